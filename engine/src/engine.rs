@@ -1,0 +1,212 @@
+//! The engine: a store, the workspaces in it that are open, and who may enter them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::OnceCell;
+
+use crate::clock::Clock;
+use crate::error::{Error, Result};
+use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
+use crate::store::{Database, Store};
+use crate::workspace::keys::{NewKey, hash_of, record_of};
+use crate::workspace::state::Open;
+use crate::workspace::{Running, Workspace};
+
+/// What the engine is told by whoever embeds it.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Longest run of one pipeline, in milliseconds.
+    pub pipeline_ms: u64,
+    /// Bytes that one pipeline may build.
+    pub pipeline_bytes: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { pipeline_ms: 5_000, pipeline_bytes: 64 << 20 }
+    }
+}
+
+/// How often a key's last use is written down, at most; milliseconds.
+const TOUCH_MS: i64 = 60_000;
+
+/// The engine. Cheap to share, and one is enough for a process.
+pub struct Engine {
+    store: Store,
+    control: Database,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+    workspaces: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Running>>>>>,
+    /// Keys by hash. Trusted only where no other process can revoke one.
+    keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
+}
+
+/// What the first start of an empty store made.
+pub struct FirstStart {
+    pub workspace: WorkspaceRecord,
+    /// The owner's key; it cannot be asked for again.
+    pub key: String,
+}
+
+impl Engine {
+    pub async fn open(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Result<Arc<Engine>> {
+        let control = store.control().await?;
+        let (workspaces, keys) = Default::default();
+        Ok(Arc::new(Engine { store, control, clock, settings, workspaces, keys }))
+    }
+
+    /// On an empty store, makes the workspace `default` with an owner and a key of every scope.
+    pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
+        if !self.control.read_workspaces().await?.is_empty() {
+            return Ok(None);
+        }
+        let (workspace, key) = self.provision("default", chosen_key).await?;
+        Ok(Some(FirstStart { workspace, key }))
+    }
+
+    /// Makes a workspace with an owner, and a key that holds every scope.
+    pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
+        if chosen_key.as_deref().is_some_and(|key| !access::is_key(key)) {
+            return Err(Error::invalid("a key is sk_ and 64 hexadecimal characters"));
+        }
+        let workspace = WorkspaceRecord {
+            id: self.clock.new_id().to_string().into(),
+            name: name.to_owned(),
+            slug: name.to_owned(),
+            owner_id: self.clock.new_id().to_string().into(),
+            created_at: self.clock.now_ms(),
+        };
+        self.control.write_workspace(&workspace).await?;
+        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
+        let (_, key) = self.make_key(&workspace.id, &workspace.owner_id, new, chosen_key).await?;
+        Ok((workspace, key))
+    }
+
+    /// Who shows this bearer token.
+    pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
+        if !access::is_key(bearer) {
+            return Err(Error::Unauthenticated("the bearer token is not valid"));
+        }
+        let hash = hash_of(bearer);
+        let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
+        let key = match known.filter(|_| self.store.is_exclusive()) {
+            Some(key) => key,
+            None => {
+                let found = self.control.find_key(&hash).await?;
+                let key = Arc::new(found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?);
+                self.remember_key(hash, key.clone());
+                key
+            }
+        };
+        let now = self.clock.now_ms();
+        if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return Err(Error::Unauthenticated("the key has expired"));
+        }
+        if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
+            self.touch(&key, now).await;
+        }
+        Ok(Caller {
+            user_id: key.user_id.clone(),
+            workspace_id: key.workspace_id.clone(),
+            key_id: Some(key.id.clone()),
+            scopes: key.scopes.as_slice().into(),
+        })
+    }
+
+    fn remember_key(&self, hash: String, key: Arc<KeyRecord>) {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, key);
+    }
+
+    /// Writes down when a key was used. That it fails is no reason to refuse the caller.
+    async fn touch(&self, key: &KeyRecord, now: i64) {
+        let touched = KeyRecord { last_used_at: Some(now), ..key.clone() };
+        self.remember_key(touched.hash.clone(), Arc::new(touched));
+        if let Err(error) = self.control.touch_key(&key.id, now).await {
+            tracing::warn!(%error, key = %key.id, "the key's last use was not written");
+        }
+    }
+
+    /// The caller's workspace, for a caller who holds one of these scopes.
+    pub async fn enter(self: &Arc<Self>, caller: Caller, one_of: &[Scope]) -> Result<Workspace> {
+        if !one_of.iter().any(|scope| caller.holds(*scope)) {
+            return Err(Error::InsufficientScope { required: one_of.to_vec() });
+        }
+        let running = self.running(&caller.workspace_id).await?;
+        Ok(Workspace::new(self.clone(), running, caller))
+    }
+
+    /// The workspace as it runs here, opened on first use.
+    async fn running(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
+        let cell = {
+            let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+            workspaces.entry(workspace_id.clone()).or_default().clone()
+        };
+        cell.get_or_try_init(|| self.load(workspace_id)).await.cloned()
+    }
+
+    async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
+        let records = self.control.read_workspaces().await?;
+        let record = records.into_iter().find(|record| record.id == *workspace_id);
+        let record = record.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
+        let log = self.store.workspace(workspace_id).await?;
+        let open = Open::load(record, log, self.clock.clone(), self.store.is_exclusive()).await?;
+        Ok(Arc::new(Running::start(open)))
+    }
+
+    /// Opens every workspace, so that the first request to each is as fast as the next.
+    pub async fn open_all(&self) -> Result<()> {
+        for workspace in self.control.read_workspaces().await? {
+            self.running(&workspace.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the store answers.
+    pub async fn health(&self) -> Result<()> {
+        Ok(self.store.health().await?)
+    }
+
+    /// Finishes what is under way in every workspace.
+    pub async fn close(&self) {
+        let cells: Vec<_> = {
+            let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+            workspaces.drain().map(|(_, cell)| cell).collect()
+        };
+        for running in cells.into_iter().filter_map(|cell| cell.get().cloned()) {
+            running.stop().await;
+        }
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    pub(crate) async fn make_key(
+        &self,
+        workspace_id: &Arc<str>,
+        user_id: &Arc<str>,
+        new: NewKey,
+        chosen: Option<String>,
+    ) -> Result<(KeyRecord, String)> {
+        let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
+        let id = self.clock.new_id().to_string().into();
+        let record = record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
+        self.control.write_key(&record).await?;
+        Ok((record, key))
+    }
+
+    pub(crate) async fn keys_of(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
+        Ok(self.control.read_keys(workspace_id).await?)
+    }
+
+    pub(crate) async fn revoke_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
+        let deleted = self.control.delete_key(workspace_id, key_id).await?;
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, key| *key.id != *key_id);
+        if deleted { Ok(()) } else { Err(Error::not_found("key", key_id)) }
+    }
+}

@@ -1,0 +1,107 @@
+//! Every way in which an operation can fail, arranged by what the caller can do about it.
+
+use crate::model::access::Scope;
+use crate::model::value::Object;
+use crate::model::violation::Violation;
+use crate::store;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nobody, or nobody known.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+
+    /// Known, but not allowed.
+    #[error("this operation needs the scope {}", names(.required))]
+    InsufficientScope { required: Vec<Scope> },
+
+    /// Not allowed to anybody by this way.
+    #[error("{message}")]
+    Forbidden { code: &'static str, message: String },
+
+    /// Something about the input is wrong.
+    #[error("{message}")]
+    Invalid { code: &'static str, message: String, violations: Vec<Violation> },
+
+    /// A pipeline was refused, or failed on its rows.
+    #[error(transparent)]
+    Pipeline(#[from] crate::pipeline::error::Error),
+
+    /// It is not there, or it is not the caller's: the same answer.
+    #[error("{what} not found")]
+    NotFound { what: String },
+
+    /// It is not in the state that the caller expects.
+    #[error("{message}")]
+    Conflict { code: &'static str, message: String, details: Box<Object> },
+
+    /// The store does not answer or other writers stay in the way; the same request may succeed later.
+    #[error("the store is not available")]
+    Unavailable(#[source] store::Error),
+
+    /// A bug of ours; no input may cause it.
+    #[error("internal error")]
+    Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub fn invalid(message: impl Into<String>) -> Error {
+        Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
+    }
+
+    /// One thing is wrong, at one place.
+    pub fn invalid_at(pointer: impl Into<String>, message: impl Into<String>) -> Error {
+        Error::from(vec![Violation { pointer: pointer.into(), message: message.into() }])
+    }
+
+    pub fn not_found(what: &str, id: &str) -> Error {
+        // Ids come from outside: a long one is not repeated.
+        let shown: String = id.chars().take(64).collect();
+        Error::NotFound { what: format!("{what} '{shown}'") }
+    }
+
+    pub fn conflict(code: &'static str, message: impl Into<String>) -> Error {
+        Error::Conflict { code, message: message.into(), details: Box::default() }
+    }
+
+    /// The stream is not at the version that the caller expects.
+    pub fn version_conflict(current_version: u64) -> Error {
+        let mut details = Object::new();
+        details.push("current_version", current_version as i64);
+        Error::Conflict {
+            code: "version_conflict",
+            message: format!("the stream is at version {current_version}"),
+            details: Box::new(details),
+        }
+    }
+
+    pub fn internal(source: impl std::error::Error + Send + Sync + 'static) -> Error {
+        Error::Internal(Box::new(source))
+    }
+}
+
+impl From<Vec<Violation>> for Error {
+    fn from(violations: Vec<Violation>) -> Error {
+        let shown = violations.iter().map(|violation| match violation.pointer.as_str() {
+            "" => violation.message.clone(),
+            pointer => format!("{pointer}: {}", violation.message),
+        });
+        Error::Invalid { code: "invalid_input", message: shown.collect::<Vec<_>>().join("; "), violations }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Error {
+        match error {
+            store::Error::Conflict | store::Error::Closing => Error::Unavailable(error),
+            store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
+            store::Error::Database(_) | store::Error::Corrupt(_) => Error::internal(error),
+        }
+    }
+}
+
+fn names(scopes: &[Scope]) -> String {
+    scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(" or ")
+}

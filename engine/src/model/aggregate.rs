@@ -1,0 +1,169 @@
+//! Aggregates: the state that a stream's events fold to.
+
+use std::sync::Arc;
+
+use super::definition::{Definition, FieldType, Fold};
+use super::event::Event;
+use super::id::AggregateId;
+use super::json::parse_date;
+use super::value::{Object, Value};
+
+/// Payload key whose list of names is removed from the state.
+pub const UNSET: &str = "$unset";
+/// The verb that hides an aggregate from folds.
+const DELETED: &str = "deleted";
+
+/// A stream folded up to one of its events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Aggregate {
+    pub id: AggregateId,
+    pub aggregate_type: Arc<str>,
+    pub project_id: Option<Arc<str>>,
+    /// Version of the last event folded.
+    pub version: u64,
+    /// Position of the last event folded.
+    pub position: u64,
+    /// Position of the stream's first event: aggregates list in this order.
+    pub first_position: u64,
+    /// When the first and the last event folded happened, milliseconds since the epoch.
+    pub created_at: i64,
+    pub last_event_at: i64,
+    pub deleted: bool,
+    pub state: Arc<Object>,
+}
+
+impl Aggregate {
+    /// The aggregate before its first event.
+    fn before(event: &Event) -> Aggregate {
+        Aggregate {
+            id: event.aggregate_id.clone(),
+            aggregate_type: event.aggregate_type.clone(),
+            project_id: event.project_id.clone(),
+            version: 0,
+            position: 0,
+            first_position: event.position,
+            created_at: event.occurred_at,
+            last_event_at: event.occurred_at,
+            deleted: false,
+            state: Arc::default(),
+        }
+    }
+
+    /// The aggregate after one more event of its stream.
+    pub fn fold(before: Option<&Aggregate>, event: &Event, definition: &Definition) -> Aggregate {
+        let mut after = before.cloned().unwrap_or_else(|| Aggregate::before(event));
+        after.version = event.version;
+        after.position = event.position;
+        after.last_event_at = event.occurred_at;
+        after.deleted = event.verb() == DELETED;
+        if !event.payload.is_empty() {
+            let state = Arc::make_mut(&mut after.state);
+            for (name, value) in event.payload.iter() {
+                if &**name == UNSET {
+                    let names = value.as_array().unwrap_or_default();
+                    names.iter().filter_map(Value::as_str).for_each(|name| drop(state.remove(name)));
+                } else {
+                    merge_field(state, name, value, definition);
+                }
+            }
+        }
+        after
+    }
+
+    /// Folds a stream, oldest event first; `None` without events.
+    pub fn fold_all<'a>(events: impl IntoIterator<Item = &'a Event>, definition: &Definition) -> Option<Aggregate> {
+        let mut folded: Option<Aggregate> = None;
+        for event in events {
+            folded = Some(Aggregate::fold(folded.as_ref(), event, definition));
+        }
+        folded
+    }
+
+    /// The aggregate as a row of a pipeline: the state's fields between what identifies it and what describes it.
+    pub fn row(&self, definition: &Definition) -> Value {
+        let mut row = Object::with_capacity(self.state.len() + 9);
+        row.push("_id", self.id.text());
+        row.push("aggregate_type", self.aggregate_type.clone());
+        row.push("project_id", self.project_id.clone());
+        for (name, value) in self.state.iter() {
+            // A field of a reserved name would stand twice; what identifies the aggregate wins.
+            if !matches!(&**name, "aggregate_type" | "project_id") {
+                row.push(name.clone(), value.clone());
+            }
+        }
+        row.push("_version", self.version as i64);
+        row.push("_position", self.position as i64);
+        row.push("_created_at", Value::Date(self.created_at));
+        row.push("_last_event_at", Value::Date(self.last_event_at));
+        row.push("_traits", definition.traits_value());
+        row.push("_facts", Object::new());
+        row.into()
+    }
+}
+
+/// Folds one field of a payload into the state, as the type's definition says.
+fn merge_field(state: &mut Object, name: &Arc<str>, incoming: &Value, definition: &Definition) {
+    let field = definition.field(name);
+    let incoming = match (field.map(|field| field.field_type), incoming) {
+        // A declared date is a date in every pipeline, whatever text it arrived as.
+        (Some(FieldType::Date), Value::String(text)) => parse_date(text).map_or_else(|| incoming.clone(), Value::Date),
+        _ => incoming.clone(),
+    };
+    let fold = field.map_or(Fold::Last, |field| field.fold);
+    match folded(fold, state.get(name), incoming) {
+        Some(value) => drop(state.insert(name.clone(), value)),
+        None => {}
+    }
+}
+
+/// The field's next value; `None` leaves it as it is.
+fn folded(fold: Fold, current: Option<&Value>, incoming: Value) -> Option<Value> {
+    match fold {
+        Fold::Last => Some(incoming),
+        Fold::First => current.is_none().then_some(incoming),
+        Fold::Count => Some(Value::Int(current.and_then(Value::as_int).unwrap_or(0).saturating_add(1))),
+        Fold::Sum => Some(sum(current, &incoming)),
+        Fold::Min | Fold::Max if incoming.is_null() => None,
+        Fold::Min => {
+            Some(current.filter(|current| **current <= incoming && !current.is_null()).cloned().unwrap_or(incoming))
+        }
+        Fold::Max => {
+            Some(current.filter(|current| **current >= incoming && !current.is_null()).cloned().unwrap_or(incoming))
+        }
+        Fold::Append => {
+            let mut items = current.and_then(Value::as_array).unwrap_or_default().to_vec();
+            items.extend(items_of(incoming));
+            Some(items.into())
+        }
+        Fold::Union => {
+            let mut items = current.and_then(Value::as_array).unwrap_or_default().to_vec();
+            for item in items_of(incoming) {
+                if !items.contains(&item) {
+                    items.push(item);
+                }
+            }
+            Some(items.into())
+        }
+    }
+}
+
+/// What a payload adds to a list: an array's items, nothing for null, and any other value itself.
+fn items_of(incoming: Value) -> Vec<Value> {
+    match incoming {
+        Value::Array(items) => Arc::unwrap_or_clone(items),
+        Value::Null => Vec::new(),
+        other => vec![other],
+    }
+}
+
+/// Integers stay integers until they overflow; what is no number adds nothing.
+fn sum(current: Option<&Value>, incoming: &Value) -> Value {
+    let current = current.filter(|value| value.is_number()).cloned().unwrap_or(Value::Int(0));
+    match (&current, incoming) {
+        (Value::Int(a), Value::Int(b)) => a.checked_add(*b).map_or(Value::Double(*a as f64 + *b as f64), Value::Int),
+        (_, other) => match (current.as_f64(), other.as_f64()) {
+            (Some(a), Some(b)) => Value::Double(a + b),
+            (_, _) => current,
+        },
+    }
+}

@@ -1,0 +1,307 @@
+//! Reads a type definition as a client writes it, strictly, and writes it back.
+
+use std::sync::Arc;
+
+use super::definition::{Definition, Field, FieldType, Fold, Pattern};
+use super::id::is_valid_name;
+use super::payload;
+use super::value::{Object, Value};
+use super::violation::{Violation, Violations, excerpt, segment};
+
+/// Keys of a definition, and of a field in it.
+const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
+const FIELD_KEYS: [&str; 12] = [
+    "name",
+    "type",
+    "required",
+    "default",
+    "enum",
+    "min",
+    "max",
+    "pattern",
+    "label",
+    "personal",
+    "fold",
+    "reference_type",
+];
+/// Names that mean something else in folded rows.
+const RESERVED: [&str; 2] = ["aggregate_type", "project_id"];
+/// A definition with more fields than this is refused.
+const MAX_FIELDS: usize = 500;
+
+/// Reads a definition. Everything that is wrong with it is answered at once.
+pub fn parse(body: &Value) -> Result<Definition, Vec<Violation>> {
+    let mut wrong = Violations::default();
+    let Some(object) = body.as_object() else {
+        wrong.add("", "a type definition must be an object");
+        return Err(wrong.into_vec());
+    };
+    refuse_unknown(object, &KEYS, "", &mut wrong);
+    let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
+        Some((_, Some(name))) if is_valid_name(name) => name,
+        Some((other, _)) => {
+            wrong.add(
+                "/type_name",
+                format!(
+                    "{} is no type name: expected a lower-case letter, then up to 63 of a-z 0-9 _ -",
+                    excerpt(other)
+                ),
+            );
+            ""
+        }
+        None => {
+            wrong.add("/type_name", "required");
+            ""
+        }
+    };
+    let display_name = match object.get("display_name") {
+        None | Some(Value::Null) => type_name.to_owned(),
+        Some(Value::String(name)) => name.to_string(),
+        Some(other) => {
+            wrong.add("/display_name", format!("expected a string, found {}", other.type_name()));
+            String::new()
+        }
+    };
+    let traits = parse_traits(object.get("traits"), &mut wrong);
+    let fields = parse_fields(object.get("fields"), "/fields", &mut wrong);
+    let events = parse_events(object.get("events"), type_name, &mut wrong);
+    let mut definition = Definition::new(type_name, &display_name, traits, fields);
+    definition.events = events;
+    wrong.finish(definition)
+}
+
+/// The definition as a client would write it; parsing it gives the same definition.
+pub fn to_value(definition: &Definition) -> Object {
+    let mut object = Object::new();
+    object.push("type_name", definition.type_name.clone());
+    object.push("display_name", definition.display_name.clone());
+    object.push("traits", definition.traits_value());
+    object.push("fields", definition.fields.iter().map(field_value).collect::<Vec<_>>());
+    object.push("events", Value::Object(definition.events.clone()));
+    object
+}
+
+fn field_value(field: &Field) -> Value {
+    let mut object = Object::new();
+    object.push("name", field.name.clone());
+    object.push("type", field.field_type.name());
+    object.push("required", field.required);
+    let optional = [
+        ("default", field.default.clone()),
+        ("enum", field.allowed.clone().map(Value::from)),
+        ("min", field.min.map(number)),
+        ("max", field.max.map(number)),
+        ("pattern", field.pattern.as_ref().map(|pattern| Value::from(pattern.text.clone()))),
+        ("label", field.label.then_some(Value::Bool(true))),
+        ("personal", field.personal.then_some(Value::Bool(true))),
+        ("fold", (field.fold != Fold::Last).then(|| Value::from(field.fold.name()))),
+        ("reference_type", field.reference_type.clone().map(Value::from)),
+    ];
+    for (name, value) in optional {
+        if let Some(value) = value {
+            object.push(name, value);
+        }
+    }
+    object.into()
+}
+
+/// A bound is written as it was meant: whole numbers without a fraction.
+fn number(bound: f64) -> Value {
+    if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
+}
+
+fn refuse_unknown(object: &Object, known: &[&str], at: &str, wrong: &mut Violations) {
+    for name in object.keys().filter(|name| !known.contains(&&***name)) {
+        wrong.add(format!("{at}/{}", segment(name)), format!("unknown key; allowed are {}", known.join(", ")));
+    }
+}
+
+fn parse_traits(value: Option<&Value>, wrong: &mut Violations) -> Vec<Arc<str>> {
+    let items = match value {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Array(items)) => items,
+        Some(other) => {
+            wrong.add("/traits", format!("expected an array of strings, found {}", other.type_name()));
+            return Vec::new();
+        }
+    };
+    let mut traits: Vec<Arc<str>> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        match item.as_str().filter(|name| is_valid_name(name)) {
+            Some(name) if traits.iter().any(|known| &**known == name) => {}
+            Some(name) => traits.push(name.into()),
+            None => wrong.add(format!("/traits/{index}"), format!("{} is no trait name", excerpt(item))),
+        }
+    }
+    traits
+}
+
+fn parse_fields(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Vec<Field> {
+    let items = match value {
+        None | Some(Value::Null) => return Vec::new(),
+        Some(Value::Array(items)) => items,
+        Some(other) => {
+            wrong.add(at, format!("expected an array of field definitions, found {}", other.type_name()));
+            return Vec::new();
+        }
+    };
+    if items.len() > MAX_FIELDS {
+        wrong.add(at, format!("{} fields; allowed are at most {MAX_FIELDS}", items.len()));
+        return Vec::new();
+    }
+    let mut fields: Vec<Field> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let at = format!("{at}/{index}");
+        let Some(field) = parse_field(item, &at, wrong) else { continue };
+        if fields.iter().any(|known| known.name == field.name) {
+            wrong.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
+        } else {
+            fields.push(field);
+        }
+    }
+    for label in fields.iter().filter(|field| field.label).skip(1) {
+        wrong.add(at, format!("field '{}': only one field may be the label", label.name));
+    }
+    fields
+}
+
+fn parse_field(value: &Value, at: &str, wrong: &mut Violations) -> Option<Field> {
+    let Some(object) = value.as_object() else {
+        wrong.add(at, format!("expected an object, found {}", value.type_name()));
+        return None;
+    };
+    refuse_unknown(object, &FIELD_KEYS, at, wrong);
+    let name = match object.get("name").map(|value| (value, value.as_str())) {
+        Some((_, Some(name))) if payload::is_field_name(name) && !RESERVED.contains(&name) => Some(name),
+        Some((other, _)) => {
+            let message =
+                format!("{} is no field name: it may not be empty, begin with _ or $, or be reserved", excerpt(other));
+            wrong.add(format!("{at}/name"), message);
+            None
+        }
+        None => {
+            wrong.add(format!("{at}/name"), "required");
+            None
+        }
+    };
+    let field_type = choice(object.get("type"), &FieldType::ALL, FieldType::name, &format!("{at}/type"), wrong);
+    if !object.contains("type") {
+        wrong.add(format!("{at}/type"), "required");
+    }
+    let (name, field_type) = (name?, field_type?);
+    let mut field = Field::new(name, field_type);
+    for (key, slot) in
+        [("required", &mut field.required), ("label", &mut field.label), ("personal", &mut field.personal)]
+    {
+        match object.get(key) {
+            None | Some(Value::Null) => {}
+            Some(Value::Bool(flag)) => *slot = *flag,
+            Some(other) => wrong.add(format!("{at}/{key}"), format!("expected a boolean, found {}", other.type_name())),
+        }
+    }
+    for (key, slot) in [("min", &mut field.min), ("max", &mut field.max)] {
+        match object.get(key).filter(|value| !value.is_null()) {
+            None => {}
+            Some(bound) if bound.is_number() => *slot = bound.as_f64(),
+            Some(other) => wrong.add(format!("{at}/{key}"), format!("expected a number, found {}", other.type_name())),
+        }
+    }
+    field.fold = choice(object.get("fold"), &Fold::ALL, Fold::name, &format!("{at}/fold"), wrong).unwrap_or_default();
+    field.pattern = parse_pattern(object.get("pattern"), at, wrong);
+    field.allowed = parse_allowed(object.get("enum"), at, wrong);
+    field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, wrong);
+    if let Some(default) = object.get("default") {
+        payload::check_value(&field, default, &format!("{at}/default"), wrong);
+        field.default = Some(default.clone());
+    }
+    Some(field)
+}
+
+fn choice<T: Copy>(
+    value: Option<&Value>,
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+    at: &str,
+    wrong: &mut Violations,
+) -> Option<T> {
+    let value = value.filter(|value| !value.is_null())?;
+    let found = value.as_str().and_then(|text| all.iter().copied().find(|choice| name(*choice) == text));
+    if found.is_none() {
+        let names: Vec<_> = all.iter().map(|choice| name(*choice)).collect();
+        wrong.add(at, format!("{} is not one of {}", excerpt(value), names.join(", ")));
+    }
+    found
+}
+
+fn parse_pattern(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Option<Pattern> {
+    let value = value.filter(|value| !value.is_null())?;
+    let at = format!("{at}/pattern");
+    let Some(text) = value.as_str() else {
+        wrong.add(at, format!("expected a regular expression, found {}", value.type_name()));
+        return None;
+    };
+    match regex::RegexBuilder::new(text).size_limit(1 << 20).build() {
+        Ok(regex) => Some(Pattern { text: text.into(), regex }),
+        Err(error) => {
+            let reason = error.to_string();
+            wrong.add(at, format!("no regular expression: {}", reason.lines().last().unwrap_or_default().trim()));
+            None
+        }
+    }
+}
+
+fn parse_allowed(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Option<Vec<Value>> {
+    match value.filter(|value| !value.is_null())? {
+        Value::Array(items) if !items.is_empty() => Some(items.to_vec()),
+        other => {
+            wrong.add(format!("{at}/enum"), format!("expected a non-empty array, found {}", excerpt(other)));
+            None
+        }
+    }
+}
+
+fn parse_reference_type(
+    value: Option<&Value>,
+    field_type: FieldType,
+    at: &str,
+    wrong: &mut Violations,
+) -> Option<Arc<str>> {
+    let value = value.filter(|value| !value.is_null())?;
+    match value.as_str().filter(|name| is_valid_name(name)) {
+        Some(name) if field_type == FieldType::Reference => Some(name.into()),
+        Some(_) => {
+            wrong.add(format!("{at}/reference_type"), "allowed only on a field of type reference");
+            None
+        }
+        None => {
+            wrong.add(format!("{at}/reference_type"), format!("{} is no type name", excerpt(value)));
+            None
+        }
+    }
+}
+
+/// Event schemas: verb or event type to `{fields: [...]}`, checked like the type's own fields.
+fn parse_events(value: Option<&Value>, type_name: &str, wrong: &mut Violations) -> Arc<Object> {
+    let object = match value {
+        None | Some(Value::Null) => return Arc::default(),
+        Some(Value::Object(object)) => object,
+        Some(other) => {
+            wrong.add("/events", format!("expected an object, found {}", other.type_name()));
+            return Arc::default();
+        }
+    };
+    for (name, schema) in object.iter() {
+        let at = format!("/events/{}", segment(name));
+        if !name.strip_prefix(type_name).and_then(|rest| rest.strip_prefix('.')).is_some_and(is_valid_name) {
+            wrong.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
+        }
+        match schema.as_object() {
+            Some(schema) => {
+                refuse_unknown(schema, &["description", "fields"], &at, wrong);
+                parse_fields(schema.get("fields"), &format!("{at}/fields"), wrong);
+            }
+            None => wrong.add(&at, format!("expected an object, found {}", schema.type_name())),
+        }
+    }
+    object.clone()
+}

@@ -1,0 +1,247 @@
+//! Type definitions: which fields the aggregates of a type have, and how their events fold.
+
+use std::sync::Arc;
+
+use super::value::{Object, Value};
+
+/// What a field holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldType {
+    String,
+    Number,
+    Integer,
+    Boolean,
+    Date,
+    Object,
+    Array,
+    Reference,
+}
+
+impl FieldType {
+    pub const ALL: [FieldType; 8] = [
+        FieldType::String,
+        FieldType::Number,
+        FieldType::Integer,
+        FieldType::Boolean,
+        FieldType::Date,
+        FieldType::Object,
+        FieldType::Array,
+        FieldType::Reference,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldType::String => "string",
+            FieldType::Number => "number",
+            FieldType::Integer => "integer",
+            FieldType::Boolean => "boolean",
+            FieldType::Date => "date",
+            FieldType::Object => "object",
+            FieldType::Array => "array",
+            FieldType::Reference => "reference",
+        }
+    }
+}
+
+/// How the values of a field in a stream's events become the field's value in the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Fold {
+    #[default]
+    Last,
+    First,
+    Sum,
+    Count,
+    Min,
+    Max,
+    Union,
+    Append,
+}
+
+impl Fold {
+    pub const ALL: [Fold; 8] =
+        [Fold::Last, Fold::First, Fold::Sum, Fold::Count, Fold::Min, Fold::Max, Fold::Union, Fold::Append];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Fold::Last => "last",
+            Fold::First => "first",
+            Fold::Sum => "sum",
+            Fold::Count => "count",
+            Fold::Min => "min",
+            Fold::Max => "max",
+            Fold::Union => "union",
+            Fold::Append => "append",
+        }
+    }
+}
+
+/// One field of a type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    pub name: Arc<str>,
+    pub field_type: FieldType,
+    /// Must be in the payload of `<type>.created`.
+    pub required: bool,
+    /// Written into the payload of `<type>.created` where it is missing.
+    pub default: Option<Value>,
+    pub allowed: Option<Vec<Value>>,
+    /// Bounds of a number, or of the length of a string (in characters) or array.
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+    pub pattern: Option<Pattern>,
+    /// The field is the label of the aggregate's node.
+    pub label: bool,
+    /// The field holds personal data.
+    pub personal: bool,
+    pub fold: Fold,
+    /// For references: the type that is referred to.
+    pub reference_type: Option<Arc<str>>,
+}
+
+/// A regular expression, compiled once.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    pub text: Arc<str>,
+    pub regex: regex::Regex,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Pattern) -> bool {
+        self.text == other.text
+    }
+}
+
+/// The definition of an aggregate type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Definition {
+    pub type_name: Arc<str>,
+    pub display_name: String,
+    pub traits: Vec<Arc<str>>,
+    pub fields: Vec<Field>,
+    /// Event schemas as declared: verb or event type to field definitions, as the client wrote them.
+    pub events: Arc<Object>,
+    /// Grows when a redefinition changes how events fold, so that stored states made before are told apart.
+    pub revision: u64,
+    /// Shipped with the program, not defined by a client.
+    pub builtin: bool,
+    /// Only its own operations append to it.
+    pub managed: bool,
+    pub(super) traits_value: Value,
+}
+
+impl Definition {
+    pub fn new(type_name: &str, display_name: &str, traits: Vec<Arc<str>>, fields: Vec<Field>) -> Definition {
+        let traits_value = Value::from(traits.iter().cloned().map(Value::from).collect::<Vec<_>>());
+        Definition {
+            type_name: type_name.into(),
+            display_name: display_name.into(),
+            traits,
+            fields,
+            events: Arc::default(),
+            revision: 1,
+            builtin: false,
+            managed: false,
+            traits_value,
+        }
+    }
+
+    /// The field of this name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| &*field.name == name)
+    }
+
+    /// The traits as a pipeline sees them.
+    pub fn traits_value(&self) -> Value {
+        self.traits_value.clone()
+    }
+
+    /// What a redefinition would break for data and clients that rely on this one, in sentences.
+    pub fn breaking_changes(&self, next: &Definition) -> Vec<String> {
+        let mut breaks = Vec::new();
+        for removed in self.traits.iter().filter(|name| !next.traits.contains(name)) {
+            breaks.push(format!("trait '{removed}' would be removed"));
+        }
+        for field in &self.fields {
+            match next.field(&field.name) {
+                None => breaks.push(format!("field '{}' would be removed", field.name)),
+                Some(next) => field.breaking_changes(next, &mut breaks),
+            }
+        }
+        for added in next.fields.iter().filter(|added| added.required && self.field(&added.name).is_none()) {
+            breaks.push(format!("new field '{}' may not be required", added.name));
+        }
+        breaks
+    }
+
+    /// Whether states folded under this definition differ from those under the other.
+    pub fn folds_like(&self, next: &Definition) -> bool {
+        let shape = |definition: &Definition| {
+            let mut shape: Vec<_> = definition
+                .fields
+                .iter()
+                .map(|field| (field.name.clone(), field.fold.name(), field.field_type == FieldType::Date))
+                .filter(|(_, fold, is_date)| *fold != Fold::Last.name() || *is_date)
+                .collect();
+            shape.sort();
+            shape
+        };
+        shape(self) == shape(next)
+    }
+}
+
+impl Field {
+    pub fn new(name: &str, field_type: FieldType) -> Field {
+        Field {
+            name: name.into(),
+            field_type,
+            required: false,
+            default: None,
+            allowed: None,
+            min: None,
+            max: None,
+            pattern: None,
+            label: false,
+            personal: false,
+            fold: Fold::Last,
+            reference_type: None,
+        }
+    }
+
+    fn breaking_changes(&self, next: &Field, breaks: &mut Vec<String>) {
+        let name = &self.name;
+        let mut changed = |what: &str, from: String, to: String| {
+            breaks.push(format!("field '{name}': {what} would change from {from} to {to}"));
+        };
+        if self.field_type != next.field_type {
+            changed("type", self.field_type.name().into(), next.field_type.name().into());
+        }
+        if self.fold != next.fold {
+            changed("fold", self.fold.name().into(), next.fold.name().into());
+        }
+        if !self.required && next.required {
+            changed("required", "false".into(), "true".into());
+        }
+        if self.reference_type != next.reference_type && next.reference_type.is_some() {
+            changed("reference_type", shown(&self.reference_type), shown(&next.reference_type));
+        }
+        if next.min.is_some_and(|min| self.min.is_none_or(|was| was < min)) {
+            changed("min", shown(&self.min), shown(&next.min));
+        }
+        if next.max.is_some_and(|max| self.max.is_none_or(|was| was > max)) {
+            changed("max", shown(&self.max), shown(&next.max));
+        }
+        if let Some(pattern) = next.pattern.as_ref().filter(|pattern| self.pattern.as_ref() != Some(pattern)) {
+            changed("pattern", shown(&self.pattern.as_ref().map(|pattern| &pattern.text)), pattern.text.to_string());
+        }
+        if let Some(allowed) = &next.allowed {
+            let kept = |values: &Vec<Value>| values.iter().all(|value| allowed.contains(value));
+            if !self.allowed.as_ref().is_some_and(kept) {
+                breaks.push(format!("field '{name}': values allowed before would be refused by enum"));
+            }
+        }
+    }
+}
+
+fn shown<T: ToString>(value: &Option<T>) -> String {
+    value.as_ref().map_or_else(|| "none".into(), T::to_string)
+}

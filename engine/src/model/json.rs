@@ -1,0 +1,178 @@
+//! Values to and from JSON text: field order kept, integers exact, dates as RFC 3339 text.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::value::{Object, Value};
+
+/// Levels of nesting that a JSON text may have (MongoDB's own limit for a document).
+pub const MAX_DEPTH: usize = 180;
+
+/// Reads one JSON text, at most [`MAX_DEPTH`] levels deep. The error names line and column.
+pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    // The seed counts the levels itself, and more of them than the parser's own limit allows.
+    reader.disable_recursion_limit();
+    let value = Nested { left: MAX_DEPTH }.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+/// A date as the API writes it: RFC 3339, UTC, milliseconds, `Z`.
+pub fn format_date(ms: i64) -> String {
+    match Timestamp::from_millisecond(ms) {
+        Ok(time) => format!("{time:.3}"),
+        // Beyond the calendar's range (year 9999) the number itself is all that can be said.
+        Err(_) => ms.to_string(),
+    }
+}
+
+/// Milliseconds since the epoch of an RFC 3339 text; `None` for any other text.
+pub fn parse_date(text: &str) -> Option<i64> {
+    text.parse::<Timestamp>().ok().map(|time| time.as_millisecond())
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Null => serializer.serialize_unit(),
+            Value::Bool(flag) => serializer.serialize_bool(*flag),
+            Value::Int(number) => serializer.serialize_i64(*number),
+            // JSON has no NaN and no infinity; serde_json writes null for them.
+            Value::Double(number) => serializer.serialize_f64(*number),
+            Value::Date(ms) => serializer.serialize_str(&format_date(*ms)),
+            Value::String(text) => serializer.serialize_str(text),
+            Value::Array(items) => serializer.collect_seq(items.iter()),
+            Value::Object(object) => object.serialize(serializer),
+        }
+    }
+}
+
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.len()))?;
+        for (name, value) in self.iter() {
+            map.serialize_entry(&**name, value)?;
+        }
+        map.end()
+    }
+}
+
+impl fmt::Display for Value {
+    /// Compact JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
+        Nested { left: MAX_DEPTH }.deserialize(deserializer)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Object(object) => Ok(Arc::unwrap_or_clone(object)),
+            other => Err(D::Error::custom(format_args!("expected an object, found {}", other.type_name()))),
+        }
+    }
+}
+
+impl From<serde_json::Value> for Value {
+    fn from(json: serde_json::Value) -> Value {
+        match json {
+            serde_json::Value::Null => Value::Null,
+            serde_json::Value::Bool(flag) => Value::Bool(flag),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(int) => Value::Int(int),
+                None => Value::Double(number.as_f64().unwrap_or(f64::NAN)),
+            },
+            serde_json::Value::String(text) => Value::from(text),
+            serde_json::Value::Array(items) => items.into_iter().map(Value::from).collect::<Vec<_>>().into(),
+            serde_json::Value::Object(fields) => fields.into_iter().collect::<Object>().into(),
+        }
+    }
+}
+
+/// Reads a value that may still nest `left` levels.
+#[derive(Clone, Copy)]
+struct Nested {
+    left: usize,
+}
+
+impl Nested {
+    fn deeper<E: serde::de::Error>(self) -> Result<Nested, E> {
+        match self.left.checked_sub(1) {
+            Some(left) => Ok(Nested { left }),
+            None => Err(E::custom(format_args!("nested more than {MAX_DEPTH} levels deep"))),
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Nested {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Nested {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value::Int(number))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(i64::try_from(number).map_or(Value::Double(number as f64), Value::Int))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value, E> {
+        Ok(Value::Double(number))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::from(text))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(inner)? {
+            items.push(item);
+        }
+        Ok(items.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let inner = self.deeper()?;
+        let mut fields: Vec<(Arc<str>, Value)> = Vec::new();
+        while let Some(name) = map.next_key::<Arc<str>>()? {
+            fields.push((name, map.next_value_seed(inner)?));
+        }
+        Ok(fields.into_iter().collect::<Object>().into())
+    }
+}

@@ -1,0 +1,15 @@
+//! What things are, and the rules that hold without a database.
+//!
+//! No async, no I/O, no clock, no randomness: time and ids are arguments.
+
+pub mod access;
+pub mod aggregate;
+pub mod builtin;
+pub mod declaration;
+pub mod definition;
+pub mod event;
+pub mod id;
+pub mod json;
+pub mod payload;
+pub mod value;
+pub mod violation;

@@ -1,0 +1,110 @@
+//! Checks an event's payload against the definition of its type.
+
+use super::aggregate::UNSET;
+use super::definition::{Definition, Field, FieldType};
+use super::json::parse_date;
+use super::value::{Object, Value};
+use super::violation::{Violations, excerpt, segment};
+
+/// The verb of a stream's first event.
+pub const CREATED: &str = "created";
+
+/// Whether a payload may carry a field of this name.
+pub fn is_field_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
+}
+
+/// Checks a payload; every violation is added, with its place below `at`.
+pub fn check(payload: &Object, verb: &str, definition: &Definition, at: &str, wrong: &mut Violations) {
+    for (name, value) in payload.iter() {
+        let at = format!("{at}/{}", segment(name));
+        if &**name == UNSET {
+            check_unset(value, &at, wrong);
+        } else if !is_field_name(name) {
+            wrong.add(at, "field names may not be empty or begin with _ or $");
+        } else if let Some(field) = definition.field(name) {
+            check_value(field, value, &at, wrong);
+        }
+    }
+    if verb == CREATED {
+        let missing = |field: &&Field| payload.get(&field.name).is_none_or(Value::is_null);
+        for field in definition.fields.iter().filter(|field| field.required && field.default.is_none()).filter(missing)
+        {
+            wrong.add(format!("{at}/{}", segment(&field.name)), format!("required {}", field.field_type.name()));
+        }
+    }
+}
+
+/// Writes the defaults of fields that are missing in the payload of a first event.
+pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) {
+    if verb != CREATED {
+        return;
+    }
+    for field in &definition.fields {
+        if let Some(default) = field.default.as_ref().filter(|_| !payload.contains(&field.name)) {
+            payload.push(field.name.clone(), default.clone());
+        }
+    }
+}
+
+fn check_unset(value: &Value, at: &str, wrong: &mut Violations) {
+    match value.as_array() {
+        Some(names) if names.iter().all(|name| name.as_str().is_some()) => {}
+        _ => wrong.add(at, "expected an array of field names"),
+    }
+}
+
+/// Checks one value against its field. Null is allowed everywhere: it sets null.
+pub fn check_value(field: &Field, value: &Value, at: &str, wrong: &mut Violations) {
+    if value.is_null() {
+        return;
+    }
+    // What a list collects may arrive one by one.
+    let collects = matches!(field.fold, super::definition::Fold::Append | super::definition::Fold::Union);
+    let fits = match field.field_type {
+        FieldType::String => value.as_str().is_some(),
+        FieldType::Number => value.is_number(),
+        FieldType::Integer => value.as_int().is_some() || value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        FieldType::Boolean => matches!(value, Value::Bool(_)),
+        FieldType::Date => matches!(value, Value::Date(_)) || value.as_str().and_then(parse_date).is_some(),
+        FieldType::Object => value.as_object().is_some(),
+        FieldType::Array => collects || value.as_array().is_some(),
+        FieldType::Reference => value.as_str().is_some_and(super::id::is_valid_id),
+    };
+    if !fits {
+        let expected = match field.field_type {
+            FieldType::Date => "an RFC 3339 date",
+            FieldType::Reference => "an aggregate id",
+            other => other.name(),
+        };
+        wrong.add(at, format!("expected {expected}, found {} {}", value.type_name(), excerpt(value)));
+        return;
+    }
+    if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
+        let allowed: Vec<_> = allowed.iter().map(Value::to_string).collect();
+        wrong.add(at, format!("{} is not one of {}", excerpt(value), allowed.join(", ")));
+    }
+    check_bounds(field, value, at, wrong);
+    if let (Some(pattern), Some(text)) = (&field.pattern, value.as_str())
+        && !pattern.regex.is_match(text)
+    {
+        wrong.add(at, format!("{} does not match the pattern {}", excerpt(value), pattern.text));
+    }
+}
+
+fn check_bounds(field: &Field, value: &Value, at: &str, wrong: &mut Violations) {
+    let (measure, what) = match value {
+        Value::String(text) => (text.chars().count() as f64, "length"),
+        Value::Array(items) => (items.len() as f64, "number of items"),
+        other => match other.as_f64() {
+            Some(number) => (number, "value"),
+            None => return,
+        },
+    };
+    if let Some(min) = field.min.filter(|min| measure < *min) {
+        wrong.add(at, format!("{what} {measure} is below the minimum {min}"));
+    }
+    if let Some(max) = field.max.filter(|max| measure > *max) {
+        wrong.add(at, format!("{what} {measure} is above the maximum {max}"));
+    }
+}

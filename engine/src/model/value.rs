@@ -1,0 +1,389 @@
+//! The JSON-like values that events, states and pipelines are made of: ordered fields, exact integers, dates.
+//!
+//! Cloning is cheap everywhere: strings, arrays and objects are shared and copied only when written.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// One value. A field that is absent is not a value: where absence is possible the type is `Option<Value>`.
+#[derive(Debug, Clone, Default)]
+pub enum Value {
+    #[default]
+    Null,
+    Bool(bool),
+    /// A whole number; JSON text without fraction or exponent that fits 64 bits.
+    Int(i64),
+    Double(f64),
+    /// Milliseconds since 1970-01-01T00:00:00Z.
+    Date(i64),
+    String(Arc<str>),
+    Array(Arc<Vec<Value>>),
+    Object(Arc<Object>),
+}
+
+impl Value {
+    /// The array's items, if this is an array.
+    pub fn as_array(&self) -> Option<&[Value]> {
+        match self {
+            Value::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The object, if this is one.
+    pub fn as_object(&self) -> Option<&Object> {
+        match self {
+            Value::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The whole number, if this is an integer (a double is never one, even without a fraction).
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The number as a double, if this is a number of either kind.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(number) => Some(*number as f64),
+            Value::Double(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub fn is_number(&self) -> bool {
+        matches!(self, Value::Int(_) | Value::Double(_))
+    }
+
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// The field `name` of an object; `None` for an absent field and for anything that is no object.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.as_object()?.get(name)
+    }
+
+    /// MongoDB's name of the value's type. Integers are `int` where 32 bits hold them, `long` elsewhere.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Value::Null => "null",
+            Value::Bool(_) => "bool",
+            Value::Int(number) if i32::try_from(*number).is_ok() => "int",
+            Value::Int(_) => "long",
+            Value::Double(_) => "double",
+            Value::Date(_) => "date",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        }
+    }
+
+    /// Place of the value's type in the total order: null, numbers, string, object, array, boolean, date.
+    pub fn type_rank(&self) -> u8 {
+        match self {
+            Value::Null => 0,
+            Value::Int(_) | Value::Double(_) => 1,
+            Value::String(_) => 2,
+            Value::Object(_) => 3,
+            Value::Array(_) => 4,
+            Value::Bool(_) => 5,
+            Value::Date(_) => 6,
+        }
+    }
+
+    /// The total order over all values, across types (`mongodb.com/docs`, "bson-type-comparison-order").
+    ///
+    /// NaN is the lowest number, `-0.0` equals `0`, and integers compare with doubles exactly.
+    pub fn compare(&self, other: &Value) -> Ordering {
+        match (self, other) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+            (Value::Int(a), Value::Int(b)) => a.cmp(b),
+            (Value::Double(a), Value::Double(b)) => compare_doubles(*a, *b),
+            (Value::Int(a), Value::Double(b)) => compare_int_double(*a, *b),
+            (Value::Double(a), Value::Int(b)) => compare_int_double(*b, *a).reverse(),
+            (Value::Date(a), Value::Date(b)) => a.cmp(b),
+            (Value::String(a), Value::String(b)) => a.as_bytes().cmp(b.as_bytes()),
+            (Value::Array(a), Value::Array(b)) => compare_sequences(a.iter(), b.iter(), Value::compare),
+            (Value::Object(a), Value::Object(b)) => compare_sequences(a.iter(), b.iter(), compare_fields),
+            _ => self.type_rank().cmp(&other.type_rank()),
+        }
+    }
+}
+
+fn compare_sequences<T>(
+    mut a: impl Iterator<Item = T>,
+    mut b: impl Iterator<Item = T>,
+    compare: impl Fn(T, T) -> Ordering,
+) -> Ordering {
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => return Ordering::Less,
+            (Some(_), None) => return Ordering::Greater,
+            (Some(x), Some(y)) => match compare(x, y) {
+                Ordering::Equal => {}
+                unequal => return unequal,
+            },
+        }
+    }
+}
+
+/// Fields compare by the value's type, then by name, then by value.
+fn compare_fields(a: (&Arc<str>, &Value), b: (&Arc<str>, &Value)) -> Ordering {
+    a.1.type_rank()
+        .cmp(&b.1.type_rank())
+        .then_with(|| a.0.as_bytes().cmp(b.0.as_bytes()))
+        .then_with(|| a.1.compare(b.1))
+}
+
+fn compare_doubles(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
+}
+
+fn compare_int_double(a: i64, b: f64) -> Ordering {
+    if b.is_nan() {
+        return Ordering::Greater;
+    }
+    // 2^63 is exact as a double, i64::MAX is not.
+    if b >= 9_223_372_036_854_775_808.0 {
+        return Ordering::Less;
+    }
+    if b < -9_223_372_036_854_775_808.0 {
+        return Ordering::Greater;
+    }
+    let whole = b.trunc();
+    a.cmp(&(whole as i64)).then_with(|| {
+        let fraction = b - whole;
+        if fraction > 0.0 {
+            Ordering::Less
+        } else if fraction < 0.0 {
+            Ordering::Greater
+        } else {
+            Ordering::Equal
+        }
+    })
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        self.compare(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Value) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Value) -> Ordering {
+        self.compare(other)
+    }
+}
+
+impl Hash for Value {
+    /// Equal values hash alike: `1` and `1.0`, `0` and `-0.0`, every NaN.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u8(self.type_rank());
+        match self {
+            Value::Null => {}
+            Value::Bool(flag) => flag.hash(state),
+            Value::Int(number) => hash_number(*number as f64, Some(*number), state),
+            Value::Double(number) => hash_number(*number, None, state),
+            Value::Date(time) => time.hash(state),
+            Value::String(text) => text.hash(state),
+            Value::Array(items) => items.iter().for_each(|item| item.hash(state)),
+            Value::Object(object) => object.iter().for_each(|(name, value)| {
+                name.hash(state);
+                value.hash(state);
+            }),
+        }
+    }
+}
+
+/// Integers that a double holds exactly hash as that double; the others as themselves.
+fn hash_number<H: Hasher>(double: f64, int: Option<i64>, state: &mut H) {
+    match int {
+        Some(int) if compare_int_double(int, double) != Ordering::Equal => int.hash(state),
+        _ if double.is_nan() => state.write_u64(u64::MAX),
+        _ if double == 0.0 => state.write_u64(0),
+        _ => state.write_u64(double.to_bits()),
+    }
+}
+
+impl From<bool> for Value {
+    fn from(flag: bool) -> Value {
+        Value::Bool(flag)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Value {
+        Value::Int(number)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Value {
+        Value::Double(number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::String(text.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::String(text.into())
+    }
+}
+
+impl From<Arc<str>> for Value {
+    fn from(text: Arc<str>) -> Value {
+        Value::String(text)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Value {
+        Value::Array(Arc::new(items))
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Value {
+        Value::Object(Arc::new(object))
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+/// Fields in the order in which they were written; names are unique.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Object {
+    fields: Vec<(Arc<str>, Value)>,
+}
+
+impl Object {
+    pub fn new() -> Object {
+        Object::default()
+    }
+
+    pub fn with_capacity(fields: usize) -> Object {
+        Object { fields: Vec::with_capacity(fields) }
+    }
+
+    pub fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.fields.iter().find(|(field, _)| &**field == name).map(|(_, value)| value)
+    }
+
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
+        self.fields.iter_mut().find(|(field, _)| &**field == name).map(|(_, value)| value)
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// Writes a field: in place where it stands already, else at the end. Answers what stood there.
+    pub fn insert(&mut self, name: impl Into<Arc<str>> + AsRef<str>, value: impl Into<Value>) -> Option<Value> {
+        if let Some(slot) = self.get_mut(name.as_ref()) {
+            return Some(std::mem::replace(slot, value.into()));
+        }
+        self.fields.push((name.into(), value.into()));
+        None
+    }
+
+    /// Writes a field that is known not to stand here yet, without looking for it.
+    pub fn push(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
+        self.fields.push((name.into(), value.into()));
+    }
+
+    /// Removes a field and keeps the order of the others.
+    pub fn remove(&mut self, name: &str) -> Option<Value> {
+        let place = self.fields.iter().position(|(field, _)| &**field == name)?;
+        Some(self.fields.remove(place).1)
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Value)> + Clone {
+        self.fields.iter().map(|(name, value)| (name, value))
+    }
+
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Arc<str>, &mut Value)> {
+        self.fields.iter_mut().map(|(name, value)| (&*name, value))
+    }
+
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Arc<str>> + Clone {
+        self.fields.iter().map(|(name, _)| name)
+    }
+}
+
+impl IntoIterator for Object {
+    type Item = (Arc<str>, Value);
+    type IntoIter = std::vec::IntoIter<(Arc<str>, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.fields.into_iter()
+    }
+}
+
+impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
+    /// Of two fields of one name the later value wins, at the earlier place.
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Object {
+        /// From here on a hash table finds a repeated name faster than a walk.
+        const MANY: usize = 24;
+        let mut object = Object::new();
+        let mut places: rustc_hash::FxHashMap<Arc<str>, usize> = Default::default();
+        for (name, value) in fields {
+            let name: Arc<str> = name.into();
+            if object.len() < MANY {
+                object.insert(name, value);
+                continue;
+            }
+            if places.is_empty() {
+                places = object.keys().cloned().zip(0..).collect();
+            }
+            match places.get(&name) {
+                Some(&place) => object.fields[place].1 = value.into(),
+                None => {
+                    places.insert(name.clone(), object.len());
+                    object.push(name, value);
+                }
+            }
+        }
+        object
+    }
+}

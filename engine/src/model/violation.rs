@@ -1,0 +1,50 @@
+//! What is wrong with an input and where: every violation is collected before any is answered.
+
+use super::value::Value;
+
+/// One thing that is wrong, at a place in the body that the client sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// JSON pointer (RFC 6901) into the body.
+    pub pointer: String,
+    /// What stood there and what was allowed.
+    pub message: String,
+}
+
+/// Collects violations while an input is looked through.
+#[derive(Debug, Default)]
+pub struct Violations(Vec<Violation>);
+
+impl Violations {
+    pub fn add(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Violation { pointer: pointer.into(), message: message.into() });
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value, if nothing was wrong.
+    pub fn finish<T>(self, value: T) -> Result<T, Vec<Violation>> {
+        if self.0.is_empty() { Ok(value) } else { Err(self.0) }
+    }
+
+    pub fn into_vec(self) -> Vec<Violation> {
+        self.0
+    }
+}
+
+/// A name as a segment of a JSON pointer.
+pub fn segment(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// A value in a message, cut where it is long.
+pub fn excerpt(value: &Value) -> String {
+    const LONGEST: usize = 60;
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
+        None => text,
+    }
+}

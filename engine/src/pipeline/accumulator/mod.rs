@@ -1,0 +1,180 @@
+//! Accumulators: what `$group` and its relatives compute over a group's rows.
+
+mod collect;
+mod operator;
+mod ranked;
+mod single;
+mod statistics;
+
+use super::context::Context;
+use super::error::{Code, Error, Result};
+use super::expr::{Env, Expr};
+use super::path::FieldPath;
+use crate::model::value::Value;
+
+pub use operator::{Operator, catalogue, parse};
+
+pub(in crate::pipeline) use operator::{check_method, parse_shares};
+pub(in crate::pipeline) use ranked::{Sort, parse_count, parse_sort};
+pub(in crate::pipeline) use single::Sum;
+pub(in crate::pipeline) use statistics::{Deviation, median, percentiles};
+
+/// A parsed accumulator.
+#[derive(Debug, Clone)]
+pub struct Accumulator {
+    operator: &'static Operator,
+    input: Expr,
+    kind: Kind,
+}
+
+/// What the accumulator computes, with its settings.
+#[derive(Debug, Clone)]
+enum Kind {
+    Sum,
+    Average,
+    Extreme(Direction),
+    First,
+    Last,
+    Push,
+    AddToSet,
+    MergeObjects,
+    Deviation(Sampled),
+    SetUnion,
+    ConcatArrays,
+    /// `$firstN` and `$lastN`.
+    Edge(End, Expr),
+    /// `$minN` and `$maxN`.
+    ExtremeN(Direction, Expr),
+    /// `$top`, `$bottom`, `$topN` and `$bottomN`; without a count one value instead of an array.
+    Ranked(End, Sort, Option<Expr>),
+    Percentiles(Vec<f64>),
+    Median,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Least,
+    Greatest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Front,
+    Back,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sampled {
+    Population,
+    Sample,
+}
+
+/// What one group has gathered so far.
+#[derive(Debug)]
+pub struct State {
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    Sum(Sum),
+    Average(Sum, u64),
+    One(Option<Value>),
+    Items(Vec<Value>),
+    Set(collect::Set),
+    Object(crate::model::value::Object),
+    Deviation(Deviation),
+    Numbers(Vec<f64>),
+    Bounded(ranked::Bounded),
+}
+
+impl Accumulator {
+    pub fn name(&self) -> &str {
+        self.operator.name
+    }
+
+    /// Visits the paths of the row that the accumulator reads.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+        self.input.visit_paths(visit);
+        match &self.kind {
+            Kind::Edge(_, count) | Kind::ExtremeN(_, count) => count.visit_paths(visit),
+            Kind::Ranked(_, sort, count) => {
+                sort.visit_paths(visit);
+                count.iter().for_each(|count| count.visit_paths(visit));
+            }
+            _ => {}
+        }
+    }
+
+    /// The state of a group without rows.
+    pub fn start(&self) -> State {
+        let data = match &self.kind {
+            Kind::Sum => Data::Sum(Sum::default()),
+            Kind::Average => Data::Average(Sum::default(), 0),
+            Kind::Extreme(_) | Kind::First | Kind::Last => Data::One(None),
+            Kind::Push | Kind::ConcatArrays => Data::Items(Vec::new()),
+            Kind::AddToSet | Kind::SetUnion => Data::Set(collect::Set::default()),
+            Kind::MergeObjects => Data::Object(Default::default()),
+            Kind::Deviation(_) => Data::Deviation(Deviation::default()),
+            Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
+            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => Data::Bounded(ranked::Bounded::default()),
+        };
+        State { data }
+    }
+
+    /// Takes in one row.
+    pub fn add(&self, state: &mut State, env: &Env) -> Result<()> {
+        self.add_row(state, env).map_err(in_group)
+    }
+
+    fn add_row(&self, state: &mut State, env: &Env) -> Result<()> {
+        match (&self.kind, &mut state.data) {
+            (Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..), Data::Bounded(bounded)) => {
+                ranked::add(&self.kind, &self.input, bounded, env)
+            }
+            // The first row's value stays, whatever follows.
+            (Kind::First, Data::One(Some(_))) => Ok(()),
+            (kind, data) => {
+                let value = self.input.eval(env)?;
+                match data {
+                    Data::Sum(sum) => sum.add(value.as_ref()),
+                    Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
+                    Data::One(one) => single::add(kind, one, value),
+                    Data::Items(items) => collect::add(kind, items, value, env)?,
+                    Data::Set(set) => collect::add_to_set(kind, set, value, env)?,
+                    Data::Object(object) => collect::merge(object, value, env)?,
+                    Data::Deviation(deviation) => deviation.add(value.as_ref()),
+                    Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env)?,
+                    Data::Bounded(_) => {}
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The group's result.
+    pub fn finish(&self, state: State, _query: &Context) -> Result<Value> {
+        Ok(match (state.data, &self.kind) {
+            (Data::Sum(sum), _) => sum.total(),
+            (Data::Average(sum, count), _) => sum.average(count),
+            (Data::One(one), _) => one.unwrap_or_default(),
+            (Data::Items(items), _) => items.into(),
+            (Data::Set(set), _) => set.into_value(),
+            (Data::Object(object), _) => object.into(),
+            (Data::Deviation(deviation), Kind::Deviation(Sampled::Sample)) => deviation.sample(),
+            (Data::Deviation(deviation), _) => deviation.population(),
+            (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => percentiles(&mut numbers, ranks),
+            (Data::Numbers(mut numbers), _) => median(&mut numbers),
+            (Data::Bounded(bounded), kind) => ranked::finish(kind, bounded),
+        })
+    }
+}
+
+/// MongoDB reports division by zero under another code where a group evaluates it.
+fn in_group(error: Error) -> Error {
+    match (&error.code, error.message.as_str()) {
+        (Code::Number(2), "can't $divide by zero") => Error { code: Code::Number(4_848_401), ..error },
+        (Code::Number(16610), "can't $mod by zero") => Error { code: Code::Number(4_848_403), ..error },
+        _ => error,
+    }
+}

@@ -1,0 +1,72 @@
+//! Accumulators that keep one value: sums, extremes, first and last.
+
+use super::{Direction, Kind};
+use crate::model::value::Value;
+
+/// A sum that stays whole as long as it can, and loses no small summand to a large one.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct Sum {
+    whole: i128,
+    double: f64,
+    /// What rounding took from `double` so far.
+    lost: f64,
+    has_double: bool,
+}
+
+impl Sum {
+    /// Adds a number; other values count for nothing.
+    pub fn add(&mut self, value: Option<&Value>) {
+        self.add_number(value);
+    }
+
+    /// As [`Sum::add`], and says whether it was a number.
+    pub fn add_number(&mut self, value: Option<&Value>) -> bool {
+        match value {
+            Some(Value::Int(number)) => self.whole = self.whole.saturating_add(i128::from(*number)),
+            Some(Value::Double(number)) => {
+                self.has_double = true;
+                let sum = self.double + number;
+                if sum.is_finite() {
+                    self.lost += match self.double.abs() >= number.abs() {
+                        true => (self.double - sum) + number,
+                        false => (number - sum) + self.double,
+                    };
+                }
+                self.double = sum;
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn as_double(&self) -> f64 {
+        if self.double.is_finite() { (self.double + self.lost) + self.whole as f64 } else { self.double }
+    }
+
+    pub fn total(&self) -> Value {
+        match i64::try_from(self.whole) {
+            Ok(whole) if !self.has_double => Value::Int(whole),
+            _ => Value::Double(self.as_double()),
+        }
+    }
+
+    pub fn average(&self, count: u64) -> Value {
+        if count == 0 { Value::Null } else { Value::Double(self.as_double() / count as f64) }
+    }
+}
+
+pub(super) fn add(kind: &Kind, one: &mut Option<Value>, value: Option<Value>) {
+    match kind {
+        Kind::Extreme(direction) => {
+            let Some(value) = value.filter(|value| !value.is_null()) else { return };
+            let is_better = one.as_ref().is_none_or(|best| match direction {
+                Direction::Least => value < *best,
+                Direction::Greatest => value > *best,
+            });
+            if is_better {
+                *one = Some(value);
+            }
+        }
+        _ => *one = Some(value.unwrap_or_default()),
+    }
+}

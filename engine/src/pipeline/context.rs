@@ -1,0 +1,65 @@
+//! What one query is given besides its rows: the fixed time, the caller, and the budget that ends it.
+
+use std::cell::Cell;
+
+use super::error::{Code, Error, Result};
+use crate::model::value::Value;
+
+/// One query's surroundings. Time comes in as data and as a stopwatch, so that this room needs no clock.
+pub struct Context<'a> {
+    /// `$$NOW`, milliseconds since the epoch, the same for the whole query.
+    pub now_ms: i64,
+    /// Seed of `$rand` and `$sample`.
+    pub seed: u64,
+    /// `$$USER` and `$$WORKSPACE`.
+    pub user: Value,
+    pub workspace: Value,
+    /// Microseconds since the query began.
+    pub elapsed_us: &'a dyn Fn() -> u64,
+    pub limit_us: u64,
+    /// Bytes that the query may still build, rows and intermediate values together.
+    pub bytes_left: Cell<i64>,
+    ticks: Cell<u32>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(now_ms: i64, seed: u64, elapsed_us: &'a dyn Fn() -> u64, limit_us: u64, limit_bytes: i64) -> Self {
+        Context {
+            now_ms,
+            seed,
+            user: Value::Null,
+            workspace: Value::Null,
+            elapsed_us,
+            limit_us,
+            bytes_left: Cell::new(limit_bytes),
+            ticks: Cell::new(0),
+        }
+    }
+
+    /// Called once for each row or item looked at; ends the query when its time is over.
+    pub fn tick(&self) -> Result<()> {
+        let ticks = self.ticks.get().wrapping_add(1);
+        self.ticks.set(ticks);
+        // Reading the stopwatch costs more than most rows do.
+        if ticks.is_multiple_of(256) && (self.elapsed_us)() > self.limit_us {
+            return Err(self.timeout());
+        }
+        Ok(())
+    }
+
+    /// The error that ends a query whose time is over.
+    pub fn timeout(&self) -> Error {
+        let message = "operation exceeded time limit".into();
+        Error { code: Code::QueryTimeout, message, stage: None, hint: None }
+    }
+
+    /// Counts bytes that a value just built holds; ends the query when its memory is spent.
+    pub fn charge(&self, bytes: usize) -> Result<()> {
+        let left = self.bytes_left.get().saturating_sub(bytes as i64);
+        self.bytes_left.set(left);
+        if left < 0 {
+            return Err(Error::new(146, "the pipeline exceeded its memory limit"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Regular expression operators.
+
+use super::operator::Form::Own;
+use super::operator::{Arguments, Call, Named, Operator, named};
+use super::{Answer, Env, Expr, NULL, Scope, some};
+use crate::model::value::{Object, Value};
+use crate::pipeline::error::{Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$regexFind",
+        "input, regex, options?",
+        "The first match, its place in code points and its groups.",
+        Own(|spec, scope| parse_regex("$regexFind", spec, scope)),
+        find,
+        [
+            r#"{"$regexFind":{"input":"$a","regex":"b(.)"}}"#,
+            r#"{"a":"abc"}"#,
+            r#"{"match":"bc","idx":1,"captures":["c"]}"#,
+        ],
+    ),
+    Operator::new(
+        "$regexFindAll",
+        "input, regex, options?",
+        "All matches, their places and their groups.",
+        Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)),
+        find_all,
+        [
+            r#"{"$regexFindAll":{"input":"$a","regex":"a"}}"#,
+            r#"{"a":"aba"}"#,
+            r#"[{"match":"a","idx":0,"captures":[]},{"match":"a","idx":2,"captures":[]}]"#,
+        ],
+    ),
+    Operator::new(
+        "$regexMatch",
+        "input, regex, options?",
+        "Whether the string matches.",
+        Own(|spec, scope| parse_regex("$regexMatch", spec, scope)),
+        matches,
+        [r#"{"$regexMatch":{"input":"$a","regex":"^B","options":"i"}}"#, r#"{"a":"bc"}"#, "true"],
+    ),
+];
+
+/// Bytes that a compiled expression may take.
+const SIZE_LIMIT: usize = 1 << 20;
+/// Steps back that matching one text may take.
+const BACKTRACK_LIMIT: usize = 200_000;
+
+/// A compiled expression: the linear engine where it can express the pattern, else the backtracking one.
+pub(in crate::pipeline) enum Pattern {
+    Linear(regex::Regex),
+    Backtracking(Box<fancy_regex::Regex>),
+}
+
+/// One match: where it stands, and each group's text.
+struct Found<'t> {
+    start: usize,
+    end: usize,
+    groups: Vec<Option<&'t str>>,
+}
+
+impl Pattern {
+    /// Compiles a pattern with MongoDB's options `imsxu`.
+    pub fn new(pattern: &str, options: &str) -> Result<Pattern, String> {
+        let flags: String = options.chars().filter(|flag| *flag != 'u').collect();
+        let source = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
+        let linear = regex::RegexBuilder::new(&source).size_limit(SIZE_LIMIT).dfa_size_limit(SIZE_LIMIT).build();
+        match linear {
+            Ok(regex) => Ok(Pattern::Linear(regex)),
+            Err(error @ regex::Error::CompiledTooBig(_)) => Err(error.to_string()),
+            Err(_) => fancy_regex::RegexBuilder::new(&source)
+                .backtrack_limit(BACKTRACK_LIMIT)
+                .delegate_size_limit(SIZE_LIMIT)
+                .delegate_dfa_size_limit(SIZE_LIMIT)
+                .build()
+                .map(|regex| Pattern::Backtracking(Box::new(regex)))
+                .map_err(|error| error.to_string()),
+        }
+    }
+
+    pub fn is_match(&self, text: &str) -> Result<bool, String> {
+        match self {
+            Pattern::Linear(regex) => Ok(regex.is_match(text)),
+            Pattern::Backtracking(regex) => regex.is_match(text).map_err(|error| error.to_string()),
+        }
+    }
+
+    fn find_from<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>, String> {
+        match self {
+            Pattern::Linear(regex) => Ok(regex.captures_at(text, from).and_then(|captures| {
+                let whole = captures.get(0)?;
+                let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
+                Some(Found { start: whole.start(), end: whole.end(), groups })
+            })),
+            Pattern::Backtracking(regex) => {
+                let captures = regex.captures_from_pos(text, from).map_err(|error| error.to_string())?;
+                Ok(captures.and_then(|captures| {
+                    let whole = captures.get(0)?;
+                    let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
+                    Some(Found { start: whole.start(), end: whole.end(), groups })
+                }))
+            }
+        }
+    }
+}
+
+static REGEX: Named = Named {
+    not_object: 51103,
+    unknown: 31024,
+    fields: &[("input", Some(31022)), ("regex", Some(31023)), ("options", None)],
+};
+
+fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let values = named(name, &REGEX, spec, scope)?;
+    let pattern = values[1].as_ref().map(Expr::constant);
+    let options = values[2].as_ref().map(Expr::constant);
+    let prepared = match (pattern, options) {
+        (Some(Some(pattern)), None) => compile(name, pattern, &Value::Null)?,
+        (Some(Some(pattern)), Some(Some(options))) => compile(name, pattern, options)?,
+        _ => None,
+    };
+    Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
+}
+
+/// `None` where the pattern is null.
+fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Pattern>> {
+    let options = match options {
+        Value::Null => "",
+        Value::String(options) => options,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(51106, format!("{name} needs 'options' to be of type string, found: {found}")));
+        }
+    };
+    let pattern = match pattern {
+        Value::Null => return Ok(None),
+        Value::String(pattern) => pattern,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(
+                51105,
+                format!("{name} needs 'regex' to be of type string or regex, found: {found}"),
+            ));
+        }
+    };
+    if let Some(stray) = options.chars().find(|flag| !"imsxu".contains(*flag)) {
+        return Err(Error::new(51108, format!("{name} invalid flag in regex options: {stray}")));
+    }
+    if pattern.contains('\0') {
+        return Err(Error::new(51109, format!("{name}: regular expression cannot contain an embedded null byte")));
+    }
+    match Pattern::new(pattern, options) {
+        Ok(pattern) => Ok(Some(pattern)),
+        Err(error) => Err(Error::new(51111, format!("Invalid Regex in {name}: {error}"))),
+    }
+}
+
+/// Calls `then` with the text and the pattern, unless one of them is null.
+fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Pattern) -> Result<T>) -> Result<Option<T>> {
+    let name = call.name();
+    let input = call.value(0, env)?;
+    if !matches!(input, Value::String(_) | Value::Null) {
+        let found = input.type_name();
+        return Err(Error::new(51104, format!("{name} needs 'input' to be of type string, found: {found}")));
+    }
+    let compiled;
+    let pattern = match call.prepared::<Pattern>() {
+        Some(pattern) => Some(pattern),
+        None => {
+            compiled = compile(name, &call.value(1, env)?, &call.value(2, env)?)?;
+            compiled.as_ref()
+        }
+    };
+    match (input.as_str(), pattern) {
+        (Some(text), Some(pattern)) => then(text, pattern).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn failed(error: String) -> Error {
+    Error::new(51156, format!("Error occurred while executing the regular expression: {error}"))
+}
+
+fn matches(call: &Call, env: &Env) -> Answer {
+    let found = with_pattern(call, env, |text, pattern| pattern.is_match(text).map_err(failed))?;
+    some(found.unwrap_or(false))
+}
+
+fn find(call: &Call, env: &Env) -> Answer {
+    let found = with_pattern(call, env, |text, pattern| {
+        let found = pattern.find_from(text, 0).map_err(failed)?;
+        Ok(found.map(|found| describe(text, text[..found.start].chars().count(), &found)))
+    })?;
+    found.flatten().map_or(NULL, some)
+}
+
+fn find_all(call: &Call, env: &Env) -> Answer {
+    let found = with_pattern(call, env, |text, pattern| {
+        let (mut all, mut from, mut seen, mut index) = (Vec::new(), 0, 0, 0);
+        while from <= text.len()
+            && let Some(found) = pattern.find_from(text, from).map_err(failed)?
+        {
+            env.query.tick()?;
+            env.query.charge(200 + (found.groups.len() + 1) * (24 + found.end - found.start))?;
+            index += text[seen..found.start].chars().count();
+            seen = found.start;
+            all.push(describe(text, index, &found));
+            // An empty match moves on by one character.
+            from = match text[found.end..].chars().next() {
+                Some(next) if found.end == found.start => found.end + next.len_utf8(),
+                None if found.end == found.start => break,
+                _ => found.end,
+            };
+        }
+        Ok(all)
+    })?;
+    some(found.unwrap_or_default())
+}
+
+fn describe(text: &str, index: usize, found: &Found) -> Value {
+    let groups: Vec<Value> = found.groups.iter().map(|group| (*group).into()).collect();
+    let mut object = Object::with_capacity(3);
+    object.push("match", &text[found.start..found.end]);
+    object.push("idx", index as i64);
+    object.push("captures", groups);
+    object.into()
+}

@@ -1,0 +1,97 @@
+//! Patterns as MongoDB's PCRE reads them, written for the engine that runs them here.
+
+/// The pattern with `\d`, `\w` and `\s` over ASCII alone, unless `(*UCP)` asks for Unicode, and with brackets inside
+/// a class taken for themselves.
+pub fn translate(pattern: &str) -> String {
+    let (pattern, unicode) = without_verbs(pattern);
+    let mut out = String::with_capacity(pattern.len() + 8);
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                let Some(escaped) = chars.next() else {
+                    out.push(c);
+                    break;
+                };
+                match shorthand(escaped).filter(|_| !unicode) {
+                    Some((members, negated)) => push_class(&mut out, members, negated, in_class),
+                    None => out.extend([c, escaped]),
+                }
+            }
+            '[' if !in_class => {
+                in_class = true;
+                out.push(c);
+                out.extend(chars.next_if_eq(&'^'));
+                // A bracket that comes first closes nothing.
+                if chars.next_if_eq(&']').is_some() {
+                    out.push_str("\\]");
+                }
+            }
+            '[' if chars.peek() == Some(&':') => {
+                out.push(c);
+                while let Some(named) = chars.next() {
+                    out.push(named);
+                    if named == ':' && chars.peek() == Some(&']') {
+                        out.extend(chars.next());
+                        break;
+                    }
+                }
+            }
+            '[' | '&' | '~' if in_class => out.extend(['\\', c]),
+            ']' if in_class => {
+                in_class = false;
+                out.push(c);
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+/// The pattern without the verbs that choose an encoding, and whether they ask for Unicode classes.
+fn without_verbs(mut pattern: &str) -> (&str, bool) {
+    let mut unicode = false;
+    while let Some((verb, rest)) =
+        ["(*UTF8)", "(*UTF)", "(*UCP)"].iter().find_map(|verb| Some((*verb, pattern.strip_prefix(verb)?)))
+    {
+        unicode |= verb == "(*UCP)";
+        pattern = rest;
+    }
+    (pattern, unicode)
+}
+
+/// The ASCII members of a class's short name, and whether it means all others.
+fn shorthand(name: char) -> Option<(&'static str, bool)> {
+    Some(match name {
+        'd' => ("0-9", false),
+        'D' => ("0-9", true),
+        'w' => ("0-9A-Za-z_", false),
+        'W' => ("0-9A-Za-z_", true),
+        's' => ("\\t-\\r\\x20", false),
+        'S' => ("\\t-\\r\\x20", true),
+        _ => return None,
+    })
+}
+
+fn push_class(out: &mut String, members: &str, negated: bool, in_class: bool) {
+    match (negated, in_class) {
+        (false, true) => out.push_str(members),
+        (false, false) => out.extend(["[", members, "]"]),
+        (true, _) => out.extend(["[^", members, "]"]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::translate;
+
+    #[test]
+    fn classes_are_those_of_pcre() {
+        assert_eq!(translate(r"^\d+[\w-]\D"), "^[0-9]+[0-9A-Za-z_-][^0-9]");
+        assert_eq!(translate(r"(*UCP)\d"), r"\d");
+        assert_eq!(translate("[]a[b]"), r"[\]a\[b]");
+        assert_eq!(translate("[[:alpha:]]"), "[[:alpha:]]");
+        assert_eq!(translate(r"a\\d"), r"a\\d");
+    }
+}

@@ -1,0 +1,185 @@
+//! The query language of `$match`: compiled once, asked for each row.
+
+mod bits;
+mod comparison;
+mod dialect;
+mod eval;
+mod field;
+mod operand;
+mod parse;
+mod path;
+mod pattern;
+mod regex;
+mod schema;
+mod schema_parse;
+mod types;
+
+use std::sync::Arc;
+
+pub use bits::Bits;
+pub use comparison::{Comparison, Members};
+pub use eval::whole;
+pub use path::{Leaf, Path};
+pub use regex::Regex;
+pub use schema::Schema;
+pub use types::TypeSet;
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::context::Context;
+use crate::pipeline::error::Result;
+use crate::pipeline::expr::{Env, Expr, Scope};
+
+/// A compiled `$match`.
+#[derive(Debug, Clone)]
+pub struct Filter {
+    node: Node,
+    spec: Value,
+}
+
+/// A predicate over one document.
+#[derive(Debug, Clone)]
+pub enum Node {
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Nor(Vec<Node>),
+    Not(Box<Node>),
+    /// `$alwaysTrue` and `$alwaysFalse`.
+    Constant(bool),
+    Expr(Arc<Expr>),
+    Schema(Arc<Schema>),
+    Field(Path, Test),
+}
+
+/// A predicate over the values that a path leads to.
+#[derive(Debug, Clone)]
+pub enum Test {
+    Compare(Comparison, Value),
+    In(Arc<Members>),
+    Exists,
+    Type(TypeSet),
+    Regex(Arc<Regex>),
+    Mod {
+        divisor: i64,
+        remainder: i64,
+    },
+    Size(i64),
+    Bits(Bits),
+    /// Some element is an object (or array) that satisfies the predicate.
+    ElemMatchObject(Box<Node>),
+    /// Some element satisfies all tests.
+    ElemMatchValue(Vec<Element>),
+}
+
+/// A test of one array element, or the negation of several.
+#[derive(Debug, Clone)]
+pub enum Element {
+    Is(Test),
+    Not(Vec<Element>),
+}
+
+impl Filter {
+    /// Compiles a `$match` specification; variables of the scope may stand in `$expr`.
+    pub fn parse(spec: &Value, scope: &Scope) -> Result<Filter> {
+        Ok(Filter { node: parse::document(spec, scope)?, spec: spec.clone() })
+    }
+
+    /// The filter that all of `filters` make together.
+    pub fn all<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Filter {
+        let filters: Vec<&Filter> = filters.into_iter().filter(|filter| !filter.is_empty()).collect();
+        match filters.as_slice() {
+            [] => Filter { node: Node::And(Vec::new()), spec: Object::new().into() },
+            [only] => (*only).clone(),
+            _ => {
+                let specs: Vec<Value> = filters.iter().map(|filter| filter.spec.clone()).collect();
+                let nodes = filters.iter().map(|filter| filter.node.clone()).collect();
+                Filter {
+                    node: Node::And(vec![Node::And(nodes)]),
+                    spec: Object::from_iter([("$and", Value::from(specs))]).into(),
+                }
+            }
+        }
+    }
+
+    /// The parts that must all hold; each is a filter of its own.
+    pub fn conjuncts(&self) -> Vec<Filter> {
+        let mut parts = Vec::new();
+        split(&self.spec, &self.node, &mut parts);
+        parts
+    }
+
+    /// Whether every row satisfies the filter.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.node, Node::And(nodes) if nodes.is_empty())
+    }
+
+    /// Whether the row satisfies the filter; variables are those of `env`, the row is its root.
+    pub fn matches(&self, env: &Env) -> Result<bool> {
+        eval::matches(&self.node, env.root, env)
+    }
+
+    /// Whether a row satisfies a filter that uses no variables of an outer pipeline.
+    pub fn matches_row(&self, row: &Value, query: &Context) -> Result<bool> {
+        self.matches(&Env::new(query, row))
+    }
+
+    /// Shows every path that is read; the empty path is the whole row. `false`: not all of it are plain paths.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
+        self.node.visit_paths(visit)
+    }
+
+    /// Whether nothing but plain paths is read: no expression, no variable, no whole row.
+    pub fn is_plain(&self) -> bool {
+        self.visit_paths(&mut |_| {})
+    }
+
+    /// The specification as it was written.
+    pub fn spec(&self) -> &Value {
+        &self.spec
+    }
+
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl Node {
+    fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                // Every path is shown, also after one that is not plain.
+                nodes.iter().map(|node| node.visit_paths(visit)).fold(true, std::ops::BitAnd::bitand)
+            }
+            Node::Not(node) => node.visit_paths(visit),
+            Node::Constant(_) => true,
+            Node::Expr(expr) => {
+                expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                false
+            }
+            Node::Schema(_) => {
+                visit("");
+                false
+            }
+            Node::Field(path, _) => {
+                visit(path.text());
+                true
+            }
+        }
+    }
+}
+
+/// Takes a document apart together with its node, which holds one node for each field written.
+fn split(spec: &Value, node: &Node, parts: &mut Vec<Filter>) {
+    let (Node::And(nodes), Value::Object(object)) = (node, spec) else { return };
+    let written = object.iter().filter(|(name, _)| &***name != "$comment");
+    for ((name, value), node) in written.zip(nodes) {
+        match (&**name, node, value) {
+            ("$and", Node::And(nodes), Value::Array(items)) => {
+                items.iter().zip(nodes).for_each(|(item, node)| split(item, node, parts));
+            }
+            _ => {
+                let spec = Object::from_iter([(name.clone(), value.clone())]).into();
+                parts.push(Filter { node: Node::And(vec![node.clone()]), spec });
+            }
+        }
+    }
+}

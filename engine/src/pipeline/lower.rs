@@ -1,0 +1,285 @@
+//! Turns a plan into scans and operators; what a scan does not do stays an operator.
+
+use std::sync::Arc;
+
+use super::ast::Documents;
+use super::error::Result;
+use super::explain::{Meter, Tracked};
+use super::expr::Expr;
+use super::filter::Filter;
+use super::operator::{self, Operator, Owner, Rows, Run};
+use super::parse::not_objects;
+use super::plan::{self, Node, Plan, Step};
+use super::scan::{EventScan, Read, Scan, Source, StateScan, StreamFilter, is_of_stream};
+use crate::model::value::{Object, Value};
+
+/// Streaming operators that may stand over each other before rows are taken into memory, so that no pipeline's
+/// length is a depth of the stack.
+const MAX_CHAIN: usize = 16;
+
+/// A lowered pipeline.
+pub struct Program {
+    feed: Feed,
+    pub steps: Vec<Lowered>,
+}
+
+/// Where a program's rows come from.
+pub enum Feed {
+    /// One of the scans.
+    Scan(usize),
+    Literal(Arc<Vec<Value>>),
+    Computed(Arc<Expr>),
+    /// Whoever runs the program brings the rows.
+    Given,
+}
+
+/// An operator, and the stage that it stems from.
+pub struct Lowered {
+    pub index: usize,
+    /// For `explain`.
+    pub description: Object,
+    operator: Box<dyn Operator>,
+    /// Whose rows come out of it.
+    pub owner: Owner,
+}
+
+/// Lowers a plan and the plans inside it. Scans are appended to `scans`.
+pub fn lower(plan: Plan, scans: &mut Vec<Scan>) -> Program {
+    let feed = match plan.source {
+        plan::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
+        plan::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
+        plan::Source::Events(events) => {
+            let (streams, filter) = streams(&events.filters);
+            let read = Read::Events(EventScan { streams, filter, limit: events.limit });
+            scan(Scan { read, fields: events.fields }, scans)
+        }
+        plan::Source::States(states) => {
+            let (mut streams, event_filter) = streams(&states.event_filters);
+            let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
+            let read = Read::States(StateScan {
+                source: states.choice,
+                streams,
+                event_filter,
+                as_of: states.fold.as_of,
+                deleted: states.fold.deleted,
+                events: states.fold.events,
+                filter,
+                limit: states.limit,
+            });
+            scan(Scan { read, fields: states.fields }, scans)
+        }
+    };
+    Program { feed, steps: steps(plan.nodes, Owner::Source, scans) }
+}
+
+fn scan(scan: Scan, scans: &mut Vec<Scan>) -> Feed {
+    scans.push(scan);
+    Feed::Scan(scans.len() - 1)
+}
+
+/// Filters over events, split into the streams they select and what they ask of single events.
+fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
+    let mut streams = StreamFilter::default();
+    let mut of_stream = Vec::new();
+    let filter = rest(filters, |conjunct| {
+        let taken = streams.take_set(conjunct, "aggregate_id");
+        if !taken && is_of_stream(conjunct) {
+            of_stream.push(conjunct.clone());
+            return true;
+        }
+        taken
+    });
+    streams.filter = all(&of_stream);
+    (streams, filter)
+}
+
+/// What of the filters is not taken elsewhere.
+fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
+    let conjuncts = filters.iter().flat_map(Filter::conjuncts);
+    all(&conjuncts.filter(|conjunct| !take(conjunct)).collect::<Vec<_>>())
+}
+
+fn all(conjuncts: &[Filter]) -> Option<Arc<Filter>> {
+    (!conjuncts.is_empty()).then(|| Arc::new(Filter::all(conjuncts)))
+}
+
+fn steps(nodes: Vec<Node>, above: Owner, scans: &mut Vec<Scan>) -> Vec<Lowered> {
+    let mut steps: Vec<Lowered> = Vec::with_capacity(nodes.len());
+    for Node { index, text, step } in nodes {
+        let owner = steps.last().map_or(above, |step| step.owner);
+        let mut about = Object::new();
+        let (name, operator, made): (&str, Box<dyn Operator>, Owner) = match step {
+            Step::Match(filter) => ("match", Box::new(operator::Match { filter }), owner),
+            Step::Project(projection) => ("project", Box::new(operator::Project { projection }), Owner::Pipeline),
+            Step::Group(group) => ("group", Box::new(operator::Group { group }), Owner::Pipeline),
+            Step::Sort { keys, limit } => {
+                if let Some(limit) = limit {
+                    about.push("keeps", i64::try_from(limit).unwrap_or(i64::MAX));
+                }
+                let name = if limit.is_some() { "top" } else { "sort" };
+                (name, Box::new(operator::Sort::new(keys, limit, owner)), owner)
+            }
+            Step::Limit(rows) => ("limit", Box::new(operator::Limit { rows }), owner),
+            Step::Skip(rows) => ("skip", Box::new(operator::Skip { rows }), owner),
+            Step::Count(name) => ("count", Box::new(operator::Count { name }), Owner::Pipeline),
+            Step::Unwind(unwind) => ("unwind", Box::new(operator::Unwind { unwind }), Owner::Pipeline),
+            Step::ReplaceRoot(new_root) => {
+                ("replace_root", Box::new(operator::ReplaceRoot { new_root }), Owner::Pipeline)
+            }
+            Step::Facet(facets) => {
+                let facets: Vec<(Arc<str>, Program)> = facets
+                    .into_iter()
+                    .map(|(name, nodes)| (name, Program { feed: Feed::Given, steps: self::steps(nodes, owner, scans) }))
+                    .collect();
+                let plans: Object =
+                    facets.iter().map(|(name, program)| (name.clone(), program.describe(scans))).collect();
+                about.push("plans", plans);
+                ("facet", Box::new(operator::Facet { facets, owner }), Owner::Pipeline)
+            }
+            Step::Bucket(bucket) => ("bucket", Box::new(operator::Bucket { bucket }), Owner::Pipeline),
+            Step::BucketAuto(bucket) => {
+                ("bucket_auto", Box::new(operator::BucketAuto { bucket, owner }), Owner::Pipeline)
+            }
+            Step::Lookup(lookup) => {
+                let plan::Lookup { join, probe, variables, scope: _, plan, target } = *lookup;
+                let program = lower(plan, scans);
+                let kind = match (&join, &probe) {
+                    (Some(_), _) => "hash",
+                    (None, Some(_)) => "index",
+                    (None, None) => "none",
+                };
+                about.push("join", kind);
+                about.push("plan", program.describe(scans));
+                ("lookup", Box::new(operator::Lookup { join, probe, variables, program, target }), Owner::Pipeline)
+            }
+            Step::Union(plan) => {
+                let program = lower(plan, scans);
+                about.push("plan", program.describe(scans));
+                ("union", Box::new(operator::Union { program }), Owner::Pipeline)
+            }
+            Step::Sample(size) => ("sample", Box::new(operator::Sample { size, owner }), owner),
+            Step::Redact(expr) => ("redact", Box::new(operator::Redact { expr }), Owner::Pipeline),
+        };
+        let mut description = Object::from_iter([("operator", Value::from(name))]);
+        description.push("stage", i64::try_from(index).unwrap_or(i64::MAX));
+        description.push("from", text);
+        about.into_iter().for_each(|(name, value)| description.push(name, value));
+        steps.push(Lowered { index, description, operator, owner: made });
+    }
+    steps
+}
+
+impl Program {
+    /// Runs the whole program.
+    pub fn rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
+        self.over(self.source_rows(run)?, run)
+    }
+
+    /// The rows before the first step.
+    pub fn source_rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
+        let rows: Box<dyn Iterator<Item = Value> + 'a> = match &self.feed {
+            Feed::Scan(scan) => match run.tables.get(*scan) {
+                Some(table) => table.rows(),
+                None => Box::new(std::iter::empty()),
+            },
+            Feed::Literal(rows) => Box::new(rows.iter().cloned()),
+            Feed::Computed(expr) => Box::new(computed(expr, run)?.into_iter()),
+            Feed::Given => Box::new(std::iter::empty()),
+        };
+        Ok(Box::new(rows.map(move |row| {
+            run.query.tick()?;
+            Ok(row)
+        })))
+    }
+
+    /// Puts the steps over `input`.
+    pub fn over<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        self.metered(input, run, &[])
+    }
+
+    /// Puts the steps over `input`; each is measured by its meter, where there is one.
+    pub fn metered<'a>(&'a self, input: Rows<'a>, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+        let mut rows = input;
+        let mut chain = 0;
+        for (place, step) in self.steps.iter().enumerate() {
+            chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
+            if chain > MAX_CHAIN {
+                let owner = place.checked_sub(1).map_or(Owner::Source, |below| self.steps[below].owner);
+                rows = Box::new(operator::collect(rows, owner, run.query)?.into_iter().map(Ok));
+                chain = 1;
+            }
+            let meter = meters.get(place);
+            let start = meter.map(|_| (run.query.elapsed_us)());
+            let opened = step.operator.open(rows, run).map_err(|error| error.at_stage(step.index))?;
+            if let (Some(meter), Some(start)) = (meter, start) {
+                meter.took((run.query.elapsed_us)().saturating_sub(start));
+            }
+            rows = Box::new(Tracked { rows: opened, index: step.index, meter, query: run.query });
+        }
+        Ok(rows)
+    }
+
+    /// Whose rows come out at the end.
+    pub fn owner(&self) -> Owner {
+        self.steps.last().map_or(Owner::Source, |step| step.owner)
+    }
+
+    /// Source and steps, for `explain`.
+    pub fn describe(&self, scans: &[Scan]) -> Value {
+        let source = match &self.feed {
+            Feed::Scan(scan) => scans.get(*scan).map(Scan::describe),
+            Feed::Literal(rows) => {
+                let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+                Some(Object::from_iter([("source", Value::from("documents")), ("rows", count.into())]))
+            }
+            Feed::Computed(_) => Some(Object::from_iter([("source", "documents")])),
+            Feed::Given => None,
+        };
+        let steps = self.steps.iter().map(|step| step.description.clone());
+        source.into_iter().chain(steps).map(Value::from).collect::<Vec<_>>().into()
+    }
+}
+
+fn computed(expr: &Expr, run: Run) -> Result<Vec<Value>> {
+    let no_row = Object::new().into();
+    match expr.eval(&run.env(&no_row))? {
+        Some(Value::Array(rows)) if rows.iter().all(|row| row.as_object().is_some()) => Ok(rows.to_vec()),
+        _ => Err(not_objects()),
+    }
+}
+
+impl Scan {
+    /// For `explain`.
+    fn describe(&self) -> Object {
+        let mut object = Object::new();
+        let (streams, filters, limit) = match &self.read {
+            Read::Events(scan) => {
+                object.push("source", "events");
+                (&scan.streams, [("filter", &scan.filter), ("event_filter", &None)], scan.limit)
+            }
+            Read::States(scan) => {
+                object.push("source", scan.source.name());
+                if let (Source::Nodes, query) = (scan.source, super::surrealql::node_query(scan)) {
+                    object.push("where", query.text);
+                    object.push("exact", query.exact);
+                }
+                (&scan.streams, [("filter", &scan.filter), ("event_filter", &scan.event_filter)], scan.limit)
+            }
+        };
+        if !streams.is_empty() {
+            object.push("streams", streams.describe());
+        }
+        for (name, filter) in filters {
+            if let Some(filter) = filter {
+                object.push(name, filter.spec().clone());
+            }
+        }
+        if let Some(limit) = limit {
+            object.push("limit", i64::try_from(limit).unwrap_or(i64::MAX));
+        }
+        if let Some(fields) = &self.fields {
+            object.push("fields", fields.iter().cloned().map(Value::from).collect::<Vec<_>>());
+        }
+        object
+    }
+}

@@ -1,0 +1,170 @@
+//! Turns a client's pipeline into a source and operators, and runs the operators over rows.
+//!
+//! No async, no I/O, no database crate: what a pipeline reads is handed to it as rows. The layers, in order: `parse`
+//! (JSON to `ast`), `plan`, `optimize`, `lower`, `operator`.
+
+pub mod accumulator;
+mod ast;
+pub mod context;
+pub mod error;
+mod explain;
+pub mod expr;
+pub mod filter;
+mod granularity;
+mod hint;
+mod lower;
+mod memory;
+mod operator;
+mod optimize;
+mod parse;
+mod path;
+mod plan;
+mod projection;
+pub mod scan;
+pub mod surrealql;
+#[cfg(test)]
+mod tests;
+mod visible;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub use filter::Filter;
+pub use scan::{AsOf, EventScan, Read, Scan, Source, StateScan, StreamFilter, Table};
+
+use crate::model::value::{Object, Value};
+use context::Context;
+use error::Result;
+use explain::{Meter, Tracked};
+use lower::Program;
+use operator::{Owner, Run};
+
+/// How a pipeline is to be prepared.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub source: SourceChoice,
+    /// Without it no rule is applied: every row is read and every stage is an operator.
+    pub push_down: bool,
+    /// Whether a run measures each operator.
+    pub explain: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { source: SourceChoice::Auto, push_down: true, explain: false }
+    }
+}
+
+/// Where states are to be read, as far as the pipeline allows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SourceChoice {
+    #[default]
+    Auto,
+    Resident,
+    Nodes,
+    Log,
+}
+
+/// A pipeline that can be run.
+pub struct Prepared {
+    program: Program,
+    scans: Vec<Scan>,
+    stages: Vec<Value>,
+    rules: Vec<&'static str>,
+    warnings: Vec<String>,
+    explain: bool,
+}
+
+/// What a run gave.
+#[derive(Debug, Clone)]
+pub struct Output {
+    pub rows: Vec<Value>,
+    pub warnings: Vec<String>,
+    /// The plan with rows and microseconds of each part; null unless asked for.
+    pub explain: Value,
+}
+
+/// Checks a pipeline whole and makes it ready. The first bad stage is the one that is reported.
+pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
+    let pipeline = parse::pipeline(pipeline)?;
+    let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
+    let mut plan = plan::plan(pipeline)?;
+    let warnings = visible::warnings(&plan);
+    let rules = optimize::optimize(&mut plan, options);
+    let mut scans = Vec::new();
+    let program = lower::lower(plan, &mut scans);
+    Ok(Prepared { program, scans, stages, rules, warnings, explain: options.explain })
+}
+
+impl Prepared {
+    /// Everything that must be read, sub-pipelines included.
+    pub fn scans(&self) -> &[Scan] {
+        &self.scans
+    }
+
+    /// The aggregate types that the pipeline names; those that do not exist deserve a warning.
+    pub fn aggregate_types(&self) -> BTreeSet<&Arc<str>> {
+        let streams = self.scans.iter().map(|scan| match &scan.read {
+            Read::Events(scan) => &scan.streams,
+            Read::States(scan) => &scan.streams,
+        });
+        streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
+    }
+
+    /// What is already known to be worth a warning; a run's output has these too.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Runs the pipeline; `tables[i]` holds the rows of `scans()[i]`.
+    pub fn run(&self, tables: &[&dyn Table], query: &Context) -> Result<Output> {
+        let run = Run { query, tables, variables: None };
+        let read = Meter::default();
+        let meters: Vec<Meter> = self.program.steps.iter().map(|_| Meter::default()).collect();
+        let meters = if self.explain { meters.as_slice() } else { &[] };
+        let source = self.program.source_rows(run)?;
+        let source = match self.explain {
+            true => Box::new(Tracked { rows: source, index: 0, meter: Some(&read), query }),
+            false => source,
+        };
+        let owner = self.program.owner();
+        let mut rows = Vec::new();
+        let mut finite = true;
+        for row in self.program.metered(source, run, meters)? {
+            let row = row?;
+            owner.hold(&row, query)?;
+            finite &= owner == Owner::Source || is_finite(&row);
+            rows.push(row);
+        }
+        let mut warnings = self.warnings.clone();
+        if !finite {
+            warnings.push("NaN and infinity are shown as null".to_owned());
+        }
+        let explain = match self.explain {
+            true => explain::explain(&self.program, &self.scans, &self.rules, meters, &read),
+            false => Value::Null,
+        };
+        Ok(Output { rows, warnings, explain })
+    }
+
+    /// The normalised pipeline and its plan.
+    pub fn describe(&self) -> Value {
+        let rules: Vec<Value> = self.rules.iter().copied().map(Value::from).collect();
+        Object::from_iter([
+            ("pipeline", Value::from(self.stages.clone())),
+            ("plan", self.program.describe(&self.scans)),
+            ("rules", rules.into()),
+        ])
+        .into()
+    }
+}
+
+/// Whether JSON can say every number in the value.
+fn is_finite(value: &Value) -> bool {
+    match value {
+        Value::Double(number) => number.is_finite(),
+        Value::Array(items) => items.iter().all(is_finite),
+        Value::Object(object) => object.iter().all(|(_, value)| is_finite(value)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Date(_) | Value::String(_) => true,
+    }
+}

@@ -1,0 +1,139 @@
+//! `$lookup`: each row with the rows of another pipeline that belong to it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Operator, Owner, Rows, Run, collect, nested};
+use crate::model::value::Value;
+use crate::pipeline::context::Context;
+use crate::pipeline::error::Result;
+use crate::pipeline::expr::{Env, Expr};
+use crate::pipeline::filter::{Leaf, Path};
+use crate::pipeline::lower::Program;
+use crate::pipeline::path::FieldPath;
+
+pub struct Lookup {
+    pub join: Option<(Path, Path)>,
+    /// A foreign path and what it must equal, as expressions compare.
+    pub probe: Option<(FieldPath, Expr)>,
+    pub variables: Vec<(Arc<str>, Expr)>,
+    pub program: Program,
+    pub target: FieldPath,
+}
+
+/// The other side's rows, read once, and which of them hold a value at the foreign path.
+struct Foreign {
+    rows: Vec<Value>,
+    by_value: FxHashMap<Value, Vec<usize>>,
+    /// Rows by what the probe's path reads in them; nothing is what a missing field reads.
+    by_read: FxHashMap<Option<Value>, Vec<usize>>,
+}
+
+impl Operator for Lookup {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut foreign: Option<Foreign> = None;
+        // Without variables of its own the sub-pipeline gives every row the same.
+        let mut same: Option<Value> = None;
+        Ok(Box::new(input.map(move |row| {
+            let mut row = row?;
+            let joined = match &same {
+                Some(joined) => joined.clone(),
+                None => {
+                    let foreign = match &mut foreign {
+                        Some(foreign) => foreign,
+                        None => foreign.insert(self.read(run)?),
+                    };
+                    // Whoever keeps the row counts what was joined.
+                    let joined = run.passing(|| self.joined(&row, foreign, run))?;
+                    if self.join.is_none() && self.variables.is_empty() {
+                        same = Some(joined.clone());
+                    }
+                    joined
+                }
+            };
+            if let Value::Object(object) = &mut row {
+                nested::set(Arc::make_mut(object), self.target.segments(), joined);
+            }
+            Ok(row)
+        })))
+    }
+}
+
+impl Lookup {
+    /// The rows before the sub-pipeline's steps.
+    fn read(&self, run: Run) -> Result<Foreign> {
+        let rows = collect(self.program.source_rows(run)?, Owner::Source, run.query)?;
+        let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
+        if let Some((_, path)) = &self.join {
+            for (place, row) in rows.iter().enumerate() {
+                run.query.tick()?;
+                path.any(row, Leaf::Expanded, &mut |value| {
+                    run.query.charge(size_of::<Value>())?;
+                    let places = by_value.entry(value.cloned().unwrap_or_default()).or_default();
+                    if places.last() != Some(&place) {
+                        places.push(place);
+                    }
+                    Ok(false)
+                })?;
+            }
+        }
+        let mut by_read: FxHashMap<Option<Value>, Vec<usize>> = FxHashMap::default();
+        if let Some((path, _)) = &self.probe {
+            for (place, row) in rows.iter().enumerate() {
+                run.query.tick()?;
+                run.query.charge(size_of::<Value>())?;
+                by_read.entry(path.eval(row)).or_default().push(place);
+            }
+        }
+        Ok(Foreign { rows, by_value, by_read })
+    }
+
+    /// The array of rows that belong to `row`.
+    fn joined(&self, row: &Value, foreign: &Foreign, run: Run) -> Result<Value> {
+        let env = run.env(row);
+        let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
+        let frame = env.frame(&values);
+        let inner: Env = env.bind(&frame);
+        let run = Run { query: run.query, tables: run.tables, variables: inner.variables };
+        let places = match (&self.join, &self.probe) {
+            (Some((local, _)), _) => Some(foreign.matching(local, row)?),
+            (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
+            (None, None) => None,
+        };
+        let input: Rows = match places {
+            None => Box::new(foreign.rows.iter().cloned().map(|row| ticked(row, run.query))),
+            Some(places) => Box::new(places.into_iter().map(|place| ticked(foreign.rows[place].clone(), run.query))),
+        };
+        Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into())
+    }
+}
+
+fn ticked(row: Value, query: &Context) -> Result<Value> {
+    query.tick()?;
+    Ok(row)
+}
+
+impl Foreign {
+    /// Places of the rows that hold one of the local values, in order.
+    fn matching(&self, local: &Path, row: &Value) -> Result<Vec<usize>> {
+        let mut values: Vec<Value> = Vec::new();
+        local.any(row, Leaf::Whole, &mut |value| {
+            match value {
+                None => values.push(Value::Null),
+                Some(Value::Array(items)) => values.extend(items.iter().cloned()),
+                Some(value) => values.push(value.clone()),
+            }
+            Ok(false)
+        })?;
+        // An array without items asks like a missing field.
+        if values.is_empty() {
+            values.push(Value::Null);
+        }
+        let mut places: Vec<usize> =
+            values.iter().filter_map(|value| self.by_value.get(value)).flatten().copied().collect();
+        places.sort_unstable();
+        places.dedup();
+        Ok(places)
+    }
+}

@@ -1,0 +1,39 @@
+//! Fields below others, as `$unwind` and `$lookup` read and write them: through objects, never into arrays.
+
+use std::sync::Arc;
+
+use crate::model::value::{Object, Value};
+
+/// The value at the path.
+pub fn get<'v>(object: &'v Object, path: &[Arc<str>]) -> Option<&'v Value> {
+    let (first, rest) = path.split_first()?;
+    let value = object.get(first)?;
+    if rest.is_empty() { Some(value) } else { get(value.as_object()?, rest) }
+}
+
+/// Writes the value at the path; what stands in the way and is no object gives way.
+pub fn set(object: &mut Object, path: &[Arc<str>], value: Value) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        object.insert(first.clone(), value);
+        return;
+    }
+    match object.get_mut(first) {
+        Some(Value::Object(inner)) => set(Arc::make_mut(inner), rest, value),
+        _ => {
+            let mut inner = Object::new();
+            set(&mut inner, rest, value);
+            object.insert(first.clone(), inner);
+        }
+    }
+}
+
+/// Removes the field at the path.
+pub fn remove(object: &mut Object, path: &[Arc<str>]) {
+    let Some((first, rest)) = path.split_first() else { return };
+    if rest.is_empty() {
+        object.remove(first);
+    } else if let Some(Value::Object(inner)) = object.get_mut(first) {
+        remove(Arc::make_mut(inner), rest);
+    }
+}

@@ -1,0 +1,159 @@
+//! `$sort`: stable, `_id` after the keys; with a limit it keeps no more rows than are wanted.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use super::{Operator, Owner, Rows, Run};
+use crate::model::value::Value;
+use crate::pipeline::ast::SortKey;
+use crate::pipeline::error::Result;
+use crate::pipeline::filter::{Leaf, Path};
+
+pub struct Sort {
+    keys: Vec<SortKey>,
+    limit: Option<usize>,
+    owner: Owner,
+}
+
+impl Sort {
+    pub fn new(mut keys: Vec<SortKey>, limit: Option<u64>, owner: Owner) -> Sort {
+        if !keys.iter().any(|key| &**key.path.text() == "_id") {
+            keys.push(SortKey { path: Path::new("_id"), descending: false });
+        }
+        Sort { keys, limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)), owner }
+    }
+}
+
+/// A row with what it is sorted by.
+struct Keyed {
+    keys: Box<[Key]>,
+    place: usize,
+    row: Value,
+}
+
+/// What stands at a key's path: `None`, an empty array, comes before everything.
+struct Key {
+    value: Option<Value>,
+    descending: bool,
+}
+
+impl Ord for Keyed {
+    fn cmp(&self, other: &Keyed) -> Ordering {
+        let by_keys = self.keys.iter().zip(&other.keys).map(|(a, b)| {
+            let order = a.value.cmp(&b.value);
+            if a.descending { order.reverse() } else { order }
+        });
+        by_keys.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| self.place.cmp(&other.place))
+    }
+}
+
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Keyed) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Keyed) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Keyed {}
+
+impl Operator for Sort {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut heap: BinaryHeap<Keyed> = BinaryHeap::new();
+        let mut rows: Vec<Keyed> = Vec::new();
+        for (place, row) in input.enumerate() {
+            let keyed = self.keyed(row?, place)?;
+            match self.limit {
+                Some(limit) if heap.len() >= limit => {
+                    // The highest row that was kept gives way to a lower one.
+                    if let Some(mut highest) = heap.peek_mut()
+                        && keyed < *highest
+                    {
+                        *highest = keyed;
+                    }
+                }
+                Some(_) => {
+                    self.hold(&keyed.row, run)?;
+                    heap.push(keyed);
+                }
+                None => {
+                    self.hold(&keyed.row, run)?;
+                    rows.push(keyed);
+                }
+            }
+        }
+        if self.limit.is_some() {
+            rows = heap.into_vec();
+        }
+        rows.sort_unstable();
+        Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}
+
+impl Sort {
+    fn hold(&self, row: &Value, run: Run) -> Result<()> {
+        run.query.charge(self.keys.len() * size_of::<Key>())?;
+        self.owner.hold(row, run.query)
+    }
+
+    fn keyed(&self, row: Value, place: usize) -> Result<Keyed> {
+        let keys = self
+            .keys
+            .iter()
+            .map(|key| Ok(Key { value: value(&key.path, key.descending, &row)?, descending: key.descending }))
+            .collect::<Result<_>>()?;
+        Ok(Keyed { keys, place, row })
+    }
+}
+
+/// The lowest value at the path, the highest when descending; `None` for an empty array.
+fn value(path: &Path, descending: bool, row: &Value) -> Result<Option<Value>> {
+    let mut found: Option<Option<Value>> = None;
+    let mut take = |value: Option<Value>| {
+        let better = match &found {
+            None => true,
+            Some(known) => (value > *known) == descending && value != *known,
+        };
+        if better {
+            found = Some(value);
+        }
+    };
+    path.any(row, Leaf::Whole, &mut |value| {
+        match value {
+            None => take(Some(Value::Null)),
+            Some(Value::Array(items)) if items.is_empty() => take(None),
+            Some(Value::Array(items)) => items.iter().for_each(|item| take(Some(item.clone()))),
+            Some(value) => take(Some(value.clone())),
+        }
+        Ok(false)
+    })?;
+    Ok(found.unwrap_or(Some(Value::Null)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json;
+
+    fn key(row: &str, descending: bool) -> Option<String> {
+        let row = json::parse(row.as_bytes()).expect("a test's JSON");
+        value(&Path::new("a.b"), descending, &row).expect("a path").map(|value| value.to_string())
+    }
+
+    #[test]
+    fn arrays_sort_by_their_lowest_or_highest_item() {
+        assert_eq!(key(r#"{"a": {"b": [3, 1, 2]}}"#, false).as_deref(), Some("1"));
+        assert_eq!(key(r#"{"a": [{"b": 3}, {"b": [9, 1]}]}"#, true).as_deref(), Some("9"));
+        assert_eq!(key(r#"{"a": [{"b": 3}, {}]}"#, false).as_deref(), Some("null"));
+        assert_eq!(key(r#"{"a": {"b": []}}"#, false), None);
+        assert_eq!(key(r#"{"a": []}"#, false).as_deref(), Some("null"));
+    }
+}

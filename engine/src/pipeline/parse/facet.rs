@@ -1,0 +1,34 @@
+//! Reads `$facet`.
+
+use std::sync::Arc;
+
+use super::{Place, Within, sub_pipeline};
+use crate::model::value::Value;
+use crate::pipeline::ast::Pipeline;
+use crate::pipeline::error::{Error, Result};
+
+pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> {
+    let object = match value {
+        Value::Object(object) if !object.is_empty() => object,
+        _ => return Err(Error::new(40169, "the $facet specification must be a non-empty object")),
+    };
+    let place = place.inside(Within::Facet)?;
+    let mut facets = Vec::with_capacity(object.len());
+    for (name, value) in object.iter() {
+        if name.starts_with('$') {
+            let text = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
+            return Err(Error::new(16410, text));
+        }
+        if name.contains('.') {
+            return Err(Error::new(16412, "FieldPath field names may not contain '.'."));
+        }
+        let Value::Array(stages) = value else {
+            return Err(Error::new(
+                40170,
+                format!("arguments to $facet must be arrays, {name} is type {}", value.type_name()),
+            ));
+        };
+        facets.push((name.clone(), sub_pipeline(stages, &place)?));
+    }
+    Ok(facets)
+}

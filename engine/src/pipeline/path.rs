@@ -1,0 +1,104 @@
+//! Dotted field paths and what they read from a value.
+
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+use crate::model::value::Value;
+
+/// Segments that one path may have.
+const MAX_SEGMENTS: usize = 200;
+
+/// A path such as `a.b.c`; without segments it stands for the whole value.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct FieldPath {
+    segments: Arc<[Arc<str>]>,
+}
+
+impl FieldPath {
+    /// Reads `a.b.c`.
+    pub fn parse(text: &str) -> Result<FieldPath> {
+        if text.is_empty() {
+            return Err(Error::new(40352, "FieldPath cannot be constructed with empty string"));
+        }
+        if text.ends_with('.') {
+            return Err(Error::new(40353, "FieldPath must not end with a '.'."));
+        }
+        let segments: Vec<Arc<str>> =
+            text.split('.').map(|name| check_name(name).map(|()| name.into())).collect::<Result<_>>()?;
+        if segments.len() > MAX_SEGMENTS {
+            return Err(Error::new(15, "FieldPath is too long"));
+        }
+        Ok(FieldPath { segments: segments.into() })
+    }
+
+    /// The path of the whole value.
+    pub fn root() -> FieldPath {
+        FieldPath { segments: Arc::new([]) }
+    }
+
+    pub fn segments(&self) -> &[Arc<str>] {
+        &self.segments
+    }
+
+    /// What the path reads; over an array of objects, the array of what it reads in each.
+    pub fn eval(&self, root: &Value) -> Option<Value> {
+        read(&self.segments, root)
+    }
+}
+
+/// Refuses what MongoDB accepts in no field path.
+pub fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::new(15998, "FieldPath field names may not be empty strings."));
+    }
+    if name.starts_with('$') {
+        return Err(Error::new(
+            16410,
+            "FieldPath field names may not start with '$'. Consider using $getField or $setField.",
+        ));
+    }
+    if name.contains('\0') {
+        return Err(Error::new(16411, "FieldPath field names may not contain '\0'."));
+    }
+    Ok(())
+}
+
+fn read(segments: &[Arc<str>], value: &Value) -> Option<Value> {
+    let Some((first, rest)) = segments.split_first() else {
+        return Some(value.clone());
+    };
+    match value {
+        Value::Object(object) => read(rest, object.get(first)?),
+        Value::Array(items) => {
+            let read_items = items.iter().filter(|item| matches!(item, Value::Object(_)));
+            Some(read_items.filter_map(|item| read(segments, item)).collect::<Vec<_>>().into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json;
+
+    fn eval(path: &str, document: &str) -> Option<String> {
+        let document = json::parse(document.as_bytes()).expect("a test's document");
+        FieldPath::parse(path).expect("a test's path").eval(&document).map(|value| value.to_string())
+    }
+
+    #[test]
+    fn arrays_are_mapped_and_numbers_are_names() {
+        assert_eq!(eval("a.b", r#"{"a":[{"b":1},2,{"c":3},{"b":4}]}"#).as_deref(), Some("[1,4]"));
+        assert_eq!(eval("a.0", r#"{"a":[5]}"#).as_deref(), Some("[]"));
+        assert_eq!(eval("a.0", r#"{"a":{"0":5}}"#).as_deref(), Some("5"));
+        assert_eq!(eval("a.b", r#"{"a":1}"#), None);
+    }
+
+    #[test]
+    fn malformed_paths_are_refused() {
+        for path in ["", "a.", ".a", "a..b", "$a", "a.$b", "a\0"] {
+            assert!(FieldPath::parse(path).is_err(), "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What no data file can say: which source is chosen, what is pushed, and that a pipeline's length is no danger.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::model::json;
+use crate::pipeline::error::{Code, Error};
+
+fn value(text: &str) -> Value {
+    json::parse(text.as_bytes()).expect("a test's JSON")
+}
+
+fn options(source: SourceChoice, push_down: bool) -> Options {
+    Options { source, push_down, explain: true }
+}
+
+fn prepared(pipeline: &str) -> Prepared {
+    prepare(&value(pipeline), &Options::default()).expect("a test's pipeline")
+}
+
+fn refused(pipeline: &str) -> Error {
+    prepare(&value(pipeline), &Options::default()).err().expect("a pipeline that is refused")
+}
+
+fn states(prepared: &Prepared) -> &StateScan {
+    match &prepared.scans()[0].read {
+        Read::States(scan) => scan,
+        Read::Events(_) => panic!("events are read"),
+    }
+}
+
+fn query<T>(work: impl FnOnce(&Context) -> T) -> T {
+    let elapsed = || 0;
+    work(&Context::new(1_700_000_000_000, 7, &elapsed, 5_000_000, 64 << 20))
+}
+
+const STATES: &str = r#"[
+    {"_id": "o1", "aggregate_type": "order", "project_id": null, "total": 5, "tags": ["a", "b"]},
+    {"_id": "o2", "aggregate_type": "order", "project_id": "p", "total": [1, 9]},
+    {"_id": "o3", "aggregate_type": "order", "project_id": "p", "total": "5"},
+    {"_id": "o4", "aggregate_type": "order", "project_id": "p"},
+    {"_id": "c1", "aggregate_type": "customer", "project_id": "p", "total": 7}
+]"#;
+
+/// Answers a scan as the engine would.
+fn serve(scan: &Scan, context: &Context) -> Vec<Value> {
+    let Read::States(scan) = &scan.read else { return Vec::new() };
+    let rows = value(STATES);
+    let listed = |set: &Option<Vec<Arc<str>>>, field: &Value| match set {
+        None => true,
+        Some(set) => field.as_str().is_some_and(|text| set.iter().any(|member| &**member == text)),
+    };
+    let rows = rows.as_array().expect("an array").iter().filter(|row| {
+        let field = |name| row.get(name).cloned().unwrap_or_default();
+        listed(&scan.streams.aggregate_ids, &field("_id"))
+            && listed(&scan.streams.aggregate_types, &field("aggregate_type"))
+            && listed(&scan.streams.project_ids, &field("project_id"))
+            && [&scan.streams.filter, &scan.filter]
+                .into_iter()
+                .flatten()
+                .all(|filter| filter.matches_row(row, context).expect("a filter over plain paths"))
+    });
+    rows.take(scan.limit.map_or(usize::MAX, |limit| limit as usize)).cloned().collect()
+}
+
+fn rows(pipeline: &str, options: &Options) -> Vec<Value> {
+    let prepared = prepare(&value(pipeline), options).expect("a test's pipeline");
+    query(|context| {
+        let served: Vec<Vec<Value>> = prepared.scans().iter().map(|scan| serve(scan, context)).collect();
+        let tables: Vec<&dyn Table> = served.iter().map(|rows| rows as &dyn Table).collect();
+        prepared.run(&tables, context).expect("a run").rows
+    })
+}
+
+#[test]
+fn every_source_gives_the_same_rows() {
+    let pipelines = [
+        r#"[{"$fold": {}}, {"$match": {"total": {"$gt": 4}, "aggregate_type": "order"}}]"#,
+        r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}, {"$match": {"total": {"$lt": 6}}}, {"$limit": 1}]"#,
+        r#"[{"$fold": {}}, {"$project": {"total": 1}}, {"$match": {"total": null}}, {"$sort": {"_id": -1}}]"#,
+        r#"[{"$fold": {}}, {"$set": {"x": 1}}, {"$match": {"x": 1, "_id": {"$in": ["o1", "c1"]}}}, {"$count": "n"}]"#,
+        r#"[{"$fold": {}}, {"$sort": {"total": -1}}, {"$skip": 1}, {"$limit": 2}, {"$unset": "tags"}]"#,
+        r#"[{"$fold": {}}, {"$lookup": {"from": "customer", "localField": "project_id", "foreignField": "project_id",
+            "pipeline": [{"$limit": 1}], "as": "c"}}]"#,
+    ];
+    for pipeline in pipelines {
+        let plain = rows(pipeline, &options(SourceChoice::Auto, false));
+        assert!(!plain.is_empty(), "{pipeline}");
+        for source in [SourceChoice::Auto, SourceChoice::Resident, SourceChoice::Nodes, SourceChoice::Log] {
+            assert_eq!(rows(pipeline, &options(source, true)), plain, "{pipeline} over {source:?}");
+        }
+    }
+}
+
+#[test]
+fn kept_states_serve_only_the_fold_of_whole_streams_as_of_now() {
+    let source = |pipeline: &str| states(&prepared(pipeline)).source;
+    assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), Source::Resident);
+    assert_eq!(
+        source(r#"[{"$match": {"$or": [{"project_id": "p"}, {"aggregate_id": "x"}]}}, {"$fold": {}}]"#),
+        Source::Resident
+    );
+    assert_eq!(source(r#"[{"$match": {"event_type": "order.paid"}}, {"$fold": {}}]"#), Source::Log);
+    assert_eq!(source(r#"[{"$match": {"$expr": {"$eq": ["$project_id", "p"]}}}, {"$fold": {}}]"#), Source::Log);
+    assert_eq!(source(r#"[{"$fold": {"version": 3}}]"#), Source::Log);
+    assert_eq!(source(r#"[{"$fold": {"events": true}}]"#), Source::Log);
+    assert_eq!(source(r#"[{"$fold": {"deleted": true}}]"#), Source::Resident);
+}
+
+#[test]
+fn a_match_before_the_fold_is_split_into_streams_and_events() {
+    let prepared = prepared(
+        r#"[{"$match": {"aggregate_type": {"$in": ["order", "cart"]}, "project_id": "shop", "version": {"$lte": 2}}},
+            {"$fold": {"at": "2024-05-01"}}, {"$match": {"aggregate_type": "order", "total": 1}}]"#,
+    );
+    let scan = states(&prepared);
+    assert_eq!(scan.streams.aggregate_types.as_deref(), Some(&["order".into()][..]));
+    assert_eq!(scan.streams.project_ids.as_deref(), Some(&["shop".into()][..]));
+    assert_eq!(
+        scan.event_filter.as_ref().map(|filter| filter.spec().to_string()).as_deref(),
+        Some(r#"{"version":{"$lte":2}}"#)
+    );
+    assert_eq!(scan.as_of, AsOf::At(1_714_521_600_000));
+    assert!(scan.filter.is_none(), "what is folded for the query is filtered by an operator");
+}
+
+#[test]
+fn a_scan_knows_the_fields_that_are_read() {
+    let fields = |pipeline: &str| {
+        prepared(pipeline).scans()[0].fields.clone().map(|fields| fields.into_iter().collect::<Vec<_>>().join(" "))
+    };
+    let grouped = r#"[{"$fold": {}}, {"$match": {"a.b": 1}}, {"$group": {"_id": "$c", "n": {"$sum": "$d.e"}}}]"#;
+    assert_eq!(fields(grouped).as_deref(), Some("a c d"));
+    assert_eq!(fields(r#"[{"$fold": {}}, {"$group": {"_id": null, "all": {"$push": "$$ROOT"}}}]"#), None);
+    assert_eq!(fields(r#"[{"$fold": {}}, {"$match": {"a": 1}}]"#), None);
+    assert_eq!(fields(r#"[{"$fold": {}}, {"$sort": {"a": 1}}, {"$project": {"b": 1}}]"#).as_deref(), Some("_id a b"));
+}
+
+#[test]
+fn the_first_bad_stage_is_reported_with_its_place() {
+    let error = refused(r#"[{"$match": {}}, {"$limt": 1}, {"$group": {}}]"#);
+    assert_eq!((error.code, error.stage), (Code::Number(40324), Some(1)));
+    assert_eq!(error.hint.as_deref(), Some("did you mean '$limit'?"));
+    assert_eq!(refused(r#"[{"$unwind": "$payload.items"}, {"$fold": {}}]"#).code, Code::Number(40602));
+    assert_eq!(refused(r#"[{"$fold": {}}, {"$fold": {}}]"#).stage, Some(1));
+    let inside = refused(r#"[{"$fold": {}}, {"$lookup": {"from": "x", "pipeline": [{"$sort": {}}], "as": "y"}}]"#);
+    assert_eq!((inside.code, inside.stage), (Code::Number(15976), Some(1)));
+}
+
+#[test]
+fn an_event_filter_cannot_see_an_outer_row() {
+    let pipeline = r#"[{"$fold": {}}, {"$lookup": {"from": "$events", "let": {"v": "$x"}, "as": "y", "pipeline":
+        [{"$match": {"$expr": {"$eq": ["$version", "$$v"]}}}, {"$fold": {}}]}}]"#;
+    assert_eq!(refused(pipeline).code, Code::Number(17276));
+}
+
+#[test]
+fn a_correlated_lookup_is_answered_by_an_index() {
+    let pipeline = r#"[{"$documents": [{"_id": 1, "k": 5}, {"_id": 2, "k": "5"}, {"_id": 3}]},
+        {"$lookup": {"let": {"k": "$k"}, "as": "x", "pipeline": [
+            {"$documents": [{"v": 5.0, "n": 1}, {"n": 2}, {"v": [5], "n": 3}, {"v": 5, "n": 9}]},
+            {"$match": {"n": {"$lt": 5}, "$expr": {"$eq": ["$v", "$$k"]}}}, {"$project": {"n": 1}}]}},
+        {"$project": {"x": "$x.n"}}]"#;
+    let plan = prepared(pipeline).describe().to_string();
+    assert!(plan.contains(r#""join":"index""#), "{plan}");
+    let plain = rows(pipeline, &options(SourceChoice::Auto, false));
+    assert_eq!(plain, *value(r#"[{"_id":1,"x":[1]},{"_id":2,"x":[]},{"_id":3,"x":[2]}]"#).as_array().expect("rows"));
+    assert_eq!(rows(pipeline, &Options::default()), plain);
+}
+
+#[test]
+fn names_that_rows_cannot_have_are_told() {
+    let warned = |pipeline: &str| prepared(pipeline).warnings().join("; ");
+    assert!(
+        warned(r#"[{"$match": {"aggregate_type": "order", "status": "open"}}, {"$count": "n"}]"#).contains("'status'")
+    );
+    assert!(warned(r#"[{"$fold": {}}, {"$group": {"_id": "$aggregate_id"}}]"#).contains("'_id'"));
+    assert_eq!(warned(r#"[{"$match": {"payload.status": 1}}, {"$set": {"x": 1}}, {"$sort": {"x": 1}}]"#), "");
+    assert_eq!(warned(r#"[{"$documents": []}, {"$match": {"x": 1}}]"#), "");
+}
+
+#[test]
+fn explain_tells_rows_of_source_and_stages() {
+    let pipeline = value(r#"[{"$fold": {}}, {"$match": {"total": {"$type": "number"}}}, {"$count": "n"}]"#);
+    let prepared = prepare(&pipeline, &options(SourceChoice::Log, true)).expect("a test's pipeline");
+    let states = value(STATES).as_array().map(<[Value]>::to_vec).unwrap_or_default();
+    let output = query(|context| prepared.run(&[&states], context)).expect("a run");
+    let stages = output.explain.get("stages").and_then(Value::as_array).expect("stages");
+    let counted: Vec<i64> = stages.iter().filter_map(|stage| stage.get("rows")?.as_int()).collect();
+    assert_eq!(counted, [5, 3, 1]);
+    assert_eq!(output.rows, [value(r#"{"n": 3}"#)]);
+}
+
+#[test]
+fn long_and_deep_pipelines_fit_a_small_stack() {
+    let work = || {
+        let skips =
+            vec![r#"{"$skip": 0}, {"$unwind": {"path": "$a", "preserveNullAndEmptyArrays": true}}"#; 499].join(",");
+        assert_eq!(rows(&format!(r#"[{{"$fold": {{}}}}, {skips}]"#), &Options::default()).len(), 5);
+        let (mut deep, mut filter) = (format!(r#"{{"$documents": [{{"x": 1}}]}}, {skips}"#), r#"{"a": 1}"#.to_owned());
+        for _ in 0..20 {
+            deep = format!(r#"{{"$documents": [{{"x": 1}}]}}, {{"$lookup": {{"pipeline": [{deep}], "as": "y"}}}}"#);
+        }
+        assert_eq!(rows(&format!("[{deep}]"), &Options::default()).len(), 1);
+        assert_eq!(refused(&format!(r#"[{{"$unionWith": {{"pipeline": [{deep}]}}}}]"#)).code, Code::Number(51));
+        for _ in 0..85 {
+            filter = format!(r#"{{"$nor": [{filter}]}}"#);
+        }
+        assert_eq!(rows(&format!(r#"[{{"$fold": {{}}}}, {{"$match": {filter}}}]"#), &Options::default()).len(), 5);
+    };
+    std::thread::Builder::new().stack_size(2 << 20).spawn(work).expect("a thread").join().expect("no overflow");
+}
+
+#[test]
+fn a_prepared_pipeline_crosses_threads() {
+    fn assert_crosses<T: Send + Sync>() {}
+    assert_crosses::<Prepared>();
+}

@@ -1,0 +1,109 @@
+//! The control database: workspaces and the keys that open them.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::{Database, Result, convert};
+use crate::model::access::{KeyRecord, Scope, WorkspaceRecord};
+
+impl Database {
+    pub async fn write_workspace(&self, workspace: &WorkspaceRecord) -> Result<()> {
+        let content = convert::fields([
+            ("name", convert::text(&workspace.name)),
+            ("slug", convert::text(&workspace.slug)),
+            ("owner_id", convert::text(&workspace.owner_id)),
+            ("created_at", convert::integer(workspace.created_at)),
+        ]);
+        let values = [
+            ("id", convert::record_id("workspace", workspace.id.to_string())),
+            ("content", Record::Object(content)),
+            ("user", convert::record_id("user", workspace.owner_id.to_string())),
+        ];
+        let statements = "BEGIN; UPSERT $id CONTENT $content RETURN NONE; UPSERT $user RETURN NONE; COMMIT;";
+        self.query_again(statements, values).await.map(drop)
+    }
+
+    pub async fn read_workspaces(&self) -> Result<Vec<WorkspaceRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM workspace ORDER BY created_at, id";
+        let found = self.query(statement, []).await?;
+        convert::list(found.first())?.map(read_workspace).collect()
+    }
+
+    pub async fn write_key(&self, key: &KeyRecord) -> Result<()> {
+        let scopes: Vec<Record> = key.scopes.iter().map(|scope| convert::text(scope.name())).collect();
+        let content = convert::fields([
+            ("workspace_id", convert::text(&key.workspace_id)),
+            ("user_id", convert::text(&key.user_id)),
+            ("name", convert::text(&key.name)),
+            ("scopes", Record::Array(scopes.into())),
+            ("display", convert::text(&key.display)),
+            ("hash", convert::text(&key.hash)),
+            ("created_at", convert::integer(key.created_at)),
+            ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
+        ]);
+        let values = [("id", convert::record_id("key", key.id.to_string())), ("content", Record::Object(content))];
+        self.query_again("CREATE $id CONTENT $content RETURN NONE", values).await.map(drop)
+    }
+
+    /// The key whose secret has this hash.
+    pub async fn find_key(&self, hash: &str) -> Result<Option<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE hash = $hash";
+        let found = self.query(statement, [("hash", convert::text(hash))]).await?;
+        convert::list(found.first())?.next().map(read_key).transpose()
+    }
+
+    /// The keys of a workspace, newest first.
+    pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY id DESC";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        convert::list(found.first())?.map(read_key).collect()
+    }
+
+    /// Deletes a key of this workspace; false when it has none of this id.
+    pub async fn delete_key(&self, workspace_id: &str, key_id: &str) -> Result<bool> {
+        let statement = "DELETE $id WHERE workspace_id = $workspace RETURN BEFORE";
+        let values = [("id", convert::record_id("key", key_id.to_owned())), ("workspace", convert::text(workspace_id))];
+        let found = self.query_again(statement, values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+
+    pub async fn touch_key(&self, key_id: &str, at: i64) -> Result<()> {
+        let values = [("id", convert::record_id("key", key_id.to_owned())), ("at", convert::integer(at))];
+        self.query_again("UPDATE $id SET last_used_at = $at RETURN NONE", values).await.map(drop)
+    }
+}
+
+fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {
+    Ok(WorkspaceRecord {
+        id: convert::text_field(record, "key")?.into(),
+        name: convert::text_field(record, "name")?.to_owned(),
+        slug: convert::text_field(record, "slug")?.to_owned(),
+        owner_id: convert::text_field(record, "owner_id")?.into(),
+        created_at: convert::int_field(record, "created_at")?,
+    })
+}
+
+fn read_key(record: &Record) -> Result<KeyRecord> {
+    let scopes = match record {
+        Record::Object(object) => convert::list(object.get("scopes"))?
+            .filter_map(|scope| match scope {
+                Record::String(name) => Scope::parse(name),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    Ok(KeyRecord {
+        id: convert::text_field(record, "key")?.into(),
+        workspace_id: Arc::from(convert::text_field(record, "workspace_id")?),
+        user_id: Arc::from(convert::text_field(record, "user_id")?),
+        name: convert::text_field(record, "name")?.to_owned(),
+        scopes,
+        display: convert::text_field(record, "display")?.to_owned(),
+        hash: convert::text_field(record, "hash")?.to_owned(),
+        created_at: convert::int_field(record, "created_at")?,
+        expires_at: convert::optional_int_field(record, "expires_at"),
+        last_used_at: convert::optional_int_field(record, "last_used_at"),
+    })
+}

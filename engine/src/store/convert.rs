@@ -1,0 +1,105 @@
+//! Values of the model to and from the database's.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, Value as Record};
+
+use super::{Error, Result};
+use crate::model::value::{Object, Value};
+
+/// The database's form of a value. The order of fields is lost in it.
+pub fn to_record(value: &Value) -> Record {
+    match value {
+        Value::Null => Record::Null,
+        Value::Bool(flag) => Record::Bool(*flag),
+        Value::Int(number) => Record::Number(Number::Int(*number)),
+        Value::Double(number) => Record::Number(Number::Float(*number)),
+        Value::Date(ms) => datetime(*ms).map_or(Record::Null, Record::Datetime),
+        Value::String(text) => Record::String(text.to_string()),
+        Value::Array(items) => Record::Array(items.iter().map(to_record).collect::<Vec<_>>().into()),
+        Value::Object(object) => Record::Object(to_record_object(object)),
+    }
+}
+
+fn datetime(ms: i64) -> Option<Datetime> {
+    Datetime::from_timestamp(ms.div_euclid(1_000), (ms.rem_euclid(1_000) * 1_000_000) as u32)
+}
+
+pub fn to_record_object(object: &Object) -> RecordObject {
+    fields(object.iter().map(|(name, value)| (name.to_string(), to_record(value))))
+}
+
+/// An object of the database from its fields.
+pub fn fields<K: Into<String>>(fields: impl IntoIterator<Item = (K, Record)>) -> RecordObject {
+    let fields: BTreeMap<String, Record> = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
+    RecordObject::from(fields)
+}
+
+pub fn record_id(table: &str, key: impl Into<surrealdb::types::RecordIdKey>) -> Record {
+    Record::RecordId(RecordId::new(table, key))
+}
+
+pub fn text(text: &str) -> Record {
+    Record::String(text.to_owned())
+}
+
+pub fn optional_text(text: Option<&str>) -> Record {
+    text.map_or(Record::None, |text| Record::String(text.to_owned()))
+}
+
+pub fn integer(number: impl TryInto<i64>) -> Record {
+    Record::Number(Number::Int(number.try_into().unwrap_or(i64::MAX)))
+}
+
+/// The rows of a result: none for `NONE`, one for a single record.
+pub fn list(record: Option<&Record>) -> Result<impl Iterator<Item = &Record>> {
+    let rows: &[Record] = match record {
+        None | Some(Record::None | Record::Null) => &[],
+        Some(Record::Array(rows)) => rows,
+        Some(single) => std::slice::from_ref(single),
+    };
+    Ok(rows.iter())
+}
+
+fn field<'a>(record: &'a Record, name: &str) -> Result<&'a Record> {
+    match record {
+        Record::Object(object) => object.get(name).ok_or_else(|| Error::Corrupt(format!("no field '{name}'"))),
+        _ => Err(Error::Corrupt(format!("expected a record with a field '{name}'"))),
+    }
+}
+
+pub fn int(record: &Record) -> Result<i64> {
+    match record {
+        Record::Number(Number::Int(number)) => Ok(*number),
+        _ => Err(Error::Corrupt("expected an integer".into())),
+    }
+}
+
+pub fn int_field(record: &Record, name: &str) -> Result<i64> {
+    int(field(record, name)?).map_err(|_| Error::Corrupt(format!("field '{name}' is no integer")))
+}
+
+pub fn unsigned_field(record: &Record, name: &str) -> Result<u64> {
+    u64::try_from(int_field(record, name)?).map_err(|_| Error::Corrupt(format!("field '{name}' is negative")))
+}
+
+pub fn text_field<'a>(record: &'a Record, name: &str) -> Result<&'a str> {
+    match field(record, name)? {
+        Record::String(text) => Ok(text),
+        _ => Err(Error::Corrupt(format!("field '{name}' is no string"))),
+    }
+}
+
+/// A text that may be absent.
+pub fn optional_text_field(record: &Record, name: &str) -> Option<Arc<str>> {
+    text_field(record, name).ok().map(Arc::from)
+}
+
+pub fn optional_int_field(record: &Record, name: &str) -> Option<i64> {
+    int_field(record, name).ok()
+}
+
+pub fn bool_field(record: &Record, name: &str) -> bool {
+    matches!(field(record, name), Ok(Record::Bool(true)))
+}

@@ -1,0 +1,285 @@
+//! The log of one workspace: events by stream and version, commits by position.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use surrealdb::types::{Array, RecordIdKey, Value as Record, Variables};
+
+use super::{Database, Error, Result, convert};
+use crate::model::event::Event;
+use crate::model::id::{AggregateId, position_hint};
+use crate::model::value::Object;
+
+/// One transaction: the guard, the events, the ids that clients chose, and the record by which the log is read in order.
+const APPEND: &str = "
+BEGIN;
+IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head { THROW 'stale head' };
+INSERT INTO event $events RETURN NONE;
+INSERT INTO event_key $keys RETURN NONE;
+INSERT INTO commit $commit RETURN NONE;
+UPSERT head:log SET position = $position RETURN NONE;
+COMMIT;";
+
+/// What an event's record holds besides its place.
+#[derive(Serialize, Deserialize)]
+struct Body {
+    event_id: Arc<str>,
+    aggregate_type: Arc<str>,
+    event_type: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    project_id: Option<Arc<str>>,
+    payload: Arc<Object>,
+    #[serde(default, skip_serializing_if = "is_empty")]
+    metadata: Arc<Object>,
+    actor: Arc<str>,
+    occurred_at: i64,
+    recorded_at: i64,
+}
+
+fn is_empty(object: &Arc<Object>) -> bool {
+    object.is_empty()
+}
+
+/// Events that are to be committed together, in the order of their positions.
+pub struct Batch<'a> {
+    pub events: &'a [Arc<Event>],
+    /// Indexes of events whose ids were chosen by a client.
+    pub chosen_ids: &'a [usize],
+}
+
+impl Database {
+    /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
+    pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
+        let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else { return Ok(()) };
+        let mut records = Vec::with_capacity(batch.events.len());
+        let mut places = Vec::with_capacity(batch.events.len());
+        for event in batch.events {
+            records.push(event_record(event)?);
+            places.push(Record::Array(place(event)));
+        }
+        let keys: Vec<Record> =
+            batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
+        let commit = convert::fields([
+            ("id", convert::record_id("commit", last.position as i64)),
+            ("events", Record::Array(places.into())),
+        ]);
+        let values = Variables::from_iter([
+            ("head".to_owned(), convert::integer(first.position - 1)),
+            ("events".to_owned(), Record::Array(records.into())),
+            ("keys".to_owned(), Record::Array(keys.into())),
+            ("commit".to_owned(), Record::Object(commit)),
+            ("position".to_owned(), convert::integer(last.position)),
+        ]);
+        self.query_bound(APPEND, values).await.map(drop)
+    }
+
+    /// Position of the log's last event; 0 where there is none.
+    pub async fn head(&self) -> Result<u64> {
+        let results = self.query("SELECT VALUE position FROM ONLY head:log", []).await?;
+        match results.first() {
+            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
+            _ => Ok(0),
+        }
+    }
+
+    /// Events after a position in the log's order; at least `limit` of them where there are as many.
+    pub async fn read_after(&self, position: u64, limit: usize) -> Result<Vec<Event>> {
+        let from = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
+        let mut events: Vec<Event> = Vec::new();
+        let mut next = from;
+        while events.len() < limit {
+            let rows = self
+                .query(
+                    "SELECT id, events FROM $range LIMIT $commits",
+                    [("range", commit_range(next)), ("commits", convert::integer(limit.min(64) as i64))],
+                )
+                .await?;
+            let (ids, last) = event_ids(rows.first())?;
+            let Some(last) = last else { break };
+            next = last.saturating_add(1);
+            let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+            for record in convert::list(found.first())? {
+                let event = read_event(record)?;
+                if event.position > position {
+                    events.push(event);
+                }
+            }
+        }
+        events.sort_unstable_by_key(|event| event.position);
+        Ok(events)
+    }
+
+    /// Events of one stream whose version is in `first..=last`, oldest first.
+    pub async fn read_stream(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<Event>> {
+        if first > last {
+            return Ok(Vec::new());
+        }
+        let key =
+            |version: u64| RecordIdKey::Array(Array::from(vec![convert::text(id.as_str()), convert::integer(version)]));
+        let range = surrealdb::types::RecordIdKeyRange {
+            start: std::ops::Bound::Included(key(first)),
+            end: std::ops::Bound::Included(key(last)),
+        };
+        let found = self.query("SELECT * FROM $range", [("range", convert::record_id("event", range))]).await?;
+        convert::list(found.first())?.map(read_event).collect()
+    }
+
+    /// The events among these ids that are in the log, under their ids.
+    pub async fn find_events(&self, event_ids: &[Arc<str>]) -> Result<HashMap<Arc<str>, Event>> {
+        let keys: Vec<Record> = event_ids.iter().map(|id| convert::record_id("event_key", id.to_string())).collect();
+        let found =
+            self.query("SELECT * FROM (SELECT VALUE event FROM $keys)", [("keys", Record::Array(keys.into()))]).await?;
+        let mut events = HashMap::new();
+        for record in convert::list(found.first())? {
+            let event = read_event(record)?;
+            events.insert(event.event_id.clone(), event);
+        }
+        for id in event_ids {
+            // An id made here was not written down: it says where its event stands.
+            if let Some(position) = position_hint(id).filter(|hint| *hint > 0 && !events.contains_key(id)) {
+                let near = self.read_after(position - 1, 1).await?;
+                events.extend(near.into_iter().filter(|event| event.event_id == *id).map(|event| (id.clone(), event)));
+            }
+        }
+        Ok(events)
+    }
+}
+
+fn commit_range(from: i64) -> Record {
+    let range = surrealdb::types::RecordIdKeyRange {
+        start: std::ops::Bound::Included(RecordIdKey::Number(from)),
+        end: std::ops::Bound::Unbounded,
+    };
+    convert::record_id("commit", range)
+}
+
+/// Ids of the events that commits list, and the position of the last commit.
+fn event_ids(commits: Option<&Record>) -> Result<(Vec<Record>, Option<i64>)> {
+    let mut ids = Vec::new();
+    let mut last = None;
+    for commit in convert::list(commits)? {
+        let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
+        let (Some(Record::RecordId(id)), Some(Record::Array(places))) = (commit.get("id"), commit.get("events")) else {
+            return Err(Error::Corrupt("a commit has no id or no events".into()));
+        };
+        if let RecordIdKey::Number(position) = id.key {
+            last = Some(position);
+        }
+        for place in places.iter() {
+            let Record::Array(place) = place else { return Err(Error::Corrupt("a commit names no event".into())) };
+            ids.push(convert::record_id("event", RecordIdKey::Array(place.clone())));
+        }
+    }
+    Ok((ids, last))
+}
+
+fn place(event: &Arc<Event>) -> Array {
+    Array::from(vec![convert::text(event.aggregate_id.as_str()), convert::integer(event.version)])
+}
+
+fn key_record(event: &Arc<Event>) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("event_key", event.event_id.to_string())),
+        ("event", convert::record_id("event", RecordIdKey::Array(place(event)))),
+    ]))
+}
+
+/// The event as its record. The body is JSON text, which keeps the order of fields and costs least to store.
+fn event_record(event: &Arc<Event>) -> Result<Record> {
+    let body = Body {
+        event_id: event.event_id.clone(),
+        aggregate_type: event.aggregate_type.clone(),
+        event_type: event.event_type.clone(),
+        project_id: event.project_id.clone(),
+        payload: event.payload.clone(),
+        metadata: event.metadata.clone(),
+        actor: event.actor.clone(),
+        occurred_at: event.occurred_at,
+        recorded_at: event.recorded_at,
+    };
+    let body = serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))?;
+    Ok(Record::Object(convert::fields([
+        ("id", convert::record_id("event", RecordIdKey::Array(place(event)))),
+        ("position", convert::integer(event.position)),
+        ("body", Record::String(body)),
+    ])))
+}
+
+fn read_event(record: &Record) -> Result<Event> {
+    let corrupt = || Error::Corrupt("an event's record has no place".into());
+    let Record::Object(object) = record else { return Err(corrupt()) };
+    let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
+    let RecordIdKey::Array(place) = &id.key else { return Err(corrupt()) };
+    let (Some(Record::String(aggregate_id)), Some(version)) = (place.first(), place.get(1)) else {
+        return Err(corrupt());
+    };
+    let body: Body = serde_json::from_str(convert::text_field(record, "body")?)
+        .map_err(|error| Error::Corrupt(format!("event {aggregate_id}: {error}")))?;
+    Ok(Event {
+        event_id: body.event_id,
+        aggregate_id: AggregateId::from(Arc::from(aggregate_id.as_str())),
+        aggregate_type: body.aggregate_type,
+        event_type: body.event_type,
+        project_id: body.project_id,
+        version: convert::int(version)?.max(0) as u64,
+        position: convert::unsigned_field(record, "position")?,
+        payload: body.payload,
+        metadata: body.metadata,
+        actor: body.actor,
+        occurred_at: body.occurred_at,
+        recorded_at: body.recorded_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::value::Value;
+    use crate::store::Store;
+
+    fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
+        let payload: Object = [("z", Value::Int(1)), ("a", Value::Double(1.0))].into_iter().collect();
+        Arc::new(Event {
+            event_id: crate::model::id::event_id(0, position, position << 50).to_string().into(),
+            aggregate_id: AggregateId::parse(aggregate_id).expect("a valid id"),
+            aggregate_type: "note".into(),
+            event_type: "note.created".into(),
+            project_id: None,
+            version,
+            position,
+            payload: Arc::new(payload),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 1,
+            recorded_at: 2,
+        })
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_written_once_and_read_in_order() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        assert_eq!(log.head().await.expect("a head"), 0);
+        let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
+        log.append(Batch { events: &first, chosen_ids: &[1] }).await.expect("appended");
+        let second = [event("b", 3, 4)];
+        log.append(Batch { events: &second, chosen_ids: &[] }).await.expect("appended");
+        assert!(matches!(log.append(Batch { events: &second, chosen_ids: &[] }).await, Err(Error::Conflict)));
+        assert_eq!(log.head().await.expect("a head"), 4);
+
+        let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
+        let all = log.read_after(0, 10).await.expect("events");
+        assert_eq!(positions(&all), [1, 2, 3, 4]);
+        assert_eq!(all[0], *first[0]);
+        assert_eq!(positions(&log.read_after(1, 1).await.expect("events")), [2, 3]);
+        assert_eq!(positions(&log.read_after(4, 1).await.expect("events")), [0u64; 0]);
+        let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
+        assert_eq!(positions(&stream), [3, 4]);
+
+        let ids = [first[1].event_id.clone(), first[2].event_id.clone(), "unknown".into()];
+        let found = log.find_events(&ids).await.expect("events");
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[&ids[1]].position, 3);
+    }
+}

@@ -1,0 +1,149 @@
+//! The only room that speaks to SurrealDB. No business rules and no status codes here.
+//!
+//! One database per workspace and one `control` database, in one namespace. A [`Database`] is a session bound to one
+//! of them, so that another tenant's records cannot be named through it.
+
+pub mod answers;
+pub mod catalog;
+pub mod convert;
+pub mod definitions;
+pub mod log;
+pub mod nodes;
+pub mod retry;
+
+use std::time::Duration;
+
+use surrealdb::Surreal;
+use surrealdb::engine::any::Any;
+use surrealdb::types::{Value as Record, Variables};
+
+const NAMESPACE: &str = "foldwork";
+const CONTROL: &str = "control";
+/// Migrations by number, applied in order when a database is opened.
+const CONTROL_MIGRATIONS: [&str; 1] = [include_str!("schema/control/0001_access.surql")];
+const WORKSPACE_MIGRATIONS: [&str; 2] =
+    [include_str!("schema/workspace/0001_log.surql"), include_str!("schema/workspace/0002_follow.surql")];
+
+/// What the database answered when it did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another writer was faster; the same statements may be tried again after a fresh look.
+    #[error("another writer was faster")]
+    Conflict,
+    #[error("the database failed: {0}")]
+    Database(#[from] surrealdb::Error),
+    #[error("a stored record cannot be read: {0}")]
+    Corrupt(String),
+    #[error("the workspace is closing")]
+    Closing,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A connected store.
+pub struct Store {
+    root: Surreal<Any>,
+    exclusive: bool,
+}
+
+impl Store {
+    /// Connects to `surrealkv://PATH`, `mem://` or `ws://HOST:PORT`.
+    pub async fn connect(url: &str) -> Result<Store> {
+        let root = surrealdb::engine::any::connect(url).await?;
+        Ok(Store { root, exclusive: !url.starts_with("ws") })
+    }
+
+    /// Signs in to a remote store.
+    pub async fn sign_in(&self, username: &str, password: &str) -> Result<()> {
+        let root = surrealdb::opt::auth::Root { username: username.into(), password: password.into() };
+        self.root.signin(root).await?;
+        Ok(())
+    }
+
+    /// A second handle on the same store that knows that it is not alone.
+    pub fn share(&self) -> Store {
+        Store { root: self.root.clone(), exclusive: false }
+    }
+
+    /// Whether no other process writes to this store.
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive
+    }
+
+    /// Whether the store answers.
+    pub async fn health(&self) -> Result<()> {
+        Ok(self.root.health().await?)
+    }
+
+    pub async fn control(&self) -> Result<Database> {
+        self.database(CONTROL, &CONTROL_MIGRATIONS).await
+    }
+
+    /// The database of a workspace, made when it is not there yet.
+    pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
+        self.database(&format!("ws_{}", workspace_id.replace('-', "")), &WORKSPACE_MIGRATIONS).await
+    }
+
+    async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
+        let session = self.root.clone();
+        session.query("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?.check()?;
+        session.use_ns(NAMESPACE).await?;
+        // The name is one of ours: "control", or hexadecimal digits after "ws_".
+        session.query(format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?.check()?;
+        session.use_ns(NAMESPACE).use_db(name).await?;
+        let database = Database { session };
+        database.migrate(migrations).await?;
+        Ok(database)
+    }
+}
+
+/// A session bound to one database.
+pub struct Database {
+    session: Surreal<Any>,
+}
+
+impl Database {
+    async fn migrate(&self, migrations: &[&str]) -> Result<()> {
+        let statements = "DEFINE TABLE IF NOT EXISTS migration SCHEMALESS; SELECT VALUE number FROM migration";
+        let applied = self.query(statements, []).await?;
+        let applied: Vec<i64> = convert::list(applied.last())?.filter_map(|record| convert::int(record).ok()).collect();
+        for (number, statements) in (1i64..).zip(migrations) {
+            if !applied.contains(&number) {
+                let script =
+                    format!("BEGIN; {statements} CREATE type::record('migration', $n) SET number = $n; COMMIT;");
+                self.query(&script, [("n", Record::from_t(number))]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs statements with bound values and answers what each of them returned.
+    async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
+        self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
+    }
+
+    async fn query_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
+        let mut answer = self.session.query(statements).bind(values).await.map_err(retry::classify)?;
+        let errors = answer.take_errors();
+        if !errors.is_empty() {
+            return Err(retry::classify_all(errors));
+        }
+        let mut results = Vec::with_capacity(answer.num_statements());
+        for index in 0..answer.num_statements() {
+            results.push(answer.take::<Record>(index)?);
+        }
+        Ok(results)
+    }
+
+    /// Like [`Database::query`], tried again while other writers are in the way.
+    async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
+        let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        for wait in retry::waits() {
+            match self.query_bound(statements, values.clone()).await {
+                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
+                other => return other,
+            }
+        }
+        self.query_bound(statements, values).await
+    }
+}

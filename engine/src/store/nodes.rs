@@ -1,0 +1,172 @@
+//! Node records: the folded snapshot of each aggregate and the position it stands for, with the follower's checkpoint.
+
+use std::sync::Arc;
+
+use surrealdb::types::{Value as Record, Variables};
+
+use super::{Database, Error, Result, convert};
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::{Definition, FieldType};
+use crate::model::id::AggregateId;
+use crate::model::json::parse_date;
+use crate::model::value::{Object, Value};
+
+/// Snapshots and the checkpoint that says so are one transaction.
+const WRITE: &str = "
+BEGIN;
+FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };
+IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
+IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = $position RETURN NONE };
+COMMIT;";
+
+/// What loading needs of a node; the folded state once more as an object is for the database's own queries only.
+const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
+                      deleted, revision, text";
+
+/// A stored snapshot.
+pub struct Snapshot {
+    pub aggregate: Aggregate,
+    /// Revision of the definition under which it was folded.
+    pub revision: u64,
+}
+
+impl Database {
+    /// Writes snapshots and moves the checkpoint, together; and the shapes of the events seen, where they changed.
+    pub async fn write_nodes(
+        &self,
+        nodes: &[(Arc<Aggregate>, u64)],
+        seen: Option<&Object>,
+        checkpoint: Option<(&str, u64)>,
+    ) -> Result<()> {
+        let mut records = Vec::with_capacity(nodes.len());
+        for (aggregate, revision) in nodes {
+            records.push(node_record(aggregate, *revision)?);
+        }
+        let values = [
+            ("nodes", Record::Array(records.into())),
+            ("name", convert::optional_text(checkpoint.map(|(name, _)| name))),
+            ("seen", seen.map_or(Record::None, |seen| Record::String(Value::from(seen.clone()).to_string()))),
+            ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
+        ];
+        self.query_again(WRITE, values).await.map(drop)
+    }
+
+    /// How far a follower has come; 0 before its first step.
+    pub async fn checkpoint(&self, name: &str) -> Result<u64> {
+        let results = self
+            .query("SELECT VALUE position FROM ONLY type::record('checkpoint', $name)", [("name", convert::text(name))])
+            .await?;
+        match results.first() {
+            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
+            _ => Ok(0),
+        }
+    }
+
+    /// The shapes of events that were stored last.
+    pub async fn read_seen(&self) -> Result<Option<Object>> {
+        let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
+        match found.first() {
+            Some(Record::String(text)) => {
+                serde_json::from_str(text).map(Some).map_err(|error| Error::Corrupt(format!("shapes: {error}")))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// All snapshots, read in pages by id. `definition` gives the definition of a type.
+    pub async fn read_nodes(&self, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Vec<Snapshot>> {
+        const PAGE: usize = 2_000;
+        let mut snapshots = Vec::new();
+        let mut after: Option<String> = None;
+        loop {
+            let range = surrealdb::types::RecordIdKeyRange {
+                start: after.take().map_or(std::ops::Bound::Unbounded, |key| std::ops::Bound::Excluded(key.into())),
+                end: std::ops::Bound::Unbounded,
+            };
+            let statement = format!("SELECT {FIELDS} FROM $range LIMIT $page");
+            let values = [("range", convert::record_id("node", range)), ("page", convert::integer(PAGE as i64))];
+            let found = self.query(&statement, values).await?;
+            let before = snapshots.len();
+            for record in convert::list(found.first())? {
+                snapshots.push(read_node(record, &definition)?);
+            }
+            match snapshots.last() {
+                Some(last) if snapshots.len() - before == PAGE => after = Some(last.aggregate.id.to_string()),
+                _ => return Ok(snapshots),
+            }
+        }
+    }
+
+    /// Snapshots that a condition selects, in the order of their first positions.
+    ///
+    /// The condition is text that the pipeline's planner made; every value in it is bound.
+    pub async fn select_nodes(
+        &self,
+        condition: &str,
+        bindings: &[(String, Value)],
+        definition: impl Fn(&str) -> Option<Arc<Definition>>,
+    ) -> Result<Vec<Snapshot>> {
+        let values: Variables =
+            bindings.iter().map(|(name, value)| (name.clone(), convert::to_record(value))).collect();
+        let statement = format!("SELECT {FIELDS} FROM node WHERE {condition} ORDER BY first_position");
+        let found = self.query_bound(&statement, values).await?;
+        convert::list(found.first())?.map(|record| read_node(record, &definition)).collect()
+    }
+}
+
+fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
+    let text = serde_json::to_string(&*aggregate.state).map_err(|error| Error::Corrupt(error.to_string()))?;
+    Ok(Record::Object(convert::fields([
+        ("id", convert::record_id("node", aggregate.id.to_string())),
+        ("aggregate_id", convert::text(aggregate.id.as_str())),
+        ("aggregate_type", convert::text(&aggregate.aggregate_type)),
+        ("project_id", convert::optional_text(aggregate.project_id.as_deref())),
+        ("version", convert::integer(aggregate.version)),
+        ("position", convert::integer(aggregate.position)),
+        ("first_position", convert::integer(aggregate.first_position)),
+        ("created_at", convert::integer(aggregate.created_at)),
+        ("last_event_at", convert::integer(aggregate.last_event_at)),
+        ("deleted", Record::Bool(aggregate.deleted)),
+        ("revision", convert::integer(revision)),
+        ("text", Record::String(text)),
+        ("state", Record::Object(convert::to_record_object(&aggregate.state))),
+    ])))
+}
+
+fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Snapshot> {
+    let Record::Object(object) = record else { return Err(Error::Corrupt("a node is no object".into())) };
+    let Some(Record::RecordId(id)) = object.get("id") else { return Err(Error::Corrupt("a node has no id".into())) };
+    let surrealdb::types::RecordIdKey::String(id) = &id.key else {
+        return Err(Error::Corrupt("a node's id is no text".into()));
+    };
+    let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();
+    let mut state: Object = serde_json::from_str(convert::text_field(record, "text")?)
+        .map_err(|error| Error::Corrupt(format!("node {id}: {error}")))?;
+    if let Some(definition) = definition(&aggregate_type) {
+        restore_dates(&mut state, &definition);
+    }
+    let aggregate = Aggregate {
+        id: AggregateId::from(Arc::from(id.as_str())),
+        aggregate_type,
+        project_id: convert::optional_text_field(record, "project_id"),
+        version: convert::unsigned_field(record, "version")?,
+        position: convert::unsigned_field(record, "position")?,
+        first_position: convert::unsigned_field(record, "first_position")?,
+        created_at: convert::int_field(record, "created_at")?,
+        last_event_at: convert::int_field(record, "last_event_at")?,
+        deleted: convert::bool_field(record, "deleted"),
+        state: Arc::new(state),
+    };
+    Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
+}
+
+/// Dates are text in JSON; those of declared fields become dates again.
+fn restore_dates(state: &mut Object, definition: &Definition) {
+    for field in definition.fields.iter().filter(|field| field.field_type == FieldType::Date) {
+        if let Some(slot) = state.get_mut(&field.name)
+            && let Some(ms) = slot.as_str().and_then(parse_date)
+        {
+            *slot = Value::Date(ms);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Tells conflicts with other writers from failures, and how long to wait before trying again.
+
+use std::collections::HashMap;
+
+use super::Error;
+
+/// Thrown by our own statements when the log's head is not where the writer thought.
+pub const STALE: &str = "stale head";
+
+/// Waits between tries, in milliseconds; the number of them bounds the tries.
+pub fn waits() -> impl Iterator<Item = u64> {
+    [1, 2, 5, 10, 20, 50, 100, 200].into_iter()
+}
+
+/// The database says in its text only that a transaction lost against another.
+pub fn classify(error: surrealdb::Error) -> Error {
+    let text = error.to_string();
+    let lost = ["can be retried", "conflict", "already exists", STALE].iter().any(|sign| text.contains(sign));
+    if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
+}
+
+/// The cause among the errors of a transaction, whose other statements only tell that it failed.
+pub fn classify_all(errors: HashMap<usize, surrealdb::Error>) -> Error {
+    let mut first = None;
+    for error in errors.into_values() {
+        match classify(error) {
+            Error::Conflict => return Error::Conflict,
+            other => {
+                let echo = other.to_string().contains("not executed due to");
+                if first.is_none() || !echo {
+                    first = Some(other);
+                }
+            }
+        }
+    }
+    first.unwrap_or(Error::Conflict)
+}

@@ -1,0 +1,45 @@
+//! Aggregates of any type: their folded state, now or at an earlier version or time.
+
+use std::sync::Arc;
+
+use super::Workspace;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+
+/// The moment that a state is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Moment {
+    #[default]
+    Now,
+    /// After the event of this version.
+    Version(u64),
+    /// After the events that happened up to then, milliseconds since the epoch.
+    At(i64),
+}
+
+impl Workspace {
+    /// The folded state. A deleted aggregate is not found now, but at earlier moments it is.
+    pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
+        let open = self.open();
+        open.refresh().await?;
+        let not_found = || Error::not_found("aggregate", id);
+        let now = open.resident.get(id).ok_or_else(not_found)?;
+        let definition = open.definition(&now.aggregate_type).ok_or_else(not_found)?;
+        let aggregate = match moment {
+            Moment::Now => Some(now),
+            Moment::Version(version) if version > now.version => None,
+            Moment::Version(version) => {
+                let events = self.events_up_to(&now.id, version).await?;
+                Aggregate::fold_all(&events, &definition).map(Arc::new)
+            }
+            Moment::At(at) => {
+                let events = self.events_up_to(&now.id, now.version).await?;
+                let before = events.iter().filter(|event| event.occurred_at <= at);
+                Aggregate::fold_all(before, &definition).map(Arc::new)
+            }
+        };
+        let aggregate = aggregate.filter(|aggregate| !aggregate.deleted).ok_or_else(not_found)?;
+        Ok((aggregate, definition))
+    }
+}

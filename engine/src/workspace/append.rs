@@ -1,0 +1,201 @@
+//! The appender: the one writer of a workspace's log. It collects waiting appends and commits them together.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio::sync::{mpsc, oneshot};
+
+use super::staging::{Staging, View};
+use super::state::Open;
+use crate::error::{Error, Result};
+use crate::model::event::{Event, NewEvent};
+use crate::store::{self, log::Batch, retry};
+
+/// Appends that wait at most; a further one waits for a place.
+const QUEUE: usize = 4_096;
+/// Appends and bytes that go into one transaction.
+const MAX_APPENDS: usize = 512;
+const MAX_BYTES: usize = 4 << 20;
+
+/// What an operation wants appended, decided against the state at the head of the log.
+///
+/// It may run more than once: again after another writer was faster.
+pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
+
+/// One operation's wish to append: all of its events or none.
+pub struct Append {
+    pub decide: Decide,
+    /// Ids that a client chose, looked up in the log before the decision.
+    pub event_ids: Vec<Arc<str>>,
+    pub actor: Arc<str>,
+    /// The managed types' own operations may append to them.
+    pub managed: bool,
+    /// Bytes of the payloads, roughly.
+    pub size_bytes: usize,
+}
+
+/// What became of an append.
+#[derive(Debug, Clone)]
+pub struct Appended {
+    /// In the order asked; those that were in the log before stand among them.
+    pub events: Vec<Arc<Event>>,
+    /// Which of them were there before.
+    pub repeated: Vec<bool>,
+}
+
+impl Appended {
+    /// Whether nothing new was appended.
+    pub fn is_repeat(&self) -> bool {
+        !self.events.is_empty() && self.repeated.iter().all(|repeated| *repeated)
+    }
+}
+
+struct Waiting {
+    append: Append,
+    answer: oneshot::Sender<Result<Appended>>,
+}
+
+/// What stands in the queue.
+enum Task {
+    Append(Waiting),
+    /// Fold the aggregates of a type anew, after its definition changed how.
+    Refold {
+        type_name: Arc<str>,
+        answer: oneshot::Sender<Result<()>>,
+    },
+}
+
+/// The queue's near end. Dropping all of them ends the appender once it has answered everyone.
+#[derive(Clone)]
+pub struct Appender {
+    queue: mpsc::Sender<Task>,
+}
+
+impl Appender {
+    /// Starts the appender of an open workspace.
+    pub fn start(open: Arc<Open>) -> Appender {
+        let (queue, waiting) = mpsc::channel(QUEUE);
+        tokio::spawn(run(open, waiting));
+        Appender { queue }
+    }
+
+    /// Appends and answers when the events are on disk and folded.
+    pub async fn append(&self, append: Append) -> Result<Appended> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.send(Task::Append(Waiting { append, answer })).await.map_err(|_| closing())?;
+        answered.await.map_err(|_| closing())?
+    }
+
+    /// Folds the aggregates of a type anew and answers when that is visible.
+    pub async fn refold(&self, type_name: Arc<str>) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        self.queue.send(Task::Refold { type_name, answer }).await.map_err(|_| closing())?;
+        answered.await.map_err(|_| closing())?
+    }
+}
+
+fn closing() -> Error {
+    Error::Unavailable(store::Error::Closing)
+}
+
+async fn run(open: Arc<Open>, mut queue: mpsc::Receiver<Task>) {
+    // After a failure whose outcome is not known, the log is read before anything is decided.
+    let mut doubtful = false;
+    let mut next = queue.recv().await;
+    while let Some(task) = next.take() {
+        let first = match task {
+            Task::Append(first) => first,
+            Task::Refold { type_name, answer } => {
+                let _ = answer.send(open.refold_type(&type_name).await);
+                next = queue.recv().await;
+                continue;
+            }
+        };
+        let mut bytes = first.append.size_bytes;
+        let mut batch = vec![first];
+        while batch.len() < MAX_APPENDS && bytes < MAX_BYTES {
+            match queue.try_recv() {
+                Ok(Task::Append(more)) => {
+                    bytes += more.append.size_bytes;
+                    batch.push(more);
+                }
+                Ok(other) => {
+                    next = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        doubtful = commit(&open, batch, doubtful).await;
+        if next.is_none() {
+            next = queue.recv().await;
+        }
+    }
+}
+
+/// Commits a batch and answers its waiters. Answers whether the log's end is in doubt.
+async fn commit(open: &Open, batch: Vec<Waiting>, doubtful: bool) -> bool {
+    if doubtful && let Err(error) = open.catch_up().await {
+        refuse_all(batch, error);
+        return true;
+    }
+    for wait in retry::waits() {
+        let known = match known_events(open, &batch).await {
+            Ok(known) => known,
+            Err(error) => {
+                refuse_all(batch, error.into());
+                return false;
+            }
+        };
+        let definitions = open.definitions();
+        let mut staging = Staging::new(open, &definitions, &known);
+        let outcomes: Vec<_> = batch.iter().map(|waiting| staging.stage(&waiting.append)).collect();
+        let staged = staging.finish();
+        let result = if staged.events.is_empty() {
+            Ok(())
+        } else {
+            open.log.append(Batch { events: &staged.events, chosen_ids: &staged.chosen_ids }).await
+        };
+        match result {
+            Ok(()) => {
+                metrics::counter!("foldwork_events_appended_total").increment(staged.events.len() as u64);
+                open.publish(&staged.events, staged.aggregates);
+                for (waiting, outcome) in batch.into_iter().zip(outcomes) {
+                    // Whoever stopped waiting does not mind.
+                    let _ = waiting.answer.send(outcome);
+                }
+                return false;
+            }
+            Err(store::Error::Conflict) => {
+                metrics::counter!("foldwork_append_conflicts_total").increment(1);
+                tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+                if let Err(error) = open.catch_up().await {
+                    refuse_all(batch, error);
+                    return true;
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "append failed");
+                refuse_all(batch, error.into());
+                return true;
+            }
+        }
+    }
+    refuse_all(batch, Error::Unavailable(store::Error::Conflict));
+    true
+}
+
+/// The events already in the log among the ids that clients chose.
+async fn known_events(open: &Open, batch: &[Waiting]) -> store::Result<HashMap<Arc<str>, Event>> {
+    let ids: Vec<Arc<str>> = batch.iter().flat_map(|waiting| waiting.append.event_ids.iter().cloned()).collect();
+    if ids.is_empty() { Ok(HashMap::new()) } else { open.log.find_events(&ids).await }
+}
+
+/// An error goes to one waiter as it is, and to the others as what it means to them.
+fn refuse_all(batch: Vec<Waiting>, error: Error) {
+    let mut error = Some(error);
+    for waiting in batch {
+        let again = || Error::Unavailable(store::Error::Conflict);
+        let _ = waiting.answer.send(Err(error.take().unwrap_or_else(again)));
+    }
+}

@@ -1,0 +1,282 @@
+//! Articles: aggregates of the built-in type, with unique slugs, drafts and published revisions.
+
+use std::sync::Arc;
+
+use super::answers::RequestId;
+use super::projects::{check_slug, slugify};
+use super::staging::{View, object_of};
+use super::{Page, Workspace};
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::ARTICLE;
+use crate::model::event::{Expected, NewEvent};
+use crate::model::json::format_date;
+use crate::model::value::{Object, Value};
+
+/// Fields that say what is published.
+pub const STATUS: &str = "status";
+pub const PUBLISHED: &str = "published";
+pub const PUBLISHED_VERSION: &str = "published_version";
+
+/// An article that is to be made.
+#[derive(Debug, Clone, Default)]
+pub struct NewArticle {
+    pub project: Option<String>,
+    pub title: String,
+    pub body: Option<String>,
+    /// Made from the title, and made unique, where it is not given.
+    pub slug: Option<String>,
+    pub tags: Option<Vec<String>>,
+    pub request: Option<RequestId>,
+}
+
+/// What is to change; what is `None` stays.
+#[derive(Debug, Clone, Default)]
+pub struct ArticleChange {
+    pub title: Option<String>,
+    pub body: Option<String>,
+    pub slug: Option<String>,
+    pub tags: Option<Vec<String>>,
+}
+
+/// Which articles a list is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct ArticleFilter {
+    pub project: Option<String>,
+    pub slug: Option<String>,
+    pub tag: Option<String>,
+    pub published: Option<bool>,
+}
+
+/// Which revision of articles a reader sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Perspective {
+    Draft,
+    Published,
+}
+
+impl Workspace {
+    pub async fn create_article(&self, new: NewArticle) -> Result<Arc<Aggregate>> {
+        let chosen = new.slug.map(check_slug).transpose()?;
+        let ids = self.new_ids(new.request.as_ref());
+        let event_id = ids.event_id.clone();
+        let (title, body, tags, project) = (new.title, new.body, new.tags, new.project);
+        let decide = Box::new(move |view: &View<'_>| {
+            let project_id = match &project {
+                None => None,
+                Some(project) => Some(view.project_id(project).ok_or_else(|| unknown_project(project))?),
+            };
+            // A repeat keeps the slug that the first request got.
+            let slug = match (&chosen, view.aggregate(&ids.aggregate_id)) {
+                (_, Some(first)) => first.state.get("slug").and_then(Value::as_str).unwrap_or_default().to_owned(),
+                (Some(slug), None) => free_slug(view, project_id.as_deref(), slug, &ids.aggregate_id)?,
+                (None, None) => derived_slug(view, project_id.as_deref(), &title),
+            };
+            let payload = object_of([
+                ("title", Some(Value::from(title.as_str()))),
+                ("body", Some(Value::from(body.as_deref().unwrap_or_default()))),
+                ("slug", Some(Value::from(slug))),
+                ("tags", Some(tag_values(tags.as_deref().unwrap_or_default()))),
+            ]);
+            Ok(vec![NewEvent {
+                aggregate_id: ids.aggregate_id.clone(),
+                aggregate_type: ARTICLE.into(),
+                event_type: "article.created".into(),
+                project: project_id.map(|id| id.to_string()),
+                payload,
+                event_id: ids.event_id.clone(),
+                expected: if ids.event_id.is_some() { Expected::Any } else { Expected::None },
+                ..NewEvent::default()
+            }])
+        });
+        self.first_aggregate(&self.append(decide, event_id).await?)
+    }
+
+    /// One article as this perspective shows it.
+    pub async fn article(&self, id: &str, perspective: Perspective) -> Result<Arc<Aggregate>> {
+        self.open().refresh().await?;
+        let article = self.live_article(id)?;
+        match perspective {
+            Perspective::Draft => Ok(article),
+            Perspective::Published => self.published(article).await?.ok_or_else(|| Error::not_found("article", id)),
+        }
+    }
+
+    /// The revision that is published, if one is.
+    async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
+        let Some(version) = published_version(&article) else { return Ok(None) };
+        if version >= article.version {
+            return Ok(Some(article));
+        }
+        let Some(definition) = self.open().definition(ARTICLE) else { return Ok(None) };
+        let events = self.events_up_to(&article.id, version).await?;
+        Ok(Aggregate::fold_all(&events, &definition).map(Arc::new))
+    }
+
+    /// Articles, newest first.
+    pub async fn list_articles(
+        &self,
+        filter: &ArticleFilter,
+        perspective: Perspective,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        self.open().refresh().await?;
+        let project_id = match &filter.project {
+            None => None,
+            Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
+        };
+        let has_tag = |article: &Aggregate, tag: &str| {
+            article
+                .state
+                .get("tags")
+                .and_then(Value::as_array)
+                .is_some_and(|tags| tags.iter().any(|value| value.as_str() == Some(tag)))
+        };
+        let admits = |article: &Aggregate| {
+            let published = published_version(article).is_some();
+            (perspective == Perspective::Draft || published)
+                && filter.published.is_none_or(|wanted| wanted == published)
+                && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
+                && filter
+                    .slug
+                    .as_ref()
+                    .is_none_or(|slug| article.state.get("slug").and_then(Value::as_str) == Some(slug))
+                && filter.tag.as_ref().is_none_or(|tag| has_tag(article, tag))
+        };
+        let mut page = self.list_aggregates(ARTICLE, before, limit, admits).await?;
+        if perspective == Perspective::Published {
+            for article in &mut page.items {
+                if let Some(published) = self.published(article.clone()).await? {
+                    *article = published;
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
+        let slug = change.slug.clone().map(check_slug).transpose()?;
+        self.append_to_article(id, expected, "article.updated", move |view, article| {
+            let slug = match &slug {
+                Some(slug) => Some(free_slug(view, article.project_id.as_deref(), slug, article.id.as_str())?),
+                None => None,
+            };
+            let wanted = object_of([
+                ("title", change.title.as_deref().map(Value::from)),
+                ("body", change.body.as_deref().map(Value::from)),
+                ("slug", slug.map(Value::from)),
+                ("tags", change.tags.as_deref().map(tag_values)),
+            ]);
+            // What is as it was is no change.
+            let changed: Object =
+                wanted.into_iter().filter(|(name, value)| article.state.get(name) != Some(value)).collect();
+            Ok((!changed.is_empty()).then_some(changed))
+        })
+        .await
+    }
+
+    pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
+        let now = self.open().clock.now_ms();
+        self.append_to_article(id, expected, "article.published", move |_, article| {
+            if published_version(article) == Some(article.version) {
+                return Ok(None);
+            }
+            Ok(Some(object_of([
+                (STATUS, Some(Value::from(PUBLISHED))),
+                (PUBLISHED_VERSION, Some(Value::Int(article.version as i64 + 1))),
+                ("published_at", Some(Value::from(format_date(now)))),
+            ])))
+        })
+        .await
+    }
+
+    pub async fn unpublish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
+        self.append_to_article(id, expected, "article.unpublished", |_, article| {
+            let nothing = [
+                (STATUS, Some(Value::from("draft"))),
+                (PUBLISHED_VERSION, Some(Value::Null)),
+                ("published_at", Some(Value::Null)),
+            ];
+            Ok(published_version(article).map(|_| object_of(nothing)))
+        })
+        .await
+    }
+
+    pub async fn delete_article(&self, id: &str, expected: Expected) -> Result<()> {
+        self.append_to_article(id, expected, "article.deleted", |_, _| Ok(Some(Object::new()))).await.map(drop)
+    }
+
+    /// Appends one event to a live article, unless there is nothing to say.
+    async fn append_to_article(
+        &self,
+        id: &str,
+        expected: Expected,
+        event_type: &'static str,
+        payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
+    ) -> Result<Arc<Aggregate>> {
+        let article_id = self.live_article(id)?.id.clone();
+        let aggregate_id = article_id.clone();
+        let decide = Box::new(move |view: &View<'_>| {
+            let live = view.aggregate(article_id.as_str()).filter(|article| !article.deleted);
+            let article = live.ok_or_else(|| Error::not_found("article", article_id.as_str()))?;
+            if !expected.allows(article.version) {
+                return Err(Error::version_conflict(article.version));
+            }
+            let payload = payload(view, &article)?;
+            Ok(payload
+                .into_iter()
+                .map(|payload| NewEvent {
+                    aggregate_id: article_id.to_string(),
+                    aggregate_type: ARTICLE.into(),
+                    event_type: event_type.into(),
+                    payload,
+                    ..NewEvent::default()
+                })
+                .collect())
+        });
+        self.append(decide, None).await?;
+        self.open().resident.get(aggregate_id.as_str()).ok_or_else(|| Error::not_found("article", id))
+    }
+
+    fn live_article(&self, id: &str) -> Result<Arc<Aggregate>> {
+        let found = self.open().resident.get(id);
+        found
+            .filter(|found| &*found.aggregate_type == ARTICLE && !found.deleted)
+            .ok_or_else(|| Error::not_found("article", id))
+    }
+}
+
+/// The version that readers of published content see.
+pub fn published_version(article: &Aggregate) -> Option<u64> {
+    let published = article.state.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
+    let version = article.state.get(PUBLISHED_VERSION).and_then(Value::as_int);
+    version.filter(|_| published).and_then(|version| u64::try_from(version).ok())
+}
+
+fn unknown_project(project: &str) -> Error {
+    let shown: String = project.chars().take(64).collect();
+    Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
+}
+
+fn tag_values(tags: &[String]) -> Value {
+    tags.iter().map(|tag| Value::from(tag.as_str())).collect::<Vec<_>>().into()
+}
+
+/// The slug, unless another article of the project has it.
+fn free_slug(view: &View<'_>, project_id: Option<&str>, slug: &str, own_id: &str) -> Result<String> {
+    match view.by_slug(ARTICLE, project_id, slug) {
+        Some(other) if other.id.as_str() != own_id => {
+            Err(Error::conflict("slug_taken", format!("an article of the project has the slug '{slug}' already")))
+        }
+        _ => Ok(slug.to_owned()),
+    }
+}
+
+/// A free slug made from the title: with a number behind it where needed.
+fn derived_slug(view: &View<'_>, project_id: Option<&str>, title: &str) -> String {
+    let base = Some(slugify(title)).filter(|slug| !slug.is_empty()).unwrap_or_else(|| ARTICLE.into());
+    let is_free = |slug: &String| view.by_slug(ARTICLE, project_id, slug).is_none();
+    let numbered = (2u64..).map(|number| format!("{base}-{number}"));
+    std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base.clone())
+}

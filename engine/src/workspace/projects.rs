@@ -1,0 +1,128 @@
+//! Projects: managed aggregates whose slugs are unique in the workspace.
+
+use std::sync::Arc;
+
+use super::append::Appended;
+use super::staging::object_of;
+use super::{Page, Workspace};
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::PROJECT;
+use crate::model::event::{Expected, NewEvent};
+use crate::model::id;
+use crate::model::value::Value;
+
+/// A project that is to be made.
+#[derive(Debug, Clone, Default)]
+pub struct NewProject {
+    pub name: String,
+    /// Made from the name where it is not given.
+    pub slug: Option<String>,
+    pub description: Option<String>,
+    /// Makes a repeat of the request find the first one's project.
+    pub request: Option<super::answers::RequestId>,
+}
+
+impl Workspace {
+    pub async fn create_project(&self, new: NewProject) -> Result<Arc<Aggregate>> {
+        let name = new.name.trim().to_owned();
+        if name.is_empty() || name.chars().count() > 200 {
+            return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
+        }
+        let slug = match new.slug {
+            Some(slug) => check_slug(slug)?,
+            None => slugify(&name),
+        };
+        if slug.is_empty() {
+            return Err(Error::invalid_at("/slug", "no slug can be made of the name: give one"));
+        }
+        let ids = self.new_ids(new.request.as_ref());
+        let event_id = ids.event_id.clone();
+        let description = new.description;
+        let decide = Box::new(move |view: &super::staging::View<'_>| {
+            if view.by_slug(PROJECT, None, &slug).is_some_and(|taken| taken.id.as_str() != ids.aggregate_id) {
+                return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
+            }
+            let payload = object_of([
+                ("name", Some(Value::from(name.as_str()))),
+                ("slug", Some(Value::from(slug.as_str()))),
+                ("description", description.as_deref().map(Value::from)),
+            ]);
+            Ok(vec![NewEvent {
+                aggregate_id: ids.aggregate_id.clone(),
+                aggregate_type: PROJECT.into(),
+                event_type: "project.created".into(),
+                payload,
+                event_id: ids.event_id.clone(),
+                expected: if ids.event_id.is_some() { Expected::Any } else { Expected::None },
+                ..NewEvent::default()
+            }])
+        });
+        self.first_aggregate(&self.append(decide, event_id).await?)
+    }
+
+    /// The project with this id or slug.
+    pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
+        let open = self.open();
+        open.refresh().await?;
+        self.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
+    }
+
+    /// The project with this id or slug, among those loaded.
+    pub(super) fn find_project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
+        let resident = &self.open().resident;
+        let by_id = resident.get(id_or_slug).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
+        by_id.or_else(|| {
+            let ids = resident.by_slug(PROJECT, None, id_or_slug);
+            ids.first().and_then(|id| resident.get(id.as_str()))
+        })
+    }
+
+    /// All projects, newest first.
+    pub async fn list_projects(&self, before: Option<u64>, limit: usize) -> Result<Page<Arc<Aggregate>>> {
+        self.list_aggregates(PROJECT, before, limit, |_| true).await
+    }
+
+    /// A page of the aggregates of a type, newest first; the place of the next page is a first position.
+    pub(super) async fn list_aggregates(
+        &self,
+        aggregate_type: &str,
+        before: Option<u64>,
+        limit: usize,
+        admits: impl Fn(&Aggregate) -> bool,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        let open = self.open();
+        open.refresh().await?;
+        let snapshot = open.resident.snapshot();
+        let mut found = snapshot
+            .newest_before(before.unwrap_or(u64::MAX))
+            .filter(|aggregate| &*aggregate.aggregate_type == aggregate_type && !aggregate.deleted)
+            .filter(|aggregate| admits(aggregate));
+        let items: Vec<_> = found.by_ref().take(limit).cloned().collect();
+        let next = found.next().and(items.last()).map(|last| last.first_position);
+        Ok(Page { items, next })
+    }
+
+    /// The state of the aggregate that an operation has just appended to.
+    pub(super) fn first_aggregate(&self, appended: &Appended) -> Result<Arc<Aggregate>> {
+        let id = appended.events.first().map(|event| event.aggregate_id.as_str()).unwrap_or_default();
+        self.open().resident.get(id).ok_or_else(|| Error::not_found("aggregate", id))
+    }
+}
+
+/// A slug that a client chose: lower-case letters, digits and dashes.
+pub(super) fn check_slug(slug: String) -> Result<String> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
+    if slug.is_empty() || slug.len() > 200 || !slug.bytes().all(allowed) {
+        return Err(Error::invalid_at("/slug", "expected 1 to 200 of a-z 0-9 - _ ."));
+    }
+    Ok(slug)
+}
+
+/// A slug of a text, possibly empty.
+pub(super) fn slugify(text: &str) -> String {
+    let mut slug: String = slug::slugify(text);
+    slug.truncate(120);
+    debug_assert!(slug.is_empty() || id::is_valid_id(&slug));
+    slug.trim_matches('-').to_owned()
+}

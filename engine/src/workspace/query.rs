@@ -1,0 +1,181 @@
+//! Queries: a client's pipeline, run over the sources of this workspace.
+
+mod events;
+mod states;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::Workspace;
+use super::state::{Definitions, Open};
+use crate::error::{Error, Result};
+use crate::model::value::{Object, Value};
+use crate::pipeline::context::Context;
+use crate::pipeline::{self, Options, Prepared, Read, Source, SourceChoice, StreamFilter, Table};
+use crate::resident::Snapshot;
+
+/// What a client asks.
+#[derive(Debug, Clone)]
+pub struct Query {
+    pub pipeline: Value,
+    pub explain: bool,
+    /// Check and plan only.
+    pub dry_run: bool,
+    /// Where states are read, and whether rules apply; the answer is the same.
+    pub source: SourceChoice,
+    pub push_down: bool,
+}
+
+/// What it is answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub rows: Vec<Value>,
+    pub warnings: Vec<String>,
+    /// Asked for by `explain`.
+    pub explain: Option<Value>,
+    /// Asked for by `dry_run`: the normalised pipeline and its plan.
+    pub plan: Option<Value>,
+}
+
+impl Query {
+    pub fn new(pipeline: Value) -> Query {
+        Query { pipeline, explain: false, dry_run: false, source: SourceChoice::Auto, push_down: true }
+    }
+}
+
+impl Workspace {
+    /// Runs a pipeline. It is checked whole before any row is read.
+    pub async fn query(&self, query: Query) -> Result<Answer> {
+        let options = Options { source: query.source, push_down: query.push_down, explain: query.explain };
+        let prepared = pipeline::prepare(&query.pipeline, &options)?;
+        self.open().refresh().await?;
+        let warnings = self.unknown_types(&prepared);
+        if query.dry_run {
+            return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan: Some(prepared.describe()) });
+        }
+        let workspace = self.clone();
+        let handle = Handle::current();
+        // Rows are work for a processor, and reading them blocks: neither belongs on the threads that answer requests.
+        let run = tokio::task::spawn_blocking(move || workspace.run(&prepared, &handle));
+        let output = run.await.map_err(Error::internal)??;
+        let mut warnings = warnings;
+        warnings.extend(output.warnings);
+        Ok(Answer { rows: output.rows, warnings, explain: query.explain.then_some(output.explain), plan: None })
+    }
+
+    fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
+        let definitions = self.open().definitions();
+        let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
+        unknown.map(|name| format!("unknown aggregate_type '{name}'")).collect()
+    }
+
+    fn run(&self, prepared: &Prepared, handle: &Handle) -> Result<pipeline::Output> {
+        let open = self.open();
+        let clock = self.engine.clock();
+        let began = clock.monotonic_us();
+        let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
+        let settings = self.engine.settings();
+        let limit_bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
+        let mut context =
+            Context::new(clock.now_ms(), clock.random_u64(), &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
+        context.user = described("id", self.caller.user_id());
+        context.workspace = described("id", &self.record().id);
+        let reader = Reader {
+            open,
+            handle,
+            context: &context,
+            snapshot: open.resident.snapshot(),
+            definitions: open.definitions(),
+            failed: RefCell::new(None),
+        };
+        let tables: Vec<Box<dyn Table + '_>> =
+            prepared.scans().iter().map(|scan| reader.table(&scan.read)).collect::<Result<_>>()?;
+        let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
+        let output = prepared.run(&tables, &context);
+        // A table cannot say why it ended early; the reader knows.
+        match reader.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(output?),
+        }
+    }
+}
+
+fn described(name: &str, value: &str) -> Value {
+    Object::from_iter([(name, value)]).into()
+}
+
+/// What the tables of one query read from: one state of the workspace for all of them.
+struct Reader<'a> {
+    open: &'a Open,
+    handle: &'a Handle,
+    context: &'a Context<'a>,
+    snapshot: Snapshot,
+    definitions: Arc<Definitions>,
+    failed: RefCell<Option<Error>>,
+}
+
+impl<'a> Reader<'a> {
+    fn table(&'a self, read: &'a Read) -> Result<Box<dyn Table + 'a>> {
+        Ok(match read {
+            Read::Events(scan) => {
+                let streams = Streams::new(&scan.streams, self);
+                Box::new(events::EventTable { reader: self, scan, streams })
+            }
+            Read::States(scan) => {
+                let streams = Streams::new(&scan.streams, self);
+                match scan.source {
+                    Source::Resident => Box::new(states::ResidentTable { reader: self, scan, streams }),
+                    Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
+                    Source::Log => Box::new(states::folded(self, scan, &streams)?),
+                }
+            }
+        })
+    }
+
+    /// Keeps the first failure; whoever met it ends.
+    fn fail<T>(&self, error: impl Into<Error>) -> Option<T> {
+        self.failed.borrow_mut().get_or_insert(error.into());
+        None
+    }
+}
+
+/// Which streams a scan reads, with the slugs of projects resolved.
+struct Streams<'a> {
+    filter: &'a StreamFilter,
+    project_ids: Option<Vec<Arc<str>>>,
+}
+
+impl<'a> Streams<'a> {
+    fn new(filter: &'a StreamFilter, reader: &Reader<'_>) -> Streams<'a> {
+        let resolve = |project: &Arc<str>| {
+            let by_slug = reader.open.resident.by_slug(crate::model::builtin::PROJECT, None, project);
+            let by_id = reader.open.resident.get(project).is_some();
+            by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
+        };
+        let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
+        Streams { filter, project_ids }
+    }
+
+    /// Whether a stream is read.
+    fn admits(&self, id: &str, aggregate_type: &str, project_id: Option<&str>, context: &Context) -> Result<bool> {
+        let among = |set: &Option<Vec<Arc<str>>>, value: Option<&str>| {
+            set.as_ref().is_none_or(|set| set.iter().any(|known| Some(&**known) == value))
+        };
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids: _, filter } = self.filter;
+        if !among(aggregate_ids, Some(id))
+            || !among(aggregate_types, Some(aggregate_type))
+            || !among(&self.project_ids, project_id)
+        {
+            return Ok(false);
+        }
+        let Some(filter) = filter else { return Ok(true) };
+        let row = Object::from_iter([
+            ("aggregate_id", Value::from(id)),
+            ("aggregate_type", Value::from(aggregate_type)),
+            ("project_id", Value::from(project_id)),
+        ]);
+        Ok(filter.matches_row(&row.into(), context)?)
+    }
+}

@@ -1,0 +1,152 @@
+//! Folded states as rows: from memory, from the stored snapshots, or folded from the log for one query.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::events::Pages;
+use super::{Reader, Streams};
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+use crate::model::value::Value;
+use crate::pipeline::surrealql::node_query;
+use crate::pipeline::{AsOf, StateScan, Table};
+
+/// The states in memory that a scan asks for.
+pub struct ResidentTable<'a> {
+    pub reader: &'a Reader<'a>,
+    pub scan: &'a StateScan,
+    pub streams: Streams<'a>,
+}
+
+impl Table for ResidentTable<'_> {
+    fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
+        let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        // Ids tell which states are read; everything else looks at all of them.
+        let states: Box<dyn Iterator<Item = Arc<Aggregate>> + '_> = match &self.scan.streams.aggregate_ids {
+            Some(ids) => {
+                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.open.resident.get(id)).collect();
+                found.sort_unstable_by_key(|aggregate| aggregate.first_position);
+                found.dedup_by_key(|aggregate| aggregate.first_position);
+                Box::new(found.into_iter())
+            }
+            None => Box::new(self.reader.snapshot.iter().cloned()),
+        };
+        let rows =
+            states.map_while(move |aggregate| match row(self.reader, self.scan, &self.streams, &aggregate, None) {
+                Ok(row) => Some(row),
+                Err(error) => self.reader.fail(error),
+            });
+        Box::new(rows.flatten().take(limit))
+    }
+}
+
+/// The stored snapshots that a scan asks for. They stand where their follower stands, so later events are folded over
+/// them: the answer is the same as from memory.
+pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
+    let mut resolved = scan.clone();
+    resolved.streams.project_ids = streams.project_ids.clone();
+    let query = node_query(&resolved);
+    let log = &reader.open.log;
+    let definition = |name: &str| reader.definitions.get(name).cloned();
+    let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
+    let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
+    for snapshot in found {
+        states.insert(snapshot.aggregate.id.clone(), Arc::new(snapshot.aggregate));
+    }
+    let checkpoint = reader.handle.block_on(log.checkpoint(crate::consumer::NODES))?;
+    let mut position = checkpoint;
+    while position < reader.snapshot.position() {
+        let events = reader.handle.block_on(reader.open.events_after(position, 256))?;
+        let Some(last) = events.last() else { break };
+        position = last.position;
+        for event in &events {
+            // What changed since is taken from memory: the snapshot may not even have been selected.
+            if let Some(now) = reader.open.resident.get(event.aggregate_id.as_str()) {
+                states.insert(event.aggregate_id.clone(), now);
+            }
+        }
+    }
+    rows_of(reader, scan, streams, states.into_values(), |_| None)
+}
+
+/// The log folded as the scan asks: up to a moment, or only some of the events.
+pub fn folded<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
+    let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
+    let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
+    for event in Pages::new(reader, streams) {
+        let in_time = match scan.as_of {
+            AsOf::Now => true,
+            AsOf::At(ms) => event.occurred_at <= ms,
+            AsOf::Version(version) => u64::try_from(version).is_ok_and(|version| event.version <= version),
+            AsOf::Position(position) => u64::try_from(position).is_ok_and(|position| event.position <= position),
+        };
+        if !in_time || !is_chosen(reader, scan, &event)? {
+            continue;
+        }
+        let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };
+        let after = Aggregate::fold(states.get(&event.aggregate_id).map(|before| &**before), &event, definition);
+        if scan.events {
+            let row = event.row();
+            reader.context.charge(event.size_bytes())?;
+            kept.entry(event.aggregate_id.clone()).or_default().push(row);
+        }
+        states.insert(event.aggregate_id.clone(), Arc::new(after));
+    }
+    rows_of(reader, scan, streams, states.into_values(), |id| kept.swap_remove(id))
+}
+
+fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
+    match &scan.event_filter {
+        None => Ok(true),
+        Some(filter) => Ok(filter.matches_row(&event.row(), reader.context)?),
+    }
+}
+
+fn rows_of(
+    reader: &Reader<'_>,
+    scan: &StateScan,
+    streams: &Streams<'_>,
+    states: impl Iterator<Item = Arc<Aggregate>>,
+    mut events: impl FnMut(&AggregateId) -> Option<Vec<Value>>,
+) -> Result<Vec<Value>> {
+    let mut states: Vec<_> = states.collect();
+    states.sort_unstable_by_key(|aggregate| aggregate.first_position);
+    let mut rows = Vec::new();
+    for aggregate in states {
+        if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
+            break;
+        }
+        let events = if scan.events { Some(events(&aggregate.id).unwrap_or_default()) } else { None };
+        rows.extend(row(reader, scan, streams, &aggregate, events)?);
+    }
+    Ok(rows)
+}
+
+/// The row of a state, if the scan asks for it.
+fn row(
+    reader: &Reader<'_>,
+    scan: &StateScan,
+    streams: &Streams<'_>,
+    aggregate: &Aggregate,
+    events: Option<Vec<Value>>,
+) -> Result<Option<Value>> {
+    reader.context.tick()?;
+    let project_id = aggregate.project_id.as_deref();
+    if (aggregate.deleted && !scan.deleted)
+        || !streams.admits(aggregate.id.as_str(), &aggregate.aggregate_type, project_id, reader.context)?
+    {
+        return Ok(None);
+    }
+    let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
+    let mut row = aggregate.row(definition);
+    if let (Some(events), Value::Object(object)) = (events, &mut row) {
+        Arc::make_mut(object).push("_events", Value::from(events));
+    }
+    match &scan.filter {
+        Some(filter) if !filter.matches_row(&row, reader.context)? => Ok(None),
+        _ => Ok(Some(row)),
+    }
+}

@@ -1,0 +1,274 @@
+//! Events on their way into the log: checked, numbered and folded before they are committed, one append after another.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::append::{Append, Appended};
+use super::state::{Definitions, Open};
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::PROJECT;
+use crate::model::definition::Definition;
+use crate::model::event::{Event, NewEvent};
+use crate::model::id::{self, AggregateId};
+use crate::model::payload;
+use crate::model::value::Object;
+use crate::model::violation::Violations;
+use crate::resident::SLUG;
+
+/// A batch that is being put together.
+pub struct Staging<'a> {
+    view: View<'a>,
+    known: &'a HashMap<Arc<str>, Event>,
+    events: Vec<Arc<Event>>,
+    chosen_ids: Vec<usize>,
+    now_ms: i64,
+}
+
+/// A batch that is ready: its events, and the states after them.
+pub struct Staged {
+    pub events: Vec<Arc<Event>>,
+    /// Indexes of events whose ids were chosen by a client.
+    pub chosen_ids: Vec<usize>,
+    pub aggregates: Vec<Arc<Aggregate>>,
+}
+
+/// The workspace's state at the end of the batch so far: what a decision is made against.
+pub struct View<'a> {
+    open: &'a Open,
+    definitions: &'a Definitions,
+    position: u64,
+    changed: FxHashMap<AggregateId, Arc<Aggregate>>,
+    /// Order in which the changed aggregates came up, so that new ones are published in it.
+    order: Vec<AggregateId>,
+}
+
+impl View<'_> {
+    pub fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
+        self.changed.get(id).cloned().or_else(|| self.open.resident.get(id))
+    }
+
+    pub fn definition(&self, type_name: &str) -> Option<&Arc<Definition>> {
+        self.definitions.get(type_name)
+    }
+
+    /// The aggregate that has a slug among those of a type and project.
+    pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Option<Arc<Aggregate>> {
+        let has = |aggregate: &&Arc<Aggregate>| {
+            &*aggregate.aggregate_type == aggregate_type
+                && aggregate.project_id.as_deref() == project_id
+                && !aggregate.deleted
+                && aggregate.state.get(SLUG).and_then(|value| value.as_str()) == Some(slug)
+        };
+        let resident = || {
+            let ids = self.open.resident.by_slug(aggregate_type, project_id, slug);
+            ids.into_iter().filter(|id| !self.changed.contains_key(id)).find_map(|id| self.aggregate(id.as_str()))
+        };
+        self.changed.values().find(has).cloned().or_else(resident)
+    }
+
+    /// The id of the project with this id or slug.
+    pub fn project_id(&self, project: &str) -> Option<Arc<str>> {
+        let by_id = self.aggregate(project).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
+        by_id.or_else(|| self.by_slug(PROJECT, None, project)).map(|found| found.id.text())
+    }
+}
+
+impl<'a> Staging<'a> {
+    pub fn new(open: &'a Open, definitions: &'a Definitions, known: &'a HashMap<Arc<str>, Event>) -> Staging<'a> {
+        let position = open.resident.position();
+        let view = View { open, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
+        Staging { view, known, events: Vec::new(), chosen_ids: Vec::new(), now_ms: open.clock.now_ms() }
+    }
+
+    pub fn finish(self) -> Staged {
+        let mut changed = self.view.changed;
+        let aggregates = self.view.order.iter().filter_map(|id| changed.remove(id)).collect();
+        Staged { events: self.events, chosen_ids: self.chosen_ids, aggregates }
+    }
+
+    /// Takes in one append, whole or not at all.
+    pub fn stage(&mut self, append: &Append) -> Result<Appended> {
+        let (events, chosen, position) = (self.events.len(), self.chosen_ids.len(), self.view.position);
+        let mut undo = Vec::new();
+        let outcome = self.stage_events(append, &mut undo);
+        if outcome.is_err() {
+            self.events.truncate(events);
+            self.chosen_ids.truncate(chosen);
+            self.view.position = position;
+            for (id, before) in undo.into_iter().rev() {
+                match before {
+                    Some(before) => drop(self.view.changed.insert(id, before)),
+                    None => {
+                        self.view.changed.remove(&id);
+                        self.view.order.retain(|changed| *changed != id);
+                    }
+                }
+            }
+        }
+        outcome
+    }
+
+    fn stage_events(
+        &mut self,
+        append: &Append,
+        undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
+    ) -> Result<Appended> {
+        let wanted = (append.decide)(&self.view)?;
+        let many = wanted.len() > 1;
+        let mut appended =
+            Appended { events: Vec::with_capacity(wanted.len()), repeated: Vec::with_capacity(wanted.len()) };
+        for (index, new) in wanted.into_iter().enumerate() {
+            let at = if many { format!("/events/{index}") } else { String::new() };
+            let (event, repeated) = match self.repeat_of(&new, append)? {
+                Some(first) => (first, true),
+                None => (self.stage_event(new, append, &at, undo)?, false),
+            };
+            appended.events.push(event);
+            appended.repeated.push(repeated);
+        }
+        Ok(appended)
+    }
+
+    /// The first event of this id, where there is one. The same id with other content is a conflict.
+    fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
+        let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
+        let staged = || {
+            self.chosen_ids
+                .iter()
+                .filter_map(|index| self.events.get(*index))
+                .find(|event| &*event.event_id == event_id)
+        };
+        let first = match self.known.get(event_id) {
+            Some(first) => Arc::new(first.clone()),
+            None => match staged() {
+                Some(first) => first.clone(),
+                None => return Ok(None),
+            },
+        };
+        let mut payload = new.payload.clone();
+        if let Some(definition) = self.view.definition(&first.aggregate_type) {
+            payload::fill_defaults(&mut payload, first.verb(), definition);
+        }
+        let project = new.project.as_deref().map(|project| self.view.project_id(project));
+        let same = first.aggregate_id.as_str() == new.aggregate_id
+            && *first.event_type == *new.event_type
+            && (*first.payload == new.payload || *first.payload == payload)
+            && *first.metadata == new.metadata
+            && new.occurred_at.is_none_or(|at| at == first.occurred_at)
+            && project.is_none_or(|project| project == first.project_id)
+            && (append.managed || *first.aggregate_type == *new.aggregate_type);
+        if !same {
+            return Err(Error::conflict(
+                "event_id_conflict",
+                format!("event '{event_id}' is in the log with other content"),
+            ));
+        }
+        Ok(Some(first))
+    }
+
+    fn stage_event(
+        &mut self,
+        new: NewEvent,
+        append: &Append,
+        at: &str,
+        undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
+    ) -> Result<Arc<Event>> {
+        let aggregate_id = AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
+            let allowed = "allowed is a letter or digit, then up to 127 letters, digits and . _ : -";
+            Error::invalid_at(format!("{at}/aggregate_id"), format!("no aggregate id: {allowed}"))
+        })?;
+        if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
+            let shown: String = event_id.chars().take(64).collect();
+            return Err(Error::invalid_at(format!("{at}/event_id"), format!("'{shown}' is no event id")));
+        }
+        let definition = self.check_type(&new, append, at)?;
+        let before = self.view.aggregate(aggregate_id.as_str());
+        let project_id = self.check_stream(&new, before.as_deref(), at)?;
+        let version = before.as_ref().map_or(0, |before| before.version);
+        if !new.expected.allows(version) {
+            return Err(Error::version_conflict(version));
+        }
+        let mut payload = new.payload;
+        payload::fill_defaults(&mut payload, crate::model::event::verb(&new.event_type), &definition);
+        let position = self.view.position + 1;
+        let chosen = new.event_id.is_some();
+        let event_id = new
+            .event_id
+            .unwrap_or_else(|| id::event_id(self.now_ms, position, self.view.open.clock.random_u64()).to_string());
+        let event = Arc::new(Event {
+            event_id: event_id.into(),
+            aggregate_id: aggregate_id.clone(),
+            aggregate_type: definition.type_name.clone(),
+            event_type: new.event_type.into(),
+            project_id,
+            version: version + 1,
+            position,
+            payload: Arc::new(payload),
+            metadata: Arc::new(new.metadata),
+            actor: append.actor.clone(),
+            occurred_at: new.occurred_at.unwrap_or(self.now_ms),
+            recorded_at: self.now_ms,
+        });
+        let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+        self.view.position = position;
+        let previous = self.view.changed.insert(aggregate_id.clone(), after);
+        if previous.is_none() {
+            self.view.order.push(aggregate_id.clone());
+        }
+        undo.push((aggregate_id, previous));
+        if chosen {
+            self.chosen_ids.push(self.events.len());
+        }
+        self.events.push(event.clone());
+        Ok(event)
+    }
+
+    /// The type exists, may be appended to, and allows the event's type and payload.
+    fn check_type(&self, new: &NewEvent, append: &Append, at: &str) -> Result<Arc<Definition>> {
+        let mut wrong = Violations::default();
+        let Some(definition) = self.view.definition(&new.aggregate_type) else {
+            let shown: String = new.aggregate_type.chars().take(64).collect();
+            wrong.add(format!("{at}/aggregate_type"), format!("unknown aggregate type '{shown}'"));
+            return Err(wrong.into_vec().into());
+        };
+        if definition.managed && !append.managed {
+            let message = format!("only its own operations append to the type '{}'", definition.type_name);
+            return Err(Error::Forbidden { code: "managed_type", message });
+        }
+        let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
+        if !verb.is_some_and(id::is_valid_name) {
+            let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
+            wrong.add(format!("{at}/event_type"), message);
+        }
+        payload::check(&new.payload, verb.unwrap_or_default(), definition, &format!("{at}/payload"), &mut wrong);
+        wrong.finish(definition.clone()).map_err(Error::from)
+    }
+
+    /// The stream is of this type and project, or begins with them. Answers the project's id.
+    fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>, at: &str) -> Result<Option<Arc<str>>> {
+        let project_id = match new.project.as_deref() {
+            None => None,
+            Some(project) => Some(self.view.project_id(project).ok_or_else(|| {
+                let shown: String = project.chars().take(64).collect();
+                Error::invalid_at(format!("{at}/project_id"), format!("unknown project '{shown}'"))
+            })?),
+        };
+        let Some(before) = before else { return Ok(project_id) };
+        if *before.aggregate_type != *new.aggregate_type {
+            let message = format!("the stream is of type '{}'", before.aggregate_type);
+            return Err(Error::conflict("aggregate_type_mismatch", message));
+        }
+        if project_id.is_some() && project_id != before.project_id {
+            return Err(Error::conflict("project_mismatch", "the stream belongs to another project"));
+        }
+        Ok(before.project_id.clone())
+    }
+}
+
+/// The parts of a payload that are given: what an operation writes of optional fields.
+pub fn object_of<const N: usize>(fields: [(&str, Option<crate::model::value::Value>); N]) -> Object {
+    fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}

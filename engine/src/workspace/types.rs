@@ -1,0 +1,92 @@
+//! Aggregate types: defining them, changing them without breaking what relies on them, and telling their schema.
+
+use std::sync::Arc;
+
+use super::Workspace;
+use crate::error::{Error, Result};
+use crate::model::declaration;
+use crate::model::definition::Definition;
+use crate::model::value::{Object, Value};
+
+/// A type with the shapes of its events.
+pub struct Schema {
+    pub definition: Arc<Definition>,
+    /// Event types seen in the log: event type to field to the types of its values.
+    pub seen: Vec<(String, Object)>,
+}
+
+/// What defining a type did.
+pub enum Defined {
+    Created(Arc<Definition>),
+    Changed(Arc<Definition>),
+    /// It was defined so before.
+    Unchanged(Arc<Definition>),
+}
+
+impl Workspace {
+    /// Defines a type or redefines it. A breaking redefinition is refused unless it is forced.
+    pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
+        let mut definition = declaration::parse(body)?;
+        let open = self.open();
+        let _one = open.defining.lock().await;
+        open.refresh().await?;
+        let Some(before) = open.definition(&definition.type_name) else {
+            self.save_definition(definition.clone()).await?;
+            return Ok(Defined::Created(Arc::new(definition)));
+        };
+        if before.managed {
+            let message = format!("the type '{}' is managed by its own operations", before.type_name);
+            return Err(Error::Forbidden { code: "managed_type", message });
+        }
+        definition.builtin = before.builtin;
+        definition.revision = before.revision;
+        if *before == definition {
+            return Ok(Defined::Unchanged(before));
+        }
+        let breaks = before.breaking_changes(&definition);
+        if !breaks.is_empty() && !force {
+            return Err(breaking(&breaks));
+        }
+        let refold = !before.folds_like(&definition);
+        if refold {
+            definition.revision += 1;
+        }
+        self.save_definition(definition.clone()).await?;
+        if refold {
+            self.running.appender.refold(definition.type_name.clone()).await?;
+        }
+        Ok(Defined::Changed(Arc::new(definition)))
+    }
+
+    async fn save_definition(&self, definition: Definition) -> Result<()> {
+        let open = self.open();
+        open.log.write_definition(&definition).await?;
+        open.set_definition(Arc::new(definition));
+        Ok(())
+    }
+
+    /// All types, by name.
+    pub fn list_types(&self) -> Vec<Arc<Definition>> {
+        let mut definitions: Vec<_> = self.open().definitions().values().cloned().collect();
+        definitions.sort_by(|a, b| a.type_name.cmp(&b.type_name));
+        definitions
+    }
+
+    /// A type, its fields and traits, and the events declared and seen.
+    pub async fn schema(&self, type_name: &str) -> Result<Schema> {
+        let open = self.open();
+        open.refresh().await?;
+        let definition = open.definition(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
+        Ok(Schema { seen: open.seen.of_type(&definition.type_name), definition })
+    }
+}
+
+fn breaking(breaks: &[String]) -> Error {
+    let mut details = Object::new();
+    details.push("differences", breaks.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
+    Error::Conflict {
+        code: "breaking_redefinition",
+        message: format!("the redefinition would break: {}", breaks.join("; ")),
+        details: Box::new(details),
+    }
+}

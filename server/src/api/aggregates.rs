@@ -1,0 +1,110 @@
+//! `/aggregates/query` and the folded state of one aggregate.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::json::parse_date;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::workspace::query::Query as Asked;
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::json::{AnyObject, AnyValue, Stages};
+use super::{Section, etag, is_known};
+use crate::auth::ApiRead;
+
+pub struct Api;
+
+/// A pipeline and how it is to be run.
+#[derive(Object, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueryBody {
+    /// The stages, each an object with one operator key.
+    #[serde(default)]
+    pipeline: Stages,
+    /// Adds what was read, pushed down and left over, with rows and time per stage.
+    #[oai(nullable)]
+    explain: Option<bool>,
+    /// Answers the normalised pipeline and its plan, and reads nothing.
+    #[oai(nullable)]
+    dry_run: Option<bool>,
+}
+
+/// The rows of a pipeline.
+#[derive(Object, Serialize)]
+struct QueryResult {
+    results: Vec<AnyValue>,
+    count: u64,
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    explain: Option<AnyValue>,
+    /// Asked for by `dry_run`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<AnyValue>,
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<String>>,
+}
+
+#[derive(ApiResponse)]
+enum State {
+    /// The folded state.
+    #[oai(status = 200)]
+    Found(Written<AnyObject>, #[oai(header = "ETag")] String),
+    /// It is as the client knows it.
+    #[oai(status = 304)]
+    Known(#[oai(header = "ETag")] String),
+}
+
+#[OpenApi(tag = "Section::Aggregates")]
+impl Api {
+    /// Runs a fold pipeline over the workspace's events and states.
+    #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
+    async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
+        let mut asked = Asked::new(body.pipeline.0.clone());
+        asked.explain = body.explain.unwrap_or(false);
+        asked.dry_run = body.dry_run.unwrap_or(false);
+        let found = answer(access.0.query(asked).await)?;
+        Ok(Written::new(&QueryResult {
+            count: found.rows.len() as u64,
+            results: found.rows.into_iter().map(AnyValue).collect(),
+            explain: found.explain.map(AnyValue),
+            plan: found.plan.map(AnyValue),
+            warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),
+        }))
+    }
+
+    /// The folded state of an aggregate, now or at an earlier version or time.
+    #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
+    async fn get_aggregate(
+        &self,
+        access: ApiRead,
+        aggregate_id: Path<String>,
+        /// After the event of this version.
+        version: Query<Option<u64>>,
+        /// After the events that happened up to this time, RFC 3339.
+        at: Query<Option<String>>,
+        #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
+    ) -> ApiResult<State> {
+        let moment = answer(moment(version.0, at.0.as_deref()))?;
+        let (aggregate, definition) = answer(access.0.aggregate(&aggregate_id, moment).await)?;
+        let tag = etag(aggregate.version);
+        if is_known(if_none_match.as_deref(), &tag) {
+            return Ok(State::Known(tag));
+        }
+        let row: Value = aggregate.row(&definition);
+        Ok(State::Found(Written::new(&row), tag))
+    }
+}
+
+fn moment(version: Option<u64>, at: Option<&str>) -> Result<Moment, Error> {
+    match (version, at) {
+        (None, None) => Ok(Moment::Now),
+        (Some(version), None) => Ok(Moment::Version(version)),
+        (None, Some(at)) => parse_date(at).map(Moment::At).ok_or_else(|| Error::invalid("at must be an RFC 3339 time")),
+        (Some(_), Some(_)) => Err(Error::invalid("give version or at, not both")),
+    }
+}

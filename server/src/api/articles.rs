@@ -1,0 +1,216 @@
+//! `/articles`.
+
+use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArticle, Perspective};
+use foldwork_engine::{Error, Workspace};
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::Deserialize;
+
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::once::{Made, Outcome, once, whole};
+use super::page::{PageBody, limit, place};
+use super::wire::ArticleBody;
+use super::{Section, etag, expected, is_known};
+use crate::auth::{ApiWrite, ContentRead};
+
+pub struct Api;
+
+/// An article that is to be made.
+#[derive(Object, Deserialize)]
+struct CreateArticle {
+    /// A project's id or slug.
+    #[oai(nullable)]
+    project_id: Option<String>,
+    title: String,
+    /// Markdown.
+    #[oai(nullable)]
+    body: Option<String>,
+    /// Unique in its project; made from the title where it is not given.
+    #[oai(nullable)]
+    slug: Option<String>,
+    #[oai(nullable)]
+    tags: Option<Vec<String>>,
+}
+
+/// What is to change of an article; what is not given stays.
+#[derive(Object, Deserialize, Default)]
+#[serde(default)]
+struct ChangeArticle {
+    #[oai(nullable)]
+    title: Option<String>,
+    #[oai(nullable)]
+    body: Option<String>,
+    #[oai(nullable)]
+    slug: Option<String>,
+    #[oai(nullable)]
+    tags: Option<Vec<String>>,
+}
+
+/// A page of articles.
+#[derive(Object)]
+struct ArticlePage {
+    data: Vec<ArticleBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+#[derive(ApiResponse)]
+enum Shown {
+    /// The article.
+    #[oai(status = 200)]
+    Found(Written<ArticleBody>, #[oai(header = "ETag")] String),
+    /// It is as the client knows it.
+    #[oai(status = 304)]
+    Known(#[oai(header = "ETag")] String),
+}
+
+#[derive(ApiResponse)]
+enum Deleted {
+    /// The article is hidden; its history stays.
+    #[oai(status = 204)]
+    Done,
+}
+
+const LIST: &str = "articles";
+
+#[OpenApi(tag = "Section::Articles")]
+impl Api {
+    /// Articles, newest first. A key that holds `content:read` alone sees what is published.
+    #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
+    async fn list_articles(
+        &self,
+        access: ContentRead,
+        project_id: Query<Option<String>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+        slug: Query<Option<String>>,
+        tag: Query<Option<String>>,
+        /// `draft` or `published`.
+        status: Query<Option<String>>,
+        /// `draft` (default) or `published`.
+        perspective: Query<Option<String>>,
+    ) -> ApiResult<Written<ArticlePage>> {
+        let workspace = access.0;
+        let seen = answer(read_perspective(&workspace, perspective.as_deref()))?;
+        let published = match status.as_deref() {
+            None => None,
+            Some("published") => Some(true),
+            Some("draft") => Some(false),
+            Some(_) => return answer(Err(Error::invalid("status must be draft or published"))),
+        };
+        let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
+        let before = answer(place(LIST, cursor.as_deref()))?;
+        let page = answer(workspace.list_articles(&filter, seen, before, answer(limit(rows))?).await)?;
+        Ok(Written::new(&PageBody::new(page, LIST, |article| ArticleBody::from(&*article))))
+    }
+
+    /// Makes an article: a draft until it is published.
+    #[oai(path = "/articles", method = "post", operation_id = "create_article")]
+    async fn create_article(
+        &self,
+        access: ApiWrite,
+        body: Body<CreateArticle>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Made<ArticleBody>> {
+        let workspace = access.0;
+        let Body { value: CreateArticle { project_id, title, body, slug, tags }, text } = body;
+        let make = async |request| {
+            let new = NewArticle { project: project_id, title, body, slug, tags, request };
+            let article = workspace.create_article(new).await?;
+            let location = format!("{}/articles/{}", crate::API, article.id);
+            Ok(Outcome { body: ArticleBody::from(&*article), location, repeated: false })
+        };
+        once(&workspace, key.0, "create_article", &text, make, whole).await
+    }
+
+    /// One article.
+    #[oai(path = "/articles/:aggregate_id", method = "get", operation_id = "get_article")]
+    async fn get_article(
+        &self,
+        access: ContentRead,
+        aggregate_id: Path<String>,
+        /// `draft` (default) or `published`.
+        perspective: Query<Option<String>>,
+        #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
+    ) -> ApiResult<Shown> {
+        let workspace = access.0;
+        let seen = answer(read_perspective(&workspace, perspective.as_deref()))?;
+        let article = answer(workspace.article(&aggregate_id, seen).await)?;
+        let tag = etag(article.version);
+        Ok(match is_known(if_none_match.as_deref(), &tag) {
+            true => Shown::Known(tag),
+            false => shown(&article),
+        })
+    }
+
+    /// Changes an article.
+    #[oai(path = "/articles/:aggregate_id", method = "patch", operation_id = "update_article")]
+    async fn update_article(
+        &self,
+        access: ApiWrite,
+        aggregate_id: Path<String>,
+        body: Body<ChangeArticle>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Shown> {
+        let ChangeArticle { title, body, slug, tags } = body.value;
+        let change = ArticleChange { title, body, slug, tags };
+        let expected = answer(expected(if_match.as_deref()))?;
+        Ok(shown(&*answer(access.0.change_article(&aggregate_id, change, expected).await)?))
+    }
+
+    /// Publishes an article as it is now.
+    #[oai(path = "/articles/:aggregate_id/publish", method = "post", operation_id = "publish_article")]
+    async fn publish_article(
+        &self,
+        access: ApiWrite,
+        aggregate_id: Path<String>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Shown> {
+        let expected = answer(expected(if_match.as_deref()))?;
+        Ok(shown(&*answer(access.0.publish_article(&aggregate_id, expected).await)?))
+    }
+
+    /// Takes a published article back to a draft.
+    #[oai(path = "/articles/:aggregate_id/unpublish", method = "post", operation_id = "unpublish_article")]
+    async fn unpublish_article(
+        &self,
+        access: ApiWrite,
+        aggregate_id: Path<String>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Shown> {
+        let expected = answer(expected(if_match.as_deref()))?;
+        Ok(shown(&*answer(access.0.unpublish_article(&aggregate_id, expected).await)?))
+    }
+
+    /// Deletes an article. Its history stays in the log.
+    #[oai(path = "/articles/:aggregate_id", method = "delete", operation_id = "delete_article")]
+    async fn delete_article(
+        &self,
+        access: ApiWrite,
+        aggregate_id: Path<String>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Deleted> {
+        let expected = answer(expected(if_match.as_deref()))?;
+        answer(access.0.delete_article(&aggregate_id, expected).await)?;
+        Ok(Deleted::Done)
+    }
+}
+
+fn shown(article: &Aggregate) -> Shown {
+    Shown::Found(Written::new(&ArticleBody::from(article)), etag(article.version))
+}
+
+/// What the caller sees: a key that may read content alone sees published revisions only.
+fn read_perspective(workspace: &Workspace, perspective: Option<&str>) -> Result<Perspective, Error> {
+    let asked = match perspective {
+        None | Some("draft") => Perspective::Draft,
+        Some("published") => Perspective::Published,
+        Some(_) => return Err(Error::invalid("perspective must be draft or published")),
+    };
+    Ok(if workspace.caller().holds(Scope::ApiRead) { asked } else { Perspective::Published })
+}

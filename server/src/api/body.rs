@@ -1,0 +1,172 @@
+//! Bodies: read under a limit and parsed once, straight into what the handler needs; written the same way.
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+
+use poem::http::StatusCode;
+use poem::{IntoResponse, Request, RequestBody, Response};
+use poem_openapi::payload::{ParsePayload, Payload};
+use poem_openapi::registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchemaRef, Registry};
+use poem_openapi::types::Type;
+use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::error::ApiError;
+
+const CONTENT_TYPE: &str = "application/json";
+
+/// The largest body that is read, in bytes. The application carries it with each request.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimit(pub usize);
+
+/// A JSON body. `T` is what is read, and what the document shows.
+pub struct Body<T> {
+    pub value: T,
+    /// The text as it came: what an idempotency key is bound to.
+    pub text: Vec<u8>,
+}
+
+impl<T> Deref for Body<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T: Type> Payload for Body<T> {
+    const CONTENT_TYPE: &'static str = CONTENT_TYPE;
+
+    fn check_content_type(content_type: &str) -> bool {
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        essence.eq_ignore_ascii_case(CONTENT_TYPE)
+            || (essence.starts_with("application/") && essence.ends_with("+json"))
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
+    const IS_REQUIRED: bool = true;
+
+    async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
+        let limit = request.data::<BodyLimit>().map_or(1 << 20, |limit| limit.0);
+        let too_large = || {
+            let message = format!("the body is larger than {limit} bytes");
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+        };
+        let announced = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse().ok());
+        if announced.is_some_and(|length: usize| length > limit) {
+            return Err(too_large().into());
+        }
+        let text = match body.take()?.into_bytes_limit(limit).await {
+            Ok(text) => text,
+            Err(poem::error::ReadBodyError::PayloadTooLarge) => return Err(too_large().into()),
+            Err(error) => return Err(malformed(error)),
+        };
+        // Nothing at all asks for nothing in particular.
+        let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
+        let value = serde_json::from_slice(read).map_err(malformed)?;
+        Ok(Body { value, text: text.into() })
+    }
+}
+
+fn malformed(error: impl std::fmt::Display) -> poem::Error {
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()).into()
+}
+
+impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        <Self as Payload>::register(registry);
+    }
+
+    fn request_meta() -> Option<poem_openapi::registry::MetaRequest> {
+        Some(poem_openapi::registry::MetaRequest {
+            description: None,
+            content: vec![MetaMediaType { content_type: CONTENT_TYPE, schema: T::schema_ref() }],
+            required: true,
+        })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<Self::ParamType>,
+    ) -> poem::Result<Self> {
+        // An empty body needs no content type.
+        if let Some(content_type) = request.content_type()
+            && !<Self as Payload>::check_content_type(content_type)
+        {
+            let message = "the content type must be application/json";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message).into());
+        }
+        <Self as ParsePayload>::from_request(request, body).await
+    }
+}
+
+/// A JSON answer, already text. `T` is what the document shows.
+pub struct Written<T> {
+    pub text: Vec<u8>,
+    shown: PhantomData<fn() -> T>,
+}
+
+impl<T> Written<T> {
+    /// Writes a value that has the shape of `T`.
+    pub fn new(value: &impl Serialize) -> Written<T> {
+        // Strings, numbers and maps with text keys: nothing in an answer can fail to be written.
+        Written { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
+    }
+
+    /// Takes a text that was written before.
+    pub fn from_text(text: impl Into<Vec<u8>>) -> Written<T> {
+        Written { text: text.into(), shown: PhantomData }
+    }
+}
+
+impl<T: Type> Payload for Written<T> {
+    const CONTENT_TYPE: &'static str = CONTENT_TYPE;
+
+    fn schema_ref() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type> IntoResponse for Written<T> {
+    fn into_response(self) -> Response {
+        Response::builder().content_type(CONTENT_TYPE).body(self.text)
+    }
+}
+
+impl<T: Type> ApiResponse for Written<T> {
+    fn meta() -> MetaResponses {
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "",
+                status: Some(200),
+                status_range: None,
+                content: vec![MetaMediaType { content_type: CONTENT_TYPE, schema: T::schema_ref() }],
+                headers: vec![],
+            }],
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}

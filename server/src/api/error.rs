@@ -1,0 +1,132 @@
+//! Errors on the wire: one JSON shape for every way to fail, and the one place that knows status codes.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::pipeline::error::Code;
+use poem::error::ResponseError;
+use poem::http::{HeaderValue, StatusCode, header};
+use poem::{IntoResponse, Response};
+
+/// An error on its way to a client.
+#[derive(Debug)]
+pub struct ApiError {
+    pub status: StatusCode,
+    /// `error`, `code` and what else there is to say, in this order.
+    pub body: Object,
+    pub headers: Vec<(header::HeaderName, HeaderValue)>,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, code: &str, message: impl Into<String>) -> ApiError {
+        let mut body = Object::new();
+        body.push("error", message.into());
+        body.push("code", code);
+        ApiError { status, body, headers: Vec::new() }
+    }
+
+    pub fn with_header(mut self, name: header::HeaderName, value: HeaderValue) -> ApiError {
+        self.headers.push((name, value));
+        self
+    }
+
+    fn with(mut self, name: &str, value: impl Into<Value>) -> ApiError {
+        self.body.push(name, value);
+        self
+    }
+}
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> ApiError {
+        let message = error.to_string();
+        match error {
+            Error::Unauthenticated(_) => ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
+                .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
+            Error::InsufficientScope { required } => {
+                let names: Vec<Value> = required.iter().map(|scope| Value::from(scope.name())).collect();
+                ApiError::new(StatusCode::FORBIDDEN, "insufficient_scope", message).with("required", names)
+            }
+            Error::Forbidden { code, .. } => ApiError::new(StatusCode::FORBIDDEN, code, message),
+            Error::Invalid { code, violations, .. } => {
+                let details = violations.into_iter().map(|violation| {
+                    let fields = [("pointer", violation.pointer), ("message", violation.message)];
+                    Value::from(Object::from_iter(fields))
+                });
+                let details: Vec<Value> = details.collect();
+                let error = ApiError::new(StatusCode::BAD_REQUEST, code, message);
+                if details.is_empty() { error } else { error.with("details", details) }
+            }
+            Error::Pipeline(error) => pipeline_error(error),
+            Error::NotFound { .. } => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),
+            Error::Conflict { code, details, .. } => {
+                let mut error = ApiError::new(StatusCode::CONFLICT, code, message);
+                details.into_iter().for_each(|(name, value)| error.body.push(name, value));
+                error
+            }
+            Error::Unavailable(source) => {
+                tracing::warn!(error = %source, "the store is not available");
+                ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
+                    .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+            }
+            Error::Internal(source) => {
+                tracing::error!(error = %source, "a request failed inside");
+                ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
+            }
+        }
+    }
+}
+
+/// MongoDB's number is the code, its text the error; what we add stands beside them.
+fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
+    let mut body = Object::new();
+    body.push("error", error.message.as_str());
+    match error.code {
+        Code::Number(number) => body.push("code", i64::from(number)),
+        Code::QueryTimeout => body.push("code", "query_timeout"),
+    }
+    body.push("code_name", error.code_name());
+    if let Some(stage) = error.stage {
+        body.push("stage", stage as i64);
+    }
+    if let Some(hint) = error.hint {
+        body.push("hint", hint);
+    }
+    ApiError { status: StatusCode::BAD_REQUEST, body, headers: Vec::new() }
+}
+
+impl std::fmt::Display for ApiError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let message = self.body.get("error").and_then(Value::as_str).unwrap_or_default();
+        write!(f, "{}: {message}", self.status)
+    }
+}
+
+impl std::error::Error for ApiError {}
+
+impl ResponseError for ApiError {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+
+    fn as_response(&self) -> Response {
+        let text = serde_json::to_vec(&self.body).unwrap_or_default();
+        let mut response = Response::builder().status(self.status).content_type("application/json").body(text);
+        for (name, value) in &self.headers {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+        response
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        self.as_response()
+    }
+}
+
+/// What a handler answers.
+pub type ApiResult<T> = Result<T, poem::Error>;
+
+/// Turns the engine's answer into a handler's.
+pub fn answer<T>(result: foldwork_engine::Result<T>) -> ApiResult<T> {
+    result.map_err(|error| ApiError::from(error).into())
+}

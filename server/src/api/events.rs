@@ -1,0 +1,344 @@
+//! Events: appending to a stream or to several, and reading a stream or the log.
+
+use std::time::Duration;
+
+use foldwork_engine::Error;
+use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::json::parse_date;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::answers::RequestId;
+use foldwork_engine::workspace::append::Appended;
+use foldwork_engine::workspace::events::{Direction, LogFilter};
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{Object, OpenApi, Union};
+use serde::{Deserialize, Serialize};
+
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::follow::{Log, Start, is_stream, stream_of};
+use super::json::{AnyObject, ExpectedVersion};
+use super::once::{Made, Outcome, once, whole};
+use super::page::{PageBody, limit};
+use super::wire::EventBody;
+use super::{Section, expected};
+use crate::auth::{ApiRead, ApiWrite};
+
+pub struct Api;
+
+/// Longest that a request for events is held back, in milliseconds.
+const MAX_WAIT_MS: u64 = 30_000;
+
+/// An event that is to be appended.
+#[derive(Object, Deserialize, Default)]
+#[serde(default)]
+#[oai(rename = "NewEvent")]
+struct EventInput {
+    /// The stream; taken from the path where there is one.
+    #[oai(nullable)]
+    aggregate_id: Option<String>,
+    #[oai(nullable)]
+    aggregate_type: Option<String>,
+    /// `<type>.<verb>`.
+    #[oai(nullable)]
+    event_type: Option<String>,
+    /// A project's id or slug.
+    #[oai(nullable)]
+    project_id: Option<String>,
+    #[oai(nullable)]
+    payload: Option<AnyObject>,
+    #[oai(nullable)]
+    metadata: Option<AnyObject>,
+    /// Makes the append idempotent: the same id is never appended twice.
+    #[oai(nullable)]
+    event_id: Option<String>,
+    /// The stream's last version, or `none`, `exists`, `any`.
+    #[oai(nullable)]
+    expected_version: Option<ExpectedVersion>,
+    /// RFC 3339; the time of the append where it is not given.
+    #[oai(nullable)]
+    occurred_at: Option<String>,
+}
+
+/// One event, or several (`events`) that are appended together or not at all.
+#[derive(Object, Deserialize, Default)]
+#[serde(default)]
+struct AppendBody {
+    #[oai(nullable)]
+    events: Option<Vec<EventInput>>,
+    #[oai(nullable)]
+    aggregate_id: Option<String>,
+    #[oai(nullable)]
+    aggregate_type: Option<String>,
+    /// `<type>.<verb>`.
+    #[oai(nullable)]
+    event_type: Option<String>,
+    /// A project's id or slug.
+    #[oai(nullable)]
+    project_id: Option<String>,
+    #[oai(nullable)]
+    payload: Option<AnyObject>,
+    #[oai(nullable)]
+    metadata: Option<AnyObject>,
+    /// Makes the append idempotent: the same id is never appended twice.
+    #[oai(nullable)]
+    event_id: Option<String>,
+    /// The stream's last version, or `none`, `exists`, `any`.
+    #[oai(nullable)]
+    expected_version: Option<ExpectedVersion>,
+    /// RFC 3339; the time of the append where it is not given.
+    #[oai(nullable)]
+    occurred_at: Option<String>,
+}
+
+impl AppendBody {
+    /// The events, and whether they came as a list.
+    fn into_events(self) -> (Vec<EventInput>, bool) {
+        let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
+        if let Some(events) = events {
+            return (events, true);
+        }
+        let AppendBody { payload, metadata, event_id, expected_version, occurred_at, .. } = self;
+        let event = EventInput {
+            aggregate_id,
+            aggregate_type,
+            event_type,
+            project_id,
+            payload,
+            metadata,
+            event_id,
+            expected_version,
+            occurred_at,
+        };
+        (vec![event], false)
+    }
+}
+
+/// Events over any streams, in order, appended together or not at all.
+#[derive(Object, Deserialize)]
+struct BatchBody {
+    events: Vec<EventInput>,
+}
+
+/// What was appended.
+#[derive(Object, Serialize)]
+struct AppendedBody {
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Vec<EventBody>>,
+    /// Events that are new in the log, and events that were there before.
+    appended: u64,
+    repeated: u64,
+}
+
+/// A page of events.
+#[derive(Object)]
+struct EventPage {
+    data: Vec<EventBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+/// One event, or what became of several.
+#[derive(Union, Serialize)]
+#[serde(untagged)]
+enum AppendAnswer {
+    One(Box<EventBody>),
+    Many(AppendedBody),
+}
+
+#[OpenApi(tag = "Section::Aggregates")]
+impl Api {
+    /// Appends one event to a stream, or several (`events`) that are appended together or not at all.
+    ///
+    /// Answers the event; for several, `data`, `appended` and `repeated`.
+    #[oai(path = "/aggregates/:aggregate_id/events", method = "post", operation_id = "append_event")]
+    async fn append_event(
+        &self,
+        access: ApiWrite,
+        aggregate_id: Path<String>,
+        body: Body<AppendBody>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Made<AppendAnswer>> {
+        let workspace = access.0;
+        let Body { value, text } = body;
+        let (wanted, many) = value.into_events();
+        let mut new = answer(new_events(wanted, Some(&aggregate_id), many))?;
+        if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
+            first.expected = answer(expected(if_match.as_deref()))?;
+        }
+        let operation = format!("append_event/{}", *aggregate_id);
+        let make = async |request: Option<RequestId>| {
+            let appended = workspace.append_requested(new, request.as_ref()).await?;
+            let location = format!("{}/aggregates/{}/events", crate::API, *aggregate_id);
+            let repeated = appended.is_repeat();
+            let body = match appended.events.first().filter(|_| !many) {
+                Some(event) => AppendAnswer::One(Box::new(EventBody::from(&**event))),
+                None => AppendAnswer::Many(appended_body(&appended, true)),
+            };
+            Ok(Outcome { body, location, repeated })
+        };
+        once(&workspace, key.0, &operation, &text, make, whole).await
+    }
+
+    /// Appends events over any streams, in order, together or not at all.
+    #[oai(path = "/events", method = "post", operation_id = "append_events")]
+    async fn append_events(
+        &self,
+        access: ApiWrite,
+        body: Body<BatchBody>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+        /// `return=minimal` leaves the events out of the answer.
+        #[oai(name = "Prefer")]
+        prefer: Header<Option<String>>,
+    ) -> ApiResult<Made<AppendedBody>> {
+        let workspace = access.0;
+        let Body { value: BatchBody { events }, text } = body;
+        let new = answer(new_events(events, None, true))?;
+        let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
+        let make = async |request: Option<RequestId>| {
+            let appended = workspace.append_requested(new, request.as_ref()).await?;
+            let repeated = appended.is_repeat();
+            Ok(Outcome {
+                body: appended_body(&appended, with_events),
+                location: format!("{}/events", crate::API),
+                repeated,
+            })
+        };
+        once(&workspace, key.0, "append_events", &text, make, whole).await
+    }
+
+    /// The raw events of one stream.
+    #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
+    async fn list_aggregate_events(
+        &self,
+        access: ApiRead,
+        aggregate_id: Path<String>,
+        /// Events after this version; with `direction=desc`, before it.
+        after_version: Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// `asc` (default) or `desc`.
+        direction: Query<Option<String>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+        #[oai(name = "Accept")] accept: Header<Option<String>>,
+        #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
+    ) -> ApiResult<Log<EventPage>> {
+        let workspace = access.0;
+        let direction = answer(read_direction(direction.as_deref()))?;
+        if is_stream(accept.as_deref()) {
+            let after = answer(Start::position(last_event_id.as_deref()))?;
+            return Ok(stream_of(
+                workspace,
+                Start::Stream { id: aggregate_id.0, after_version: after_version.0, after },
+            ));
+        }
+        let list = format!("events/{}/{direction:?}", *aggregate_id);
+        let after = answer(super::page::place(&list, cursor.as_deref()))?.or(after_version.0);
+        let page = answer(workspace.stream(&aggregate_id, after, answer(limit(rows))?, direction).await)?;
+        let page = PageBody::new(page, &list, |event| EventBody::from(&event));
+        Ok(Log::Page(Written::new(&page)))
+    }
+
+    /// The workspace's log, in order.
+    #[oai(path = "/events", method = "get", operation_id = "list_events")]
+    async fn list_events(
+        &self,
+        access: ApiRead,
+        /// Events after this position.
+        after: Query<Option<u64>>,
+        /// Event types, separated by commas.
+        types: Query<Option<String>>,
+        aggregate_type: Query<Option<String>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// How long to wait for an event where there is none yet, in milliseconds.
+        wait_ms: Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+        #[oai(name = "Accept")] accept: Header<Option<String>>,
+        #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
+    ) -> ApiResult<Log<EventPage>> {
+        const LIST: &str = "events";
+        let event_types =
+            types.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
+        let filter =
+            LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
+        if is_stream(accept.as_deref()) {
+            let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0).unwrap_or(0);
+            return Ok(stream_of(access.0, Start::Log { after, filter }));
+        }
+        let after = answer(super::page::place(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
+        let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
+        let page = answer(access.0.log(after, answer(limit(rows))?, &filter, wait).await)?;
+        let page = PageBody::new(page, LIST, |event| EventBody::from(&*event));
+        Ok(Log::Page(Written::new(&page)))
+    }
+}
+
+fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
+    match direction {
+        None | Some("asc" | "forward") => Ok(Direction::Forward),
+        Some("desc" | "backward") => Ok(Direction::Backward),
+        Some(_) => Err(Error::invalid("direction must be asc or desc")),
+    }
+}
+
+fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
+    let repeated = appended.repeated.iter().filter(|repeated| **repeated).count() as u64;
+    let data = with_events.then(|| appended.events.iter().map(|event| EventBody::from(&**event)).collect());
+    AppendedBody { data, appended: appended.events.len() as u64 - repeated, repeated }
+}
+
+fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, many: bool) -> Result<Vec<NewEvent>, Error> {
+    let place = |index: usize| if many { format!("/events/{index}") } else { String::new() };
+    inputs.into_iter().enumerate().map(|(index, input)| new_event(input, stream, &place(index))).collect()
+}
+
+fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEvent, Error> {
+    let required =
+        |value: Option<String>, name: &str| value.ok_or_else(|| Error::invalid_at(format!("{at}/{name}"), "required"));
+    let aggregate_id = match (input.aggregate_id, stream) {
+        (Some(id), Some(stream)) if id != stream => {
+            return Err(Error::invalid_at(format!("{at}/aggregate_id"), "differs from the stream of the path"));
+        }
+        (_, Some(stream)) => stream.to_owned(),
+        (id, None) => required(id, "aggregate_id")?,
+    };
+    let occurred_at = match input.occurred_at {
+        None => None,
+        Some(text) => {
+            let wrong = || Error::invalid_at(format!("{at}/occurred_at"), "expected an RFC 3339 time");
+            Some(parse_date(&text).ok_or_else(wrong)?)
+        }
+    };
+    Ok(NewEvent {
+        aggregate_id,
+        aggregate_type: required(input.aggregate_type, "aggregate_type")?,
+        event_type: required(input.event_type, "event_type")?,
+        project: input.project_id,
+        payload: input.payload.unwrap_or_default().0,
+        metadata: input.metadata.unwrap_or_default().0,
+        event_id: input.event_id,
+        expected: read_expected(input.expected_version, at)?,
+        occurred_at,
+    })
+}
+
+fn read_expected(expected: Option<ExpectedVersion>, at: &str) -> Result<Expected, Error> {
+    let wrong = || {
+        let allowed = "expected a version, \"none\", \"exists\" or \"any\"";
+        Error::invalid_at(format!("{at}/expected_version"), allowed)
+    };
+    match expected.map(|expected| expected.0) {
+        None | Some(Value::Null) => Ok(Expected::Any),
+        Some(Value::Int(0)) => Ok(Expected::None),
+        Some(Value::Int(version)) => u64::try_from(version).map(Expected::Version).map_err(|_| wrong()),
+        Some(Value::String(word)) => match &*word {
+            "none" => Ok(Expected::None),
+            "exists" => Ok(Expected::Exists),
+            "any" => Ok(Expected::Any),
+            _ => Err(wrong()),
+        },
+        Some(_) => Err(wrong()),
+    }
+}

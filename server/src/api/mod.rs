@@ -1,0 +1,74 @@
+//! The API: a file per section of the specification. Wire types are declared here and nowhere else.
+
+mod aggregates;
+mod articles;
+pub mod body;
+pub mod document;
+pub mod error;
+mod events;
+mod follow;
+pub mod json;
+mod keys;
+pub mod once;
+pub mod page;
+mod projects;
+mod types;
+mod wire;
+mod workspace;
+
+use foldwork_engine::Error;
+use foldwork_engine::model::event::Expected;
+use poem_openapi::{OpenApiService, Tags};
+
+use crate::Config;
+
+/// The sections of the document.
+#[derive(Tags)]
+pub enum Section {
+    /// The workspace and its projects.
+    Workspace,
+    /// Keys that open the workspace.
+    Keys,
+    /// Aggregate types, events, folded states and pipelines.
+    Aggregates,
+    /// Articles: drafts and what is published.
+    Articles,
+}
+
+/// Every operation.
+pub type Operations =
+    (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, events::Api, articles::Api);
+
+/// The service that serves the operations and describes them.
+pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
+    let operations =
+        (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, events::Api, articles::Api);
+    let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::API);
+    OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION"))
+        .description("An event-sourced content and task service with a fold pipeline language.")
+        .server(server)
+}
+
+/// The version that an `If-Match` header expects.
+fn expected(if_match: Option<&str>) -> Result<Expected, Error> {
+    let Some(value) = if_match.map(str::trim) else { return Ok(Expected::Any) };
+    match value {
+        "*" => Ok(Expected::Exists),
+        quoted => {
+            let version = quoted.trim_start_matches("W/").trim_matches('"').parse();
+            version.map(Expected::Version).map_err(|_| Error::invalid("If-Match must be a version in quotes, or *"))
+        }
+    }
+}
+
+/// The entity tag of a version.
+fn etag(version: u64) -> String {
+    format!("\"{version}\"")
+}
+
+/// Whether the client has this version already.
+fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
+    if_none_match.is_some_and(|known| {
+        known.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag || known == "*")
+    })
+}

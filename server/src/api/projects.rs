@@ -1,0 +1,85 @@
+//! `/projects`.
+
+use foldwork_engine::workspace::projects::NewProject;
+use poem_openapi::param::{Header, Query};
+use poem_openapi::{Object, OpenApi};
+use serde::Deserialize;
+
+use super::Section;
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::once::{Made, Outcome, once, whole};
+use super::page::{PageBody, limit, place};
+use super::wire::ProjectBody;
+use crate::auth::{ApiRead, ApiWrite};
+
+pub struct Api;
+
+/// A project that is to be made.
+#[derive(Object, Deserialize)]
+struct CreateProject {
+    name: String,
+    /// Unique in the workspace; made from the name where it is not given.
+    #[oai(nullable)]
+    slug: Option<String>,
+    #[oai(nullable)]
+    description: Option<String>,
+}
+
+/// A page of projects.
+#[derive(Object)]
+struct ProjectPage {
+    data: Vec<ProjectBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+const LIST: &str = "projects";
+
+#[OpenApi(tag = "Section::Workspace")]
+impl Api {
+    /// All projects of the workspace, newest first.
+    #[oai(path = "/projects", method = "get", operation_id = "list_projects")]
+    async fn list_projects(
+        &self,
+        access: ApiRead,
+        /// How many at the most, 1 to 200; 50 where it is not given.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<Written<ProjectPage>> {
+        let before = answer(place(LIST, cursor.as_deref()))?;
+        let page = answer(access.0.list_projects(before, answer(limit(rows))?).await)?;
+        Ok(Written::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
+    }
+
+    /// Makes a project.
+    #[oai(path = "/projects", method = "post", operation_id = "create_project")]
+    async fn create_project(
+        &self,
+        access: ApiWrite,
+        body: Body<CreateProject>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Made<ProjectBody>> {
+        let workspace = access.0;
+        let Body { value: CreateProject { name, slug, description }, text } = body;
+        let make = async |request| {
+            let project = workspace.create_project(NewProject { name, slug, description, request }).await?;
+            let location = format!("{}/projects/{}", crate::API, project.id);
+            Ok(Outcome { body: ProjectBody::from(&*project), location, repeated: false })
+        };
+        once(&workspace, key.0, "create_project", &text, make, whole).await
+    }
+
+    /// One project, by its id or its slug.
+    #[oai(path = "/projects/:project_id", method = "get", operation_id = "get_project")]
+    async fn get_project(
+        &self,
+        access: ApiRead,
+        project_id: poem_openapi::param::Path<String>,
+    ) -> ApiResult<Written<ProjectBody>> {
+        let project = answer(access.0.project(&project_id).await)?;
+        Ok(Written::new(&ProjectBody::from(&*project)))
+    }
+}

@@ -1,0 +1,183 @@
+//! `/aggregates/define` and `/aggregate-types`.
+
+use foldwork_engine::model::declaration;
+use foldwork_engine::model::definition::Definition;
+use foldwork_engine::model::value::{Object as Fields, Value};
+use foldwork_engine::workspace::types::{Defined, Schema};
+use poem_openapi::param::{Path, Query};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+
+use super::Section;
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::json::{AnyObject, AnyValue};
+use super::wire::object;
+use crate::auth::{ApiRead, ApiWrite};
+
+pub struct Api;
+
+/// A field of a type.
+#[derive(Object)]
+struct FieldDefinition {
+    name: String,
+    /// `string`, `number`, `integer`, `boolean`, `date`, `object`, `array` or `reference`.
+    r#type: String,
+    required: Option<bool>,
+    default: Option<AnyValue>,
+    r#enum: Option<Vec<AnyValue>>,
+    min: Option<f64>,
+    max: Option<f64>,
+    pattern: Option<String>,
+    /// The field is the label of the aggregate's node.
+    label: Option<bool>,
+    /// The field holds personal data.
+    personal: Option<bool>,
+    /// `last`, `first`, `sum`, `count`, `min`, `max`, `union` or `append`.
+    fold: Option<String>,
+    /// For references: the type referred to.
+    reference_type: Option<String>,
+}
+
+/// The definition of an aggregate type.
+#[derive(Object)]
+struct TypeDefinition {
+    type_name: String,
+    display_name: Option<String>,
+    traits: Option<Vec<String>>,
+    fields: Option<Vec<FieldDefinition>>,
+    /// Event types with the fields of their payloads.
+    events: Option<AnyObject>,
+}
+
+/// A type as it is defined.
+#[derive(Object)]
+struct AggregateType {
+    type_name: String,
+    display_name: String,
+    traits: Vec<String>,
+    fields: Vec<FieldDefinition>,
+    events: AnyObject,
+    builtin: bool,
+    managed: bool,
+}
+
+/// A type with the schemas of its events.
+#[derive(Object)]
+struct AggregateTypeSchema {
+    type_name: String,
+    display_name: String,
+    traits: Vec<String>,
+    fields: Vec<FieldDefinition>,
+    builtin: bool,
+    managed: bool,
+    /// Per event type, what is declared and which fields of which types were seen in the log.
+    event_schemas: Vec<EventSchema>,
+}
+
+/// The schema of an event type.
+#[derive(Object)]
+struct EventSchema {
+    event_type: String,
+    declared: Option<AnyObject>,
+    /// Field to the types of the values seen.
+    seen: Option<AnyObject>,
+}
+
+/// All types.
+#[derive(Object)]
+struct TypePage {
+    data: Vec<AggregateType>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+#[derive(ApiResponse)]
+enum DefinedType {
+    /// The type is new.
+    #[oai(status = 201)]
+    Created(Written<AggregateType>, #[oai(header = "Location")] String),
+    /// The type was there: it is changed, or was the same.
+    #[oai(status = 200)]
+    Present(Written<AggregateType>),
+}
+
+/// The body as it came, read by the engine.
+#[derive(serde::Deserialize)]
+#[serde(transparent)]
+struct Definitions(AnyValue);
+
+super::document::shown_as!(Definitions, TypeDefinition);
+
+#[OpenApi(tag = "Section::Aggregates")]
+impl Api {
+    /// Defines an aggregate type, or changes one by adding to it.
+    #[oai(path = "/aggregates/define", method = "post", operation_id = "define_type")]
+    async fn define_type(
+        &self,
+        access: ApiWrite,
+        body: Body<Definitions>,
+        /// Makes a change too that breaks what relies on the type.
+        force: Query<Option<bool>>,
+    ) -> ApiResult<DefinedType> {
+        let defined = answer(access.0.define_type(&body.0.0, force.unwrap_or(false)).await)?;
+        Ok(match defined {
+            Defined::Created(definition) => {
+                let location = format!("{}/aggregate-types/{}/schema", crate::API, definition.type_name);
+                DefinedType::Created(Written::new(&type_body(&definition)), location)
+            }
+            Defined::Changed(definition) | Defined::Unchanged(definition) => {
+                DefinedType::Present(Written::new(&type_body(&definition)))
+            }
+        })
+    }
+
+    /// All aggregate types, by name.
+    #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
+    async fn list_types(&self, access: ApiRead) -> Written<TypePage> {
+        let data: Vec<Value> = access.0.list_types().iter().map(|definition| type_body(definition).into()).collect();
+        Written::new(&object([("data", data.into()), ("next_cursor", Value::Null)]))
+    }
+
+    /// The schema of a type: its fields, its traits, and its events as declared and as seen.
+    #[oai(path = "/aggregate-types/:type_name/schema", method = "get", operation_id = "get_type_schema")]
+    async fn get_type_schema(
+        &self,
+        access: ApiRead,
+        type_name: Path<String>,
+    ) -> ApiResult<Written<AggregateTypeSchema>> {
+        let schema = answer(access.0.schema(&type_name).await)?;
+        Ok(Written::new(&schema_body(&schema)))
+    }
+}
+
+fn type_body(definition: &Definition) -> Fields {
+    let mut body = declaration::to_value(definition);
+    body.push("builtin", definition.builtin);
+    body.push("managed", definition.managed);
+    body
+}
+
+fn schema_body(schema: &Schema) -> Fields {
+    let mut body = type_body(&schema.definition);
+    let declared = body.remove("events");
+    let declared = declared.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut event_types: Vec<String> = declared.keys().map(|name| name.to_string()).collect();
+    event_types.extend(schema.seen.iter().map(|(name, _)| name.clone()));
+    event_types.sort();
+    event_types.dedup();
+    let schemas = event_types.into_iter().map(|name| {
+        let mut event = Fields::new();
+        if let Some(declared) = declared.get(&name) {
+            event.push("declared", declared.clone());
+        }
+        if let Some((_, seen)) = schema.seen.iter().find(|(seen, _)| *seen == name) {
+            event.push("seen", seen.clone());
+        }
+        let mut all = Fields::new();
+        all.push("event_type", name);
+        event.into_iter().for_each(|(key, value)| all.push(key, value));
+        Value::from(all)
+    });
+    body.push("event_schemas", schemas.collect::<Vec<_>>());
+    body
+}

@@ -1,0 +1,19 @@
+//! `GET /workspace`.
+
+use poem_openapi::OpenApi;
+
+use super::Section;
+use super::body::Written;
+use super::wire::WorkspaceBody;
+use crate::auth::ProfileRead;
+
+pub struct Api;
+
+#[OpenApi(tag = "Section::Workspace")]
+impl Api {
+    /// The authenticated user's workspace.
+    #[oai(path = "/workspace", method = "get", operation_id = "get_workspace")]
+    async fn get_workspace(&self, access: ProfileRead) -> Written<WorkspaceBody> {
+        Written::new(&WorkspaceBody::from(access.0.record()))
+    }
+}

@@ -1,0 +1,155 @@
+//! Batches: events gathered, in order, into request bodies of a bounded size.
+
+use std::fmt;
+use std::mem;
+
+/// The most text one batch holds, unless a single event is larger.
+const MOST_BYTES: usize = 512 * 1024;
+const MOST_EVENTS: usize = 256;
+const OPENING: &str = r#"{"events":["#;
+const CLOSING: &str = "]}";
+
+/// Where an event comes from, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A line of a file, counted from 1.
+    Line(u64),
+    /// A file's change in a commit.
+    Commit { id: String, path: String },
+}
+
+/// One request's worth of events.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// The body of the request.
+    pub body: String,
+    /// Where each event comes from, in order.
+    pub places: Vec<Place>,
+    /// The projects that the events name, each once.
+    pub projects: Vec<String>,
+    /// How far the source was read when the last event was added.
+    pub read: u64,
+}
+
+/// Gathers events into batches.
+#[derive(Debug, Default)]
+pub struct Batcher {
+    open: Batch,
+}
+
+impl Batcher {
+    /// Adds an event's JSON, and returns the batch before it if the event no longer fits there.
+    pub fn push(&mut self, json: &str, project: Option<&str>, place: Place, read: u64) -> Option<Batch> {
+        let full = if self.has_room_for(json) { None } else { self.take() };
+        let open = &mut self.open;
+        open.body.push_str(if open.places.is_empty() { OPENING } else { "," });
+        open.body.push_str(json);
+        open.places.push(place);
+        open.read = read;
+        if let Some(project) = project
+            && !open.projects.iter().any(|known| known == project)
+        {
+            open.projects.push(project.to_owned());
+        }
+        full
+    }
+
+    /// Returns the open batch, if it holds an event.
+    pub fn take(&mut self) -> Option<Batch> {
+        if self.open.places.is_empty() {
+            return None;
+        }
+        let mut batch = mem::take(&mut self.open);
+        batch.body.push_str(CLOSING);
+        Some(batch)
+    }
+
+    fn has_room_for(&self, json: &str) -> bool {
+        let bytes = self.open.body.len() + 1 + json.len() + CLOSING.len();
+        self.open.places.is_empty() || (self.open.places.len() < MOST_EVENTS && bytes <= MOST_BYTES)
+    }
+}
+
+impl Batch {
+    /// Returns how many events the batch holds.
+    pub fn len(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    /// Returns where the events come from, as a message says it; `index` narrows it to one event.
+    pub fn whereabouts(&self, index: Option<usize>) -> String {
+        if let Some(place) = index.and_then(|index| self.places.get(index)) {
+            return place.to_string();
+        }
+        match (self.places.first(), self.places.last()) {
+            (Some(Place::Line(first)), Some(Place::Line(last))) if first != last => format!("lines {first} to {last}"),
+            (Some(first), Some(last)) if first != last => format!("from {first} to {last}"),
+            (Some(only), _) => only.to_string(),
+            _ => "no event".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(number) => write!(f, "line {number}"),
+            Self::Commit { id, path } => write!(f, "commit {} ({path})", id.get(..10).unwrap_or(id)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches(events: &[String]) -> Vec<Batch> {
+        let mut batcher = Batcher::default();
+        let mut batches: Vec<Batch> = Vec::new();
+        for (number, event) in (1..).zip(events) {
+            batches.extend(batcher.push(event, Some("p"), Place::Line(number), number));
+        }
+        batches.extend(batcher.take());
+        batches
+    }
+
+    #[test]
+    fn a_batch_is_a_request_body_in_order() {
+        let batches = batches(&["{\"n\":1}".into(), "{\"n\":2}".into()]);
+        assert_eq!(batches.len(), 1);
+        assert_eq!(batches[0].body, r#"{"events":[{"n":1},{"n":2}]}"#);
+        assert_eq!(batches[0].projects, ["p"]);
+        assert_eq!(batches[0].read, 2);
+    }
+
+    #[test]
+    fn a_batch_ends_at_256_events() {
+        let sizes: Vec<u64> = batches(&vec!["{}".to_owned(); 600]).iter().map(Batch::len).collect();
+        assert_eq!(sizes, [256, 256, 88]);
+    }
+
+    #[test]
+    fn a_batch_ends_before_it_is_too_long_and_a_longer_event_goes_alone() {
+        let large = format!("\"{}\"", "x".repeat(MOST_BYTES));
+        let third = format!("\"{}\"", "x".repeat(MOST_BYTES / 3));
+        let events = [third.clone(), third.clone(), third.clone(), large, third];
+        let batches = batches(&events);
+        assert_eq!(batches.iter().map(Batch::len).collect::<Vec<_>>(), [2, 1, 1, 1]);
+        assert!([0, 1, 3].iter().all(|&index| batches[index].body.len() <= MOST_BYTES));
+        assert_eq!(batches[2].whereabouts(None), "line 4");
+    }
+
+    #[test]
+    fn no_events_make_no_batch() {
+        assert!(batches(&[]).is_empty());
+    }
+
+    #[test]
+    fn whereabouts_name_lines_or_commits() {
+        let batch = &batches(&vec!["{}".to_owned(); 5])[0];
+        assert_eq!(batch.whereabouts(None), "lines 1 to 5");
+        assert_eq!(batch.whereabouts(Some(2)), "line 3");
+        let place = Place::Commit { id: "0123456789abcdef".into(), path: "a.md".into() };
+        assert_eq!(place.to_string(), "commit 0123456789 (a.md)");
+    }
+}

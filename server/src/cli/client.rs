@@ -1,0 +1,301 @@
+//! The HTTP client of the commands: where the server is, who is calling, and what its answers and errors mean.
+
+use std::fmt;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::retry::Patience;
+
+const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
+/// How much of an answer that is no JSON is shown.
+const SHOWN_TEXT: usize = 200;
+
+/// A server and the bearer token it is called with.
+#[derive(Clone, Debug)]
+pub struct Client {
+    http: reqwest::Client,
+    base: Url,
+    token: Token,
+    patience: Patience,
+}
+
+/// Where a command finds its server.
+#[derive(clap::Args, Debug)]
+pub struct Connection {
+    /// Address of the server; the bearer token comes from FOLDWORK_TOKEN.
+    #[arg(
+        long,
+        global = true,
+        env = "FOLDWORK_SERVER",
+        default_value = "http://127.0.0.1:8080",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub server: String,
+}
+
+/// A call that got no usable answer.
+#[derive(Debug)]
+pub enum CallError {
+    /// The server answered with an error status.
+    Refused(Box<Refusal>),
+    /// No whole answer arrived.
+    Unreachable(reqwest::Error),
+    /// The answer is not what this program understands.
+    Unreadable(serde_json::Error),
+}
+
+/// What the server said about a request that it did not carry out.
+#[derive(Debug)]
+pub struct Refusal {
+    pub status: StatusCode,
+    pub message: String,
+    pub body: Value,
+    pub retry_after: Option<Duration>,
+}
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub replayed: bool,
+    pub body: String,
+}
+
+#[derive(Clone)]
+struct Token(String);
+
+impl Connection {
+    /// Returns the client for this server and the token of the environment.
+    pub fn client(&self) -> anyhow::Result<Client> {
+        let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
+        if token.trim().is_empty() {
+            bail!("no access token: set {TOKEN_VARIABLE} to an API key, as `export {TOKEN_VARIABLE}=sk_...`");
+        }
+        Client::new(&self.server, token.trim())
+    }
+}
+
+impl Client {
+    /// Returns a client for the server at an address, calling with a bearer token.
+    pub fn new(server: &str, token: &str) -> anyhow::Result<Self> {
+        let base = parse_base(server)?;
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {token}"))
+            .context("the access token holds characters that no header can carry")?;
+        bearer.set_sensitive(true);
+        let mut builder = reqwest::Client::builder()
+            .default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
+            .user_agent(concat!("foldwork/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(Duration::from_secs(10))
+            .timeout(Duration::from_secs(120));
+        if is_loopback(&base) {
+            // A proxy of the environment cannot reach this machine's own addresses.
+            builder = builder.no_proxy();
+        }
+        let http = builder.build().context("the HTTP client could not be set up")?;
+        Ok(Self { http, base, token: Token(token.to_owned()), patience: Patience::default() })
+    }
+
+    /// Returns the same client with other waits between its tries.
+    #[cfg(test)]
+    pub fn with_patience(self, patience: Patience) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Returns the server's address, without a slash at its end.
+    pub fn server(&self) -> &str {
+        self.base.as_str().trim_end_matches('/')
+    }
+
+    /// Returns the bearer token that calls are made with.
+    pub fn token(&self) -> &str {
+        &self.token.0
+    }
+
+    /// Returns how patiently calls are tried again.
+    pub(super) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
+    /// Starts a request to a path below the API's root; each segment is escaped.
+    pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        self.http.request(method, url)
+    }
+
+    /// Sends a request once and reads its whole answer.
+    pub(super) async fn call(&self, request: RequestBuilder) -> Result<Answer, CallError> {
+        let response = request.send().await.map_err(CallError::Unreachable)?;
+        let status = response.status();
+        if !status.is_success() {
+            return Err(refusal(status, response).await);
+        }
+        let replayed = response.headers().get("idempotency-replayed").is_some_and(|value| value == "true");
+        let body = response.text().await.map_err(CallError::Unreachable)?;
+        Ok(Answer { replayed, body })
+    }
+}
+
+impl Answer {
+    /// Reads the answer's JSON.
+    pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
+        serde_json::from_str(&self.body).map_err(CallError::Unreadable)
+    }
+}
+
+impl CallError {
+    /// Tells whether the same request may succeed a little later.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Refused(refusal) => {
+                refusal.status.is_server_error()
+                    || refusal.status == StatusCode::TOO_MANY_REQUESTS
+                    || refusal.status == StatusCode::REQUEST_TIMEOUT
+            }
+            Self::Unreachable(error) => !error.is_builder(),
+            Self::Unreadable(_) => false,
+        }
+    }
+
+    /// Tells whether the server answered with this status.
+    pub fn has_status(&self, status: StatusCode) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.status == status)
+    }
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::Unreachable(_) => f.write_str("the server cannot be reached"),
+            Self::Unreadable(_) => f.write_str("the server's answer is not understood"),
+        }
+    }
+}
+
+impl std::error::Error for CallError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused(_) => None,
+            Self::Unreachable(error) => Some(error),
+            Self::Unreadable(error) => Some(error),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (HTTP {}", self.message, self.status.as_u16())?;
+        match self.body.get("code") {
+            Some(Value::String(code)) => write!(f, " {code}")?,
+            Some(Value::Number(code)) => write!(f, ", code {code}")?,
+            _ => {}
+        }
+        if let Some(id) = self.body.get("request_id").and_then(Value::as_str) {
+            write!(f, ", request {id}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("…")
+    }
+}
+
+fn parse_base(server: &str) -> anyhow::Result<Url> {
+    let base = Url::parse(server).with_context(|| format!("`{server}` is no server address"))?;
+    if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
+        bail!("`{server}` is no server address: it begins with http:// or https://");
+    }
+    Ok(base)
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || bare.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+async fn refusal(status: StatusCode, response: Response) -> CallError {
+    let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(parse_wait);
+    let text = response.text().await.unwrap_or_default();
+    let body: Value = serde_json::from_str(&text).unwrap_or_default();
+    let message = match body.get("error").and_then(Value::as_str) {
+        Some(message) => message.to_owned(),
+        None if text.trim().is_empty() => "the server gave no reason".to_owned(),
+        None => text.trim().chars().take(SHOWN_TEXT).collect(),
+    };
+    CallError::Refused(Box::new(Refusal { status, message, body, retry_after }))
+}
+
+/// Reads a `Retry-After` value: seconds, or a date.
+fn parse_wait(value: &str) -> Option<Duration> {
+    if let Ok(seconds) = value.trim().parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = jiff::fmt::rfc2822::parse(value.trim()).ok()?.timestamp();
+    Some(Duration::try_from(until.duration_since(jiff::Timestamp::now())).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_keeps_its_path_and_segments_are_escaped() {
+        let client = Client::new("https://example.org/sub/", "sk_1").expect("valid address");
+        let request = client.request(Method::DELETE, &["keys", "a/b c"]).build().expect("valid request");
+        assert_eq!(request.url().as_str(), "https://example.org/sub/api/v1/keys/a%2Fb%20c");
+        assert_eq!(client.server(), "https://example.org/sub");
+    }
+
+    #[test]
+    fn an_address_without_scheme_is_refused() {
+        for server in ["localhost:8080", "ftp://example.org", "8080", ""] {
+            assert!(Client::new(server, "sk_1").is_err(), "{server}");
+        }
+    }
+
+    #[test]
+    fn loopback_addresses_are_known() {
+        for (server, expected) in [
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("http://localhost", true),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(is_loopback(&Url::parse(server).expect("valid address")), expected, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_shows_message_status_code_and_request() {
+        let body = serde_json::json!({"error": "no such project", "code": "invalid", "request_id": "r-1"});
+        let status = StatusCode::BAD_REQUEST;
+        let refusal = Refusal { status, message: "no such project".into(), body, retry_after: None };
+        assert_eq!(refusal.to_string(), "no such project (HTTP 400 invalid, request r-1)");
+    }
+
+    #[test]
+    fn a_wait_is_seconds_or_a_date() {
+        assert_eq!(parse_wait("7"), Some(Duration::from_secs(7)));
+        assert_eq!(parse_wait("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(parse_wait("soon"), None);
+    }
+
+    #[test]
+    fn a_token_is_not_shown() {
+        let client = Client::new("http://127.0.0.1:1", "sk_secret").expect("valid address");
+        assert!(!format!("{client:?}").contains("sk_secret"));
+    }
+}

@@ -1,0 +1,150 @@
+//! Tries import, export and keys against a stub: retries, repeats, refusals, and that what goes out comes back in.
+
+use std::io::Cursor;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::input::Input;
+use super::progress::Progress;
+use super::sender::{Tally, deliver};
+use super::stub::{Reply, Request, Store, Stub};
+use super::{export, import};
+
+fn lines(count: usize) -> String {
+    let line = |number: usize| {
+        json!({
+            "aggregate_id": format!("a-{}", number % 7), "aggregate_type": "article", "event_type": "article.updated",
+            "project_id": "notes", "payload": {"number": number}, "metadata": {},
+        })
+    };
+    (0..count).map(|number| format!("{}\n", line(number))).collect()
+}
+
+async fn import_text(client: &Client, text: String) -> anyhow::Result<Tally> {
+    let input = Input::from_reader(Cursor::new(text), None)?;
+    deliver(client, &Progress::start(None), |outlet| import::read_lines(input, outlet)).await
+}
+
+fn shared_store() -> (Arc<Mutex<Store>>, impl FnMut(&Request) -> Reply + Send + 'static) {
+    let store: Arc<Mutex<Store>> = Arc::default();
+    let kept = Arc::clone(&store);
+    (store, move |request: &Request| kept.lock().expect("not poisoned").reply(request))
+}
+
+fn error_text(outcome: anyhow::Result<Tally>) -> String {
+    format!("{:#}", outcome.expect_err("refused"))
+}
+
+#[tokio::test]
+async fn events_arrive_once_and_in_order_and_their_project_is_made_once() {
+    let (store, reply) = shared_store();
+    let stub = Stub::start(reply).await;
+    let first = import_text(&stub.client(), lines(600)).await.expect("imported");
+    assert_eq!(first, Tally { appended: 600, repeated: 0 });
+    let again = import_text(&stub.client(), lines(601)).await.expect("imported");
+    assert_eq!(again, Tally { appended: 1, repeated: 600 });
+    let numbers: Vec<Value> =
+        store.lock().expect("not poisoned").events.iter().map(|event| event["payload"]["number"].clone()).collect();
+    assert_eq!(numbers, (0..601).map(Value::from).collect::<Vec<_>>());
+    assert_eq!(stub.requests("POST /api/v1/projects").len(), 1);
+    let sent = stub.requests("POST /api/v1/events");
+    assert_eq!(sent.len(), 6);
+    assert!(sent[0].headers.contains("prefer: return=minimal"));
+    assert!(sent[0].headers.contains("authorization: bearer sk_test"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_is_asked_again() {
+    let (_, mut reply) = shared_store();
+    let mut failures = [(503, "Retry-After: 0\r\n"), (429, ""), (500, "")].into_iter();
+    let stub = Stub::start(move |request| match request.target.as_str() {
+        "/api/v1/events" => {
+            failures.next().map_or_else(|| reply(request), |(status, wait)| (status, wait, Value::Null))
+        }
+        _ => reply(request),
+    })
+    .await;
+    let tally = import_text(&stub.client(), lines(3)).await.expect("imported");
+    assert_eq!(tally, Tally { appended: 3, repeated: 0 });
+    assert_eq!(stub.requests("POST /api/v1/events").len(), 4);
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_ends_the_import_with_the_line() {
+    let (_, mut reply) = shared_store();
+    let stub = Stub::start(move |request| match request.body["events"].as_array() {
+        Some(events) if events[0]["payload"]["number"] != 0 => (503, "", json!({"error": "starting"})),
+        _ => reply(request),
+    })
+    .await;
+    let text = error_text(import_text(&stub.client(), lines(300)).await);
+    let expected = "stopped after 256 events (0 already there): lines 257 to 300 not appended; \
+                    given up after 4 tries, and safe to run again: starting (HTTP 503)";
+    assert_eq!(text, expected);
+    assert_eq!(stub.requests("POST /api/v1/events").len(), 5);
+}
+
+#[tokio::test]
+async fn a_refusal_names_the_lines_and_is_not_tried_again() {
+    let (_, mut reply) = shared_store();
+    let stub = Stub::start(move |request| match request.target.as_str() {
+        "/api/v1/events" => {
+            (409, "", json!({"error": "version is 3", "code": "version_conflict", "request_id": "r-9", "index": 1}))
+        }
+        _ => reply(request),
+    })
+    .await;
+    let text = error_text(import_text(&stub.client(), lines(5)).await);
+    assert!(text.ends_with("line 2 not appended: version is 3 (HTTP 409 version_conflict, request r-9)"), "{text}");
+    assert_eq!(stub.requests("POST /api/v1/events").len(), 1);
+}
+
+#[tokio::test]
+async fn lines_before_a_bad_one_are_sent() {
+    let (store, reply) = shared_store();
+    let stub = Stub::start(reply).await;
+    let text = error_text(import_text(&stub.client(), lines(4) + "{\"aggregate_id\": 1}\n").await);
+    assert!(text.starts_with("stopped after 4 events (0 already there): line 5: "), "{text}");
+    assert_eq!(store.lock().expect("not poisoned").events.len(), 4);
+}
+
+#[tokio::test]
+async fn no_server_at_all_is_an_error_with_its_cause() {
+    let stub = Stub::start(|_| (200, "", Value::Null)).await;
+    let client = Client::new("http://127.0.0.1:1", "sk_test").expect("valid address");
+    let client = client.with_patience(stub.client().patience().clone());
+    let text = error_text(import_text(&client, lines(1)).await);
+    assert!(text.contains("the projects cannot be listed: the server cannot be reached: "), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_exported_is_imported_elsewhere() {
+    let (store, reply) = shared_store();
+    let stub = Stub::start(reply).await;
+    import_text(&stub.client(), lines(7)).await.expect("imported");
+    let managed = json!({
+        "event_id": "m", "aggregate_id": "t", "aggregate_type": "task", "event_type": "task.created", "position": 8,
+        "payload": {}, "metadata": null, "project_id": null, "occurred_at": null,
+    });
+    store.lock().expect("not poisoned").events.push(managed);
+    let folder = std::env::temp_dir().join(format!("foldwork-export-{}", uuid::Uuid::now_v7()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder");
+    let file = folder.join("events.ndjson.zst");
+    let everything = export::Selection::default();
+    let written =
+        export::write_file(&stub.client(), &everything, &file, &Progress::start(None)).await.expect("exported");
+    assert_eq!((written.events, written.left_out), (7, 1));
+
+    let (other_store, other_reply) = shared_store();
+    let other = Stub::start(other_reply).await;
+    let input = Input::open(&file).expect("readable");
+    let source = |outlet: &mut _| import::read_lines(input, outlet);
+    let tally = deliver(&other.client(), &Progress::start(None), source).await.expect("imported");
+    assert_eq!(tally, Tally { appended: 7, repeated: 0 });
+    let there = other_store.lock().expect("not poisoned");
+    assert_eq!(there.events, store.lock().expect("not poisoned").events[..7]);
+    assert_eq!(there.projects[0]["slug"], "notes");
+    std::fs::remove_dir_all(folder).expect("removed");
+}

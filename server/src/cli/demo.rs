@@ -1,0 +1,222 @@
+//! What `foldwork demo` shows once its server is up: a repository's history, three answers, what to try next.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context as _;
+use foldwork_engine::clock::{Clock, SystemClock};
+use jiff::Timestamp;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::git;
+use super::output::{print, print_line};
+use super::progress::Progress;
+use super::table::Table;
+
+/// The answer to a pipeline.
+#[derive(Debug, Deserialize)]
+struct Answer {
+    results: Vec<Value>,
+}
+
+/// The owner key of the demo's own store: made on the first run and kept beside the store for the next.
+pub fn key(file: &Path) -> anyhow::Result<String> {
+    match std::fs::read_to_string(file) {
+        Ok(key) => Ok(key.trim().to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let key = foldwork_engine::model::access::key_from(SystemClock.random());
+            if let Some(folder) = file.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            let mut options = std::fs::OpenOptions::new();
+            std::os::unix::fs::OpenOptionsExt::mode(options.create_new(true).write(true), 0o600);
+            options.open(file)?.write_all(key.as_bytes())?;
+            Ok(key)
+        }
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
+    }
+}
+
+/// Imports the repository that a folder is in, asks three questions of it, and says what to try next.
+///
+/// A folder without a repository, or without Markdown in it, is told to the reader and is no error.
+pub async fn present(client: &Client, repo: &Path) -> anyhow::Result<()> {
+    let most_revised = if import(client, repo).await? { ask_questions(client).await? } else { None };
+    print(&next_steps(client, most_revised.as_deref()))
+}
+
+/// Imports the repository and tells whether there is anything to ask about.
+async fn import(client: &Client, repo: &Path) -> anyhow::Result<bool> {
+    let folder = repo.canonicalize().unwrap_or_else(|_| repo.to_owned());
+    let project = match git::open(&folder) {
+        Ok(repository) => git::project_slug(&repository),
+        Err(error) => {
+            print_line(&format!(
+                "\n{error:#}.\nNothing was imported; `foldwork demo REPO` shows the history of a repository elsewhere."
+            ))?;
+            return Ok(false);
+        }
+    };
+    let progress = Progress::start(None);
+    let arguments = git::Arguments { repo: folder.clone(), paths: Vec::new(), project: None };
+    let imported = git::import(client, &progress, arguments).await;
+    let time = progress.finish();
+    let tally = imported?;
+    if tally.total() == 0 {
+        print_line(&format!(
+            "\nThe history of {} holds no Markdown, so nothing was imported; \
+             `foldwork demo REPO` shows that of another repository.",
+            folder.display()
+        ))?;
+        return Ok(false);
+    }
+    print_line(&format!("\nimported {tally} of {} into project `{project}` in {time}", folder.display()))?;
+    Ok(true)
+}
+
+/// Asks the questions and returns the id of the article that was revised most.
+async fn ask_questions(client: &Client) -> anyhow::Result<Option<String>> {
+    let folders = folders_pipeline();
+    let rows = ask(client, "Which folders hold the most articles?", &folders).await?;
+    print(&table(&["_id", "articles"], &["folder", "articles"], &rows))?;
+
+    let rows = ask(client, "Which articles were revised most, and how long ago?", &revisions_pipeline()).await?;
+    print(&table(&["title", "revisions", "days_since"], &["title", "revisions", "days since"], &rows))?;
+
+    let Some(id) = rows.first().and_then(|row| row.get("_id")).and_then(Value::as_str) else { return Ok(None) };
+    compare(client, id).await?;
+    Ok(Some(id.to_owned()))
+}
+
+/// Shows one article as it is beside what it was halfway through its history.
+async fn compare(client: &Client, id: &str) -> anyhow::Result<()> {
+    let now = query(client, &article_pipeline(id, &json!({}))).await?;
+    let Some(now) = now.first() else { return Ok(()) };
+    let Some(time) = midway(now) else { return Ok(()) };
+    let question = format!("What was the first of them like halfway through its history, on {time}?");
+    let then = ask(client, &question, &article_pipeline(id, &json!({"at": time}))).await?;
+
+    let mut table = Table::new(&["when", "title", "version", "characters"]);
+    let absent = Value::Null;
+    for (when, row) in [(time.as_str(), then.first()), ("now", Some(now))] {
+        let cell = |name: &str| row.and_then(|row| row.get(name)).unwrap_or(&absent);
+        table.push(&[&Value::from(when), cell("title"), cell("version"), cell("characters")]);
+    }
+    print(&table.render())
+}
+
+/// Prints a question with its pipeline, and returns the answer.
+async fn ask(client: &Client, question: &str, pipeline: &Value) -> anyhow::Result<Vec<Value>> {
+    print_line(&format!("\n{question}\n{pipeline}\n"))?;
+    query(client, pipeline).await
+}
+
+async fn query(client: &Client, pipeline: &Value) -> anyhow::Result<Vec<Value>> {
+    let request = client.request(Method::POST, &["aggregates", "query"]).json(&json!({"pipeline": pipeline}));
+    let answer: Answer = client.call(request).await?.json()?;
+    Ok(answer.results)
+}
+
+fn folders_pipeline() -> Value {
+    json!([
+        {"$match": {"aggregate_type": "article"}},
+        {"$fold": {}},
+        {"$group": {"_id": "$folder", "articles": {"$sum": 1}}},
+        {"$sort": {"articles": -1}},
+        {"$limit": 10}
+    ])
+}
+
+fn revisions_pipeline() -> Value {
+    json!([
+        {"$match": {"aggregate_type": "article"}},
+        {"$fold": {}},
+        {"$project": {"title": 1, "revisions": "$_version", "days_since": {"$daysSince": "$_last_event_at"}}},
+        {"$sort": {"revisions": -1}},
+        {"$limit": 10}
+    ])
+}
+
+fn article_pipeline(id: &str, fold: &Value) -> Value {
+    json!([
+        {"$match": {"aggregate_id": id}},
+        {"$fold": fold},
+        {"$project": {
+            "title": 1, "version": "$_version", "characters": {"$strLenCP": "$body"},
+            "first_event_at": "$_created_at", "last_event_at": "$_last_event_at"
+        }}
+    ])
+}
+
+/// Returns the time in the middle between an article's first and last event.
+fn midway(article: &Value) -> Option<String> {
+    let time = |name: &str| article.get(name)?.as_str()?.parse::<Timestamp>().ok();
+    let (first, last) = (time("first_event_at")?.as_second(), time("last_event_at")?.as_second());
+    let middle = Timestamp::from_second(first.midpoint(last)).ok()?;
+    Some(middle.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
+}
+
+fn table(names: &[&str], headings: &[&str], rows: &[Value]) -> String {
+    let mut table = Table::new(headings);
+    for row in rows {
+        let cells: Vec<&Value> = names.iter().map(|name| row.get(name).unwrap_or(&Value::Null)).collect();
+        table.push(&cells);
+    }
+    table.render()
+}
+
+/// Returns commands that work as they are printed, pasted into a shell in this order.
+fn next_steps(client: &Client, article: Option<&str>) -> String {
+    let server = client.server();
+    let bearer = r#"-H "Authorization: Bearer $FOLDWORK_TOKEN""#;
+    let post = r#"-H "Content-Type: application/json""#;
+    let url = |path: &str| quoted(&format!("{server}{path}"));
+    let query = quoted(&json!({"pipeline": folders_pipeline()}).to_string());
+    let search = quoted(&json!({"query": "introduction", "type": "article", "limit": 5}).to_string());
+    let mut steps = vec![
+        format!("export FOLDWORK_SERVER={} FOLDWORK_TOKEN={}", quoted(server), quoted(client.token())),
+        format!("curl -s {bearer} {}", url("/api/v1/articles?limit=5")),
+        format!("curl -s {bearer} {post} -d {query} {}", url("/api/v1/aggregates/query")),
+        format!("curl -s {bearer} {post} -d {search} {}", url("/api/v1/aggregates/search")),
+    ];
+    if let Some(id) = article {
+        steps.push(format!("curl -s {bearer} {}", url(&format!("/api/v1/aggregates/{id}/events?limit=5"))));
+    }
+    steps.push("foldwork export --output events.ndjson.zst".to_owned());
+    format!("\nWhat to try next, in another terminal ({server}/docs has every operation):\n\n{}\n", steps.join("\n"))
+}
+
+/// Returns text as one word of a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoting_survives_every_character() {
+        assert_eq!(quoted("a b$c\"d"), "'a b$c\"d'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn the_middle_of_a_history_is_found() {
+        let article =
+            json!({"first_event_at": "2020-01-01T00:00:00.000Z", "last_event_at": "2020-01-03T00:00:00.500Z"});
+        assert_eq!(midway(&article).as_deref(), Some("2020-01-02T00:00:00.000Z"));
+        assert_eq!(midway(&json!({"first_event_at": "2020-01-01T00:00:00Z"})), None);
+    }
+
+    #[test]
+    fn the_steps_name_the_server_and_the_key() {
+        let client = Client::new("http://127.0.0.1:9/", "sk_1").expect("valid address");
+        let steps = next_steps(&client, Some("id-1"));
+        assert!(steps.contains("export FOLDWORK_SERVER='http://127.0.0.1:9' FOLDWORK_TOKEN='sk_1'\n"));
+        assert!(steps.contains("'http://127.0.0.1:9/api/v1/aggregates/id-1/events?limit=5'"));
+    }
+}

@@ -1,0 +1,155 @@
+//! The event as import and export write it, one JSON object a line, and the id of a line that names none.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use anyhow::{Context, ensure};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+/// The namespace of the ids that lines without an `event_id` get. Another one would make a second copy of every event.
+const LINE_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c3a_5b7e_4d21_9a48_e2c6_71b0_93f5);
+
+/// An event to append; payload and metadata are the JSON text as it was written.
+#[derive(Debug, Deserialize, Serialize)]
+pub struct Event<'a> {
+    #[serde(borrow)]
+    pub aggregate_id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub aggregate_type: Cow<'a, str>,
+    #[serde(borrow)]
+    pub event_type: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub payload: &'a RawValue,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a RawValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub occurred_at: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<Cow<'a, str>>,
+}
+
+/// Gives lines their ids: the same file gives the same ids, and equal lines of one file differ by their ordinal.
+#[derive(Debug, Default)]
+pub struct LineIds {
+    ordinals: HashMap<String, u64>,
+}
+
+impl<'a> Event<'a> {
+    /// Reads one line.
+    pub fn parse(line: &'a str) -> anyhow::Result<Self> {
+        let event: Self = serde_json::from_str(line)?;
+        ensure!(!event.aggregate_id.is_empty(), "aggregate_id is empty");
+        ensure!(event.payload.get().starts_with('{'), "payload is no object");
+        ensure!(event.metadata.is_none_or(|metadata| metadata.get().starts_with('{')), "metadata is no object");
+        Ok(event)
+    }
+
+    /// Returns the event as one line of JSON, without its end.
+    pub fn to_json(&self) -> anyhow::Result<String> {
+        serde_json::to_string(self).context("the event cannot be written as JSON")
+    }
+
+    /// Returns the SHA-256 of the event with its fields in order and no white space, as hexadecimal text.
+    fn digest(&self) -> anyhow::Result<String> {
+        let mut canonical = serde_json::to_value(self)?;
+        canonical.sort_all_objects();
+        let mut hasher = Sha256::new();
+        serde_json::to_writer(&mut hasher, &canonical)?;
+        Ok(format!("{:x}", hasher.finalize()))
+    }
+}
+
+impl LineIds {
+    /// Counts the line in its stream, and names the event if it has no id of its own.
+    pub fn assign(&mut self, event: &mut Event<'_>) -> anyhow::Result<()> {
+        let ordinal = self.next_ordinal(&event.aggregate_id);
+        if event.event_id.is_none() {
+            let name = format!("{}\0{ordinal}\0{}", event.aggregate_id, event.digest()?);
+            event.event_id = Some(Cow::Owned(Uuid::new_v5(&LINE_NAMESPACE, name.as_bytes()).to_string()));
+        }
+        Ok(())
+    }
+
+    fn next_ordinal(&mut self, aggregate_id: &str) -> u64 {
+        match self.ordinals.get_mut(aggregate_id) {
+            Some(ordinal) => {
+                *ordinal += 1;
+                *ordinal
+            }
+            None => {
+                self.ordinals.insert(aggregate_id.to_owned(), 1);
+                1
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = r#"{"aggregate_id":"a","aggregate_type":"article","event_type":"article.updated","project_id":"p","payload":{"n":1.0,"b":12345678901234567890123},"metadata":{},"occurred_at":"2024-01-02T03:04:05Z"}"#;
+
+    fn id_of(ids: &mut LineIds, line: &str) -> String {
+        let mut event = Event::parse(line).expect("valid line");
+        ids.assign(&mut event).expect("valid line");
+        event.event_id.expect("assigned").into_owned()
+    }
+
+    #[test]
+    fn the_payload_keeps_its_text() {
+        let event = Event::parse(LINE).expect("valid line");
+        assert_eq!(event.to_json().expect("valid event"), LINE);
+    }
+
+    #[test]
+    fn ids_repeat_over_runs_and_differ_between_equal_lines() {
+        let mut first = LineIds::default();
+        let mut second = LineIds::default();
+        let ids = [id_of(&mut first, LINE), id_of(&mut first, LINE)];
+        assert_ne!(ids[0], ids[1]);
+        assert_eq!(ids, [id_of(&mut second, LINE), id_of(&mut second, LINE)]);
+        assert_eq!(ids[0], "b0719b6a-7d9a-5f55-8262-c3a0f24b78c5");
+    }
+
+    #[test]
+    fn the_order_of_fields_and_white_space_do_not_change_an_id() {
+        let one = r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{"a":1,"b":{"c":2,"d":3}}}"#;
+        let other = r#"{ "event_type": "t.x", "payload": {"b": {"d":3, "c":2}, "a":1}, "aggregate_type":"t","aggregate_id":"a" }"#;
+        assert_eq!(id_of(&mut LineIds::default(), one), id_of(&mut LineIds::default(), other));
+    }
+
+    #[test]
+    fn an_id_of_its_own_is_kept() {
+        let line = r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{},"event_id":"mine"}"#;
+        assert_eq!(id_of(&mut LineIds::default(), line), "mine");
+    }
+
+    #[test]
+    fn a_line_of_another_shape_is_refused() {
+        for line in [
+            "",
+            "[]",
+            "{}",
+            r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x"}"#,
+            r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":[]}"#,
+            r#"{"aggregate_id":"","aggregate_type":"t","event_type":"t.x","payload":{}}"#,
+            r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{},"metadata":1}"#,
+        ] {
+            assert!(Event::parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_payload_nested_without_end_is_an_error_and_no_crash() {
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
+        let line = format!(r#"{{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{deep}}}"#);
+        let outcome = Event::parse(&line).and_then(|mut event| LineIds::default().assign(&mut event));
+        assert!(outcome.is_err());
+    }
+}

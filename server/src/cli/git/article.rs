@@ -1,0 +1,162 @@
+//! Turns a Markdown file into the fields of an article: front matter, first heading, body.
+
+use pulldown_cmark::{Event, Parser, Tag, TagEnd};
+use serde_json::{Map, Value};
+
+/// The fields that every article of a repository has; of these front matter sets the title and the tags only.
+const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"];
+/// The longest name of a field that is taken over from front matter.
+const LONGEST_NAME: usize = 64;
+
+/// Returns the fields of the article that a file holds.
+pub fn fields(path: &str, slug: &str, text: &str) -> Map<String, Value> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let (front, body) = split_front_matter(text);
+    let folders: Vec<&str> = path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();
+    let title = front.get("title").and_then(scalar_text).or_else(|| first_heading(body));
+    let tags =
+        front.get("tags").and_then(tag_list).unwrap_or_else(|| folders.iter().map(|&name| name.into()).collect());
+
+    let mut fields = Map::new();
+    fields.insert("slug".to_owned(), slug.into());
+    fields.insert("title".to_owned(), title.unwrap_or_else(|| stem(path).to_owned()).into());
+    fields.insert("body".to_owned(), body.into());
+    fields.insert("tags".to_owned(), tags.into());
+    fields.insert("path".to_owned(), path.into());
+    fields.insert("folder".to_owned(), folders.first().copied().unwrap_or(".").into());
+    fields.extend(front.into_iter().filter(|(name, value)| is_extra_field(name, value)));
+    fields
+}
+
+/// Splits a file into its front matter and the rest; what is no YAML mapping is part of the rest.
+fn split_front_matter(text: &str) -> (Map<String, Value>, &str) {
+    let parsed = find_front_matter(text).and_then(|(yaml, rest)| Some((parse_front_matter(yaml)?, rest)));
+    parsed.unwrap_or_else(|| (Map::new(), text))
+}
+
+/// Finds the lines between `---` at the very beginning and the next `---` or `...`.
+fn find_front_matter(text: &str) -> Option<(&str, &str)> {
+    let mut lines = text.split_inclusive('\n');
+    let opening = lines.next().filter(|line| line.trim_end() == "---")?;
+    let mut end = opening.len();
+    for line in lines {
+        if matches!(line.trim_end(), "---" | "...") {
+            let rest = text.get(end + line.len()..)?;
+            return Some((text.get(opening.len()..end)?, rest.trim_start_matches(['\r', '\n'])));
+        }
+        end += line.len();
+    }
+    None
+}
+
+fn parse_front_matter(yaml: &str) -> Option<Map<String, Value>> {
+    if yaml.trim().is_empty() {
+        return Some(Map::new());
+    }
+    match serde_saphyr::from_str(yaml) {
+        Ok(Value::Object(front)) => Some(front),
+        Ok(Value::Null) => Some(Map::new()),
+        _ => None,
+    }
+}
+
+fn is_extra_field(name: &str, value: &Value) -> bool {
+    let is_name = !name.is_empty()
+        && name.len() <= LONGEST_NAME
+        && !name.starts_with(['_', '$'])
+        && !name.contains(|character: char| character == '.' || character.is_control());
+    is_name && !OWN_FIELDS.contains(&name) && (value.is_string() || value.is_number() || value.is_boolean())
+}
+
+/// Returns a scalar as the text a reader would see, unless that is empty.
+fn scalar_text(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Null | Value::Array(_) | Value::Object(_) => return None,
+    };
+    (!text.is_empty()).then_some(text)
+}
+
+/// Returns the tags that a list, or text with commas, names.
+fn tag_list(value: &Value) -> Option<Vec<Value>> {
+    match value {
+        Value::Array(tags) => Some(tags.iter().filter_map(scalar_text).map(Value::from).collect()),
+        Value::String(tags) => {
+            Some(tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Value::from).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Returns the text of the first heading that has any.
+fn first_heading(body: &str) -> Option<String> {
+    let mut heading: Option<String> = None;
+    for event in Parser::new(body) {
+        match (event, &mut heading) {
+            (Event::Start(Tag::Heading { .. }), _) => heading = Some(String::new()),
+            (Event::Text(text) | Event::Code(text), Some(heading)) => heading.push_str(&text),
+            (Event::SoftBreak | Event::HardBreak, Some(heading)) => heading.push(' '),
+            (Event::End(TagEnd::Heading(_)), Some(text)) if !text.trim().is_empty() => {
+                return Some(text.trim().to_owned());
+            }
+            (Event::End(TagEnd::Heading(_)), _) => heading = None,
+            _ => {}
+        }
+    }
+    None
+}
+
+fn stem(path: &str) -> &str {
+    let name = path.rsplit_once('/').map_or(path, |(_, name)| name);
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields_of(path: &str, text: &str) -> Value {
+        Value::Object(fields(path, "slug", text))
+    }
+
+    #[test]
+    fn front_matter_gives_title_tags_and_further_scalars() {
+        let text = "---\ntitle: A title\ntags: [one, 2]\nstatus: draft\nweight: 3\ndate: 2024-01-02\n_hidden: x\n\
+                    $odd: x\na.b: x\nslug: other\nnested: {a: 1}\n---\n\n# Heading\n\nBody.\n";
+        let expected = json!({
+            "slug": "slug", "title": "A title", "body": "# Heading\n\nBody.\n", "tags": ["one", "2"],
+            "path": "docs/guide/a.md", "folder": "docs", "status": "draft", "weight": 3, "date": "2024-01-02",
+        });
+        assert_eq!(fields_of("docs/guide/a.md", text), expected);
+    }
+
+    #[test]
+    fn without_front_matter_heading_and_folders_serve() {
+        let expected = json!({
+            "slug": "slug", "title": "The code way", "body": "text\n\n#\n\nThe `code`\nway\n===\n",
+            "tags": ["docs", "guide"], "path": "docs/guide/a.md", "folder": "docs",
+        });
+        assert_eq!(fields_of("docs/guide/a.md", "text\n\n#\n\nThe `code`\nway\n===\n"), expected);
+        let root = fields_of("CHANGES.md", "no heading");
+        assert_eq!((&root["title"], &root["tags"], &root["folder"]), (&json!("CHANGES"), &json!([]), &json!(".")));
+    }
+
+    #[test]
+    fn tags_may_be_text_with_commas() {
+        assert_eq!(fields_of("a.md", "---\ntags: one, two ,\n---\n")["tags"], json!(["one", "two"]));
+    }
+
+    #[test]
+    fn what_is_no_front_matter_stays_in_the_body() {
+        for text in ["---\n\nA rule above.\n\n---\nmore", "---\ntitle: never closed\n", "---\na: [\n---\nx", "--- \r\n"]
+        {
+            assert_eq!(fields_of("a.md", text)["body"], json!(text));
+        }
+        assert_eq!(fields_of("a.md", "---\r\ntitle: t\r\n---\r\nx\r\n")["body"], json!("x\r\n"));
+        assert_eq!(fields_of("a.md", "---\n---\nx")["body"], json!("x"));
+    }
+}

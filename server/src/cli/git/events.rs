@@ -1,0 +1,145 @@
+//! Turns the changes of a history into events whose ids are the same at every import.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use git2::{Oid, Repository};
+use jiff::Timestamp;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::article;
+use super::history::{Act, Change, History};
+use crate::cli::batch::Place;
+use crate::cli::event::Event;
+
+/// The namespace of the ids of articles and their events. Another one would make a second copy of every article.
+const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
+/// The largest file that becomes an article.
+const LARGEST_FILE: usize = 512 * 1024;
+
+/// Writes the events of a history's changes, in order.
+pub struct Writer<'a> {
+    repository: &'a Repository,
+    history: &'a History,
+    project: &'a str,
+    /// What the fields of each article that exists were last, as digests.
+    known: HashMap<usize, Digests>,
+}
+
+type Digests = BTreeMap<String, [u8; 32]>;
+
+impl<'a> Writer<'a> {
+    /// Starts at the beginning of a history.
+    pub fn new(repository: &'a Repository, history: &'a History, project: &'a str) -> Self {
+        Self { repository, history, project, known: HashMap::new() }
+    }
+
+    /// Gives `put` the event of a change, if the change makes one.
+    pub fn write(
+        &mut self,
+        change: &Change,
+        note: &dyn Fn(&str),
+        put: impl FnOnce(&Event<'_>, Place) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (Some(commit), Some(birth)) =
+            (self.history.commits.get(change.commit), self.history.articles.get(change.article))
+        else {
+            return Ok(());
+        };
+        let Some((event_type, payload)) = self.payload(change, note)? else { return Ok(()) };
+        let id = commit.id.to_string();
+        let aggregate_id = self.aggregate_id(&birth.path, birth.commit);
+        let metadata = json!({"source": "git", "commit": id, "subject": commit.subject, "path": change.path});
+        let metadata: Box<RawValue> = to_raw_value(&metadata)?;
+        let payload: Box<RawValue> = to_raw_value(&payload)?;
+        let event = Event {
+            event_id: Some(Cow::Owned(name_id(&[&aggregate_id, &id]))),
+            aggregate_id: Cow::Owned(aggregate_id),
+            aggregate_type: Cow::Borrowed("article"),
+            event_type: Cow::Borrowed(event_type),
+            project_id: Some(Cow::Borrowed(self.project)),
+            payload: &payload,
+            metadata: Some(&metadata),
+            occurred_at: time_text(commit.seconds).map(Cow::Owned),
+        };
+        put(&event, Place::Commit { id, path: change.path.clone() })
+    }
+
+    /// Returns the type and payload of a change's event; nothing for a file that cannot be an article.
+    fn payload(
+        &mut self,
+        change: &Change,
+        note: &dyn Fn(&str),
+    ) -> anyhow::Result<Option<(&'static str, Map<String, Value>)>> {
+        let (blob, slug) = match &change.act {
+            Act::Remove => {
+                let was_known = self.known.remove(&change.article).is_some();
+                return Ok(was_known.then(|| ("article.deleted", Map::new())));
+            }
+            Act::Write { blob, slug } => (*blob, slug),
+        };
+        let text = match self.text(blob)? {
+            Ok(text) => text,
+            Err(reason) => {
+                let commit = self.history.commits.get(change.commit).map(|commit| commit.id.to_string());
+                let commit = commit.unwrap_or_default();
+                note(&format!("warning: {} as of commit {commit:.10} is left out: {reason}", change.path));
+                return Ok(None);
+            }
+        };
+        let fields = article::fields(&change.path, slug, &text);
+        let digests = digests(&fields);
+        Ok(Some(match self.known.insert(change.article, digests.clone()) {
+            None => ("article.created", fields),
+            Some(before) => ("article.updated", difference(fields, &before, &digests)),
+        }))
+    }
+
+    /// Returns the text of a blob, or why it cannot be an article.
+    fn text(&self, blob: Oid) -> anyhow::Result<Result<String, &'static str>> {
+        let (size_bytes, _) = self.repository.odb()?.read_header(blob)?;
+        if size_bytes > LARGEST_FILE {
+            return Ok(Err("it is larger than 512 KiB"));
+        }
+        let blob = self.repository.find_blob(blob)?;
+        Ok(match std::str::from_utf8(blob.content()) {
+            Ok(text) if !text.contains('\0') => Ok(text.to_owned()),
+            _ => Err("it is not UTF-8 text"),
+        })
+    }
+
+    /// Returns the id of the article that a file became at its first commit, whatever it is named today.
+    fn aggregate_id(&self, first_path: &str, first_commit: Oid) -> String {
+        let root = self.history.commits.first().map(|commit| commit.id.to_string()).unwrap_or_default();
+        name_id(&[&root, first_path, &first_commit.to_string()])
+    }
+}
+
+fn name_id(parts: &[&str]) -> String {
+    Uuid::new_v5(&GIT_NAMESPACE, parts.join("\0").as_bytes()).to_string()
+}
+
+fn digests(fields: &Map<String, Value>) -> Digests {
+    fields.iter().map(|(name, value)| (name.clone(), Sha256::digest(value.to_string().as_bytes()).into())).collect()
+}
+
+/// Returns the fields that are not as before, and under `$unset` the names of those that are gone.
+fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> Map<String, Value> {
+    let gone: Vec<Value> =
+        before.keys().filter(|name| !after.contains_key(*name)).map(|name| name.as_str().into()).collect();
+    let mut changed: Map<String, Value> =
+        fields.into_iter().filter(|(name, _)| before.get(name) != after.get(name)).collect();
+    if !gone.is_empty() {
+        changed.insert("$unset".to_owned(), Value::Array(gone));
+    }
+    changed
+}
+
+/// Returns a commit's time as RFC 3339 with milliseconds.
+fn time_text(seconds: i64) -> Option<String> {
+    let time = Timestamp::from_second(seconds).ok()?;
+    Some(time.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
+}

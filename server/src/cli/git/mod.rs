@@ -1,0 +1,115 @@
+//! Imports the Markdown history of a git repository: an article per file, an event per commit that touched it.
+
+mod article;
+mod events;
+mod history;
+mod slug;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+
+use git2::{ErrorCode, Repository};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use reqwest::StatusCode;
+
+use self::events::Writer;
+use self::history::History;
+use super::client::{CallError, Client};
+use super::progress::Progress;
+use super::sender::{Outlet, Tally, deliver};
+
+/// The Markdown history of a git repository, from its first commit to HEAD, along first parents.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    /// A folder within the repository.
+    pub repo: PathBuf,
+    /// Only files that were ever at such a path, as `docs/**`; every Markdown file if none is given.
+    #[arg(long = "path", value_name = "GLOB")]
+    pub paths: Vec<String>,
+    /// Slug of the project the articles go to; the repository's folder name if none is given.
+    #[arg(long, value_name = "SLUG")]
+    pub project: Option<String>,
+}
+
+/// Imports a repository's history; events that the server has are not appended again.
+pub async fn import(client: &Client, progress: &Progress, arguments: Arguments) -> anyhow::Result<Tally> {
+    let globs = glob_set(&arguments.paths)?;
+    progress.say("reading the history");
+    let bar = progress.clone();
+    deliver(client, progress, move |outlet| {
+        let repository = open(&arguments.repo)?;
+        let project = arguments.project.unwrap_or_else(|| project_slug(&repository));
+        write_events(&repository, &globs, &project, &bar, outlet)
+    })
+    .await
+    .map_err(explain)
+}
+
+/// Opens the repository that a folder is in.
+pub fn open(folder: &Path) -> anyhow::Result<Repository> {
+    Repository::discover(folder).map_err(|error| match error.code() {
+        ErrorCode::NotFound if !folder.exists() => anyhow!("there is no {}", folder.display()),
+        ErrorCode::NotFound => anyhow!("{} is in no git repository", folder.display()),
+        _ => anyhow!("the git repository of {} cannot be read: {}", folder.display(), error.message()),
+    })
+}
+
+/// Returns the slug of the project that a repository's articles go to: its folder's name.
+pub fn project_slug(repository: &Repository) -> String {
+    let folder = repository.workdir().unwrap_or_else(|| repository.path());
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    match slug::slugify(name.strip_suffix(".git").unwrap_or(&name)) {
+        slug if slug.is_empty() => "repository".to_owned(),
+        slug => slug,
+    }
+}
+
+/// Adds to a conflict what may be behind it: a stream stays in the project that its first event named.
+fn explain(error: anyhow::Error) -> anyhow::Error {
+    let mut calls = error.chain().filter_map(|cause| cause.downcast_ref::<CallError>());
+    if calls.any(|call| call.has_status(StatusCode::CONFLICT)) {
+        return error
+            .context("if this history was imported into another project before, --project has to name that one");
+    }
+    error
+}
+
+fn write_events(
+    repository: &Repository,
+    globs: &GlobSet,
+    project: &str,
+    progress: &Progress,
+    outlet: &mut Outlet,
+) -> anyhow::Result<()> {
+    let note = |text: &str| progress.note(text);
+    if repository.is_shallow() {
+        note("warning: the clone is shallow; articles begin at its oldest commit, and a full one gives other ids");
+    }
+    let Some(history) = History::read(repository, &note)? else { return Ok(()) };
+    let changes = history.changes_of(globs);
+    progress.set_total(changes.len() as u64);
+    let mut writer = Writer::new(repository, &history, project);
+    for (read, change) in (1..).zip(changes) {
+        writer.write(change, &note, |event, place| outlet.push(event, place, read))?;
+    }
+    Ok(())
+}
+
+/// Returns the set of globs; a plain folder stands for all that is in it, and no glob for everything.
+fn glob_set(paths: &[String]) -> anyhow::Result<GlobSet> {
+    let everything = ["**".to_owned()];
+    let paths = if paths.is_empty() { everything.as_slice() } else { paths };
+    let mut globs = GlobSetBuilder::new();
+    for path in paths {
+        let path = path.trim_start_matches("./").trim_end_matches('/');
+        for glob in [path.to_owned(), format!("{path}/**")] {
+            let glob = GlobBuilder::new(&glob).literal_separator(true).build();
+            globs.add(glob.with_context(|| format!("--path {path} is no glob"))?);
+        }
+    }
+    globs.build().context("the globs of --path cannot be used together")
+}

@@ -1,0 +1,82 @@
+//! Slugs of articles: from the path, and no two alike at the same time.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+/// The longest slug, in bytes.
+const LONGEST: usize = 200;
+
+/// The slugs that are in use, each by one article.
+#[derive(Debug, Default)]
+pub struct Slugs {
+    holders: HashMap<String, usize>,
+}
+
+impl Slugs {
+    /// Gives an article the slug of a path, with a number behind it if another article has that slug.
+    pub fn take(&mut self, path: &str, article: usize) -> String {
+        let base = of_path(path);
+        let mut slug = base.clone();
+        let mut number: u32 = 2;
+        while self.holders.get(&slug).is_some_and(|&holder| holder != article) {
+            slug = format!("{base}-{number}");
+            number = number.saturating_add(1);
+        }
+        self.holders.insert(slug.clone(), article);
+        slug
+    }
+
+    /// Makes a slug free again.
+    pub fn release(&mut self, slug: &str) {
+        self.holders.remove(slug);
+    }
+}
+
+/// Returns the slug of a Markdown file's path, without its ending.
+pub fn of_path(path: &str) -> String {
+    let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
+    let mut slug = slugify(stem);
+    slug.truncate(LONGEST);
+    if slug.is_empty() {
+        let digest = format!("{:x}", Sha256::digest(path.as_bytes()));
+        return format!("article-{}", digest.get(..8).unwrap_or_default());
+    }
+    slug.trim_end_matches('-').to_owned()
+}
+
+/// Returns text in lower case with a `-` for every run of characters that are no ASCII letters or digits.
+pub fn slugify(text: &str) -> String {
+    let words = text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slug_is_made_of_the_path() {
+        for (path, slug) in [
+            ("README.md", "readme"),
+            ("docs/First Steps.markdown", "docs-first-steps"),
+            ("text/0001-private.fields.md", "text-0001-private-fields"),
+            ("__a__/-b-.md", "a-b"),
+        ] {
+            assert_eq!(of_path(path), slug);
+        }
+        assert!(of_path("日本.md").starts_with("article-"));
+        assert_ne!(of_path("日本.md"), of_path("本日.md"));
+        assert!(of_path(&"x/".repeat(500)).len() <= LONGEST);
+    }
+
+    #[test]
+    fn two_articles_never_share_a_slug() {
+        let mut slugs = Slugs::default();
+        assert_eq!(slugs.take("a/b.md", 0), "a-b");
+        assert_eq!(slugs.take("a-b.md", 1), "a-b-2");
+        assert_eq!(slugs.take("a/b.md", 0), "a-b");
+        slugs.release("a-b");
+        assert_eq!(slugs.take("a b.md", 2), "a-b");
+    }
+}

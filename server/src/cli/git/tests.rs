@@ -1,0 +1,231 @@
+//! Tries the walk over repositories made for the purpose.
+
+use std::fs;
+use std::path::PathBuf;
+
+use git2::{Oid, Repository, Signature, Time};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A repository in a temporary folder, which goes away with it.
+struct Scratch {
+    folder: PathBuf,
+    repository: Repository,
+}
+
+impl Scratch {
+    fn new() -> Self {
+        let folder = std::env::temp_dir().join(format!("foldwork-git-{}", uuid::Uuid::now_v7())).join("My Notes");
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let repository = Repository::init(&folder).expect("a repository");
+        Self { folder, repository }
+    }
+
+    /// Commits the whole tree: each file is its path and its bytes.
+    fn commit(&self, minute: i64, files: &[(&str, &[u8])]) -> Oid {
+        let parents: Vec<Oid> = self.repository.head().ok().and_then(|head| head.target()).into_iter().collect();
+        self.commit_on(Some("HEAD"), &parents, minute, files)
+    }
+
+    fn commit_on(&self, reference: Option<&str>, parents: &[Oid], minute: i64, files: &[(&str, &[u8])]) -> Oid {
+        let mut index = git2::Index::new().expect("an index");
+        for (path, bytes) in files {
+            index.add(&self.entry(path, bytes)).expect("added");
+        }
+        let tree = index.write_tree_to(&self.repository).expect("a tree");
+        let tree = self.repository.find_tree(tree).expect("a tree");
+        let who = Signature::new("Somebody", "somebody@example.org", &Time::new(1_700_000_000 + minute * 60, 120))
+            .expect("a signature");
+        let parents: Vec<_> = parents.iter().map(|&id| self.repository.find_commit(id).expect("a commit")).collect();
+        let parents: Vec<_> = parents.iter().collect();
+        let message = format!("Change {minute}\n\nMore about it.\n");
+        self.repository.commit(reference, &who, &who, &message, &tree, &parents).expect("a commit")
+    }
+
+    fn entry(&self, path: &str, bytes: &[u8]) -> git2::IndexEntry {
+        let zero = git2::IndexTime::new(0, 0);
+        git2::IndexEntry {
+            ctime: zero,
+            mtime: zero,
+            dev: 0,
+            ino: 0,
+            mode: if path.starts_with("link") { 0o120_000 } else { 0o100_644 },
+            uid: 0,
+            gid: 0,
+            file_size: 0,
+            id: self.repository.blob(bytes).expect("a blob"),
+            flags: 0,
+            flags_extended: 0,
+            path: path.as_bytes().to_vec(),
+        }
+    }
+
+    fn events(&self, paths: &[&str]) -> Vec<Value> {
+        let paths: Vec<String> = paths.iter().map(|&path| path.to_owned()).collect();
+        let globs = glob_set(&paths).expect("valid globs");
+        let quiet = |_: &str| {};
+        let mut events = Vec::new();
+        let Some(history) = History::read(&self.repository, &quiet).expect("readable") else { return events };
+        let mut writer = Writer::new(&self.repository, &history, "notes");
+        for change in history.changes_of(&globs) {
+            let put = |event: &crate::cli::event::Event<'_>, _| {
+                events.push(serde_json::to_value(event).expect("valid event"));
+                Ok(())
+            };
+            writer.write(change, &quiet, put).expect("written");
+        }
+        events
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.folder.parent().expect("made two deep"));
+    }
+}
+
+fn of_type<'a>(events: &'a [Value], event_type: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event["event_type"] == event_type).collect()
+}
+
+const LONG: &[u8] = b"# Guide\n\nOne line.\nAnother line.\nA third line.\nA fourth line.\n";
+
+#[test]
+fn a_file_becomes_an_article_that_lives_through_changes_renames_and_removal() {
+    let scratch = Scratch::new();
+    let first = scratch.commit(0, &[("docs/guide.md", LONG), ("code.rs", b"fn main() {}")]);
+    let longer = [LONG, b"A fifth line.\n".as_slice()].concat();
+    scratch.commit(1, &[("docs/guide.md", &longer), ("code.rs", b"")]);
+    scratch.commit(2, &[("manual/the guide.md", &longer), ("code.rs", b"")]);
+    let last = scratch.commit(3, &[("code.rs", b"")]);
+
+    let events = scratch.events(&[]);
+    let types: Vec<_> = events.iter().map(|event| event["event_type"].as_str().unwrap_or_default()).collect();
+    assert_eq!(types, ["article.created", "article.updated", "article.updated", "article.deleted"]);
+    assert!(events.iter().all(|event| event["aggregate_id"] == events[0]["aggregate_id"]));
+    assert_eq!(
+        events[0]["payload"],
+        json!({
+            "slug": "docs-guide", "title": "Guide", "body": String::from_utf8_lossy(LONG), "tags": ["docs"],
+            "path": "docs/guide.md", "folder": "docs",
+        })
+    );
+    assert_eq!(events[1]["payload"], json!({"body": String::from_utf8_lossy(&longer)}));
+    assert_eq!(
+        events[2]["payload"],
+        json!({"slug": "manual-the-guide", "tags": ["manual"], "path": "manual/the guide.md", "folder": "manual"})
+    );
+    assert_eq!(events[3]["payload"], json!({}));
+    assert_eq!(
+        events[0]["metadata"],
+        json!({"source": "git", "commit": first.to_string(), "subject": "Change 0", "path": "docs/guide.md"})
+    );
+    assert_eq!(events[3]["metadata"]["commit"], last.to_string());
+    assert_eq!(events[0]["occurred_at"], "2023-11-14T22:13:20.000Z");
+    assert!(!json!(events).to_string().to_lowercase().contains("somebody"));
+}
+
+#[test]
+fn a_later_import_repeats_the_same_events_and_adds_the_new() {
+    let scratch = Scratch::new();
+    scratch.commit(0, &[("a.md", b"one")]);
+    scratch.commit(1, &[("a.md", b"two"), ("b.MD", b"x")]);
+    let before = scratch.events(&[]);
+    assert_eq!(before, scratch.events(&[]));
+    scratch.commit(2, &[("a.md", b"three"), ("b.MD", b"x")]);
+    let after = scratch.events(&[]);
+    assert_eq!(after[..before.len()], before);
+    assert_eq!(after.len(), before.len() + 1);
+    let ids: std::collections::HashSet<_> = after.iter().map(|event| event["event_id"].to_string()).collect();
+    assert_eq!(ids.len(), after.len());
+}
+
+#[test]
+fn a_file_that_comes_back_is_a_new_article() {
+    let scratch = Scratch::new();
+    scratch.commit(0, &[("a.md", b"one")]);
+    scratch.commit(1, &[("other.md", b"something else entirely, and longer than that")]);
+    scratch.commit(2, &[("a.md", b"one"), ("other.md", b"something else entirely, and longer than that")]);
+    let events = scratch.events(&[]);
+    let created = of_type(&events, "article.created");
+    assert_eq!(created.len(), 3);
+    assert_ne!(created[0]["aggregate_id"], created[2]["aggregate_id"]);
+    assert_eq!(created[0]["payload"]["slug"], created[2]["payload"]["slug"]);
+}
+
+#[test]
+fn front_matter_that_goes_away_is_unset() {
+    let scratch = Scratch::new();
+    scratch.commit(0, &[("a.md", b"---\ntitle: T\nstatus: draft\n---\nx\n")]);
+    scratch.commit(1, &[("a.md", b"---\ntitle: T\n---\nx\n")]);
+    scratch.commit(2, &[("a.md", b"---\ntitle: 'T'\n---\nx\n")]);
+    let events = scratch.events(&[]);
+    assert_eq!(events[0]["payload"]["status"], "draft");
+    assert_eq!(events[1]["payload"], json!({"$unset": ["status"]}));
+    assert_eq!(events[2]["payload"], json!({}));
+}
+
+#[test]
+fn a_merge_counts_as_one_change() {
+    let scratch = Scratch::new();
+    let root = scratch.commit(0, &[("a.md", b"one")]);
+    let side = scratch.commit_on(None, &[root], 1, &[("a.md", b"side")]);
+    let side = scratch.commit_on(None, &[side], 2, &[("a.md", b"side, more")]);
+    let main = scratch.commit(3, &[("a.md", b"one"), ("b.md", b"main")]);
+    let merge = scratch.commit_on(Some("HEAD"), &[main, side], 4, &[("a.md", b"side, more"), ("b.md", b"main")]);
+    let events = scratch.events(&[]);
+    assert_eq!(events.len(), 3);
+    assert_eq!(events[2]["metadata"]["commit"], merge.to_string());
+    assert_eq!(events[2]["payload"]["body"], "side, more");
+}
+
+#[test]
+fn globs_choose_articles_with_their_whole_history() {
+    let scratch = Scratch::new();
+    scratch.commit(0, &[("draft/guide.md", LONG), ("notes.md", b"n")]);
+    scratch.commit(1, &[("docs/deep/guide.md", LONG), ("notes.md", b"n")]);
+    let all = scratch.events(&[]);
+    assert_eq!(all.len(), 3);
+    let chosen = scratch.events(&["docs/**"]);
+    assert_eq!(
+        chosen.iter().map(|event| &event["event_type"]).collect::<Vec<_>>(),
+        ["article.created", "article.updated"]
+    );
+    assert!(chosen.iter().all(|event| all.contains(event)));
+    assert_eq!(scratch.events(&["./docs/"]), chosen);
+    assert_eq!(scratch.events(&["**/*.md"]).len(), 3);
+    assert_eq!(scratch.events(&["*.md"]).len(), 1);
+    assert!(scratch.events(&["docs/*.md"]).is_empty());
+    assert!(glob_set(&["a[".to_owned()]).is_err());
+}
+
+#[test]
+fn what_is_no_text_is_left_out_until_it_is() {
+    let scratch = Scratch::new();
+    let large = vec![b'x'; 512 * 1024 + 1];
+    scratch.commit(0, &[("a.md", b"\xff\xfe"), ("b.md", &large), ("link.md", b"a.md"), ("c.txt", b"c")]);
+    assert!(scratch.events(&[]).is_empty());
+    scratch.commit(1, &[("a.md", b"text"), ("link.md", b"a.md")]);
+    let events = scratch.events(&[]);
+    assert_eq!(events.len(), 1);
+    assert_eq!((&events[0]["event_type"], &events[0]["payload"]["body"]), (&json!("article.created"), &json!("text")));
+}
+
+#[test]
+fn two_paths_with_one_slug_stay_apart() {
+    let scratch = Scratch::new();
+    scratch.commit(0, &[("a/b.md", b"one"), ("a-b.md", b"two")]);
+    let events = scratch.events(&[]);
+    let mut slugs: Vec<_> = events.iter().map(|event| event["payload"]["slug"].to_string()).collect();
+    slugs.sort();
+    assert_eq!(slugs, ["\"a-b\"", "\"a-b-2\""]);
+}
+
+#[test]
+fn a_repository_without_commits_has_no_events_and_the_folder_names_the_project() {
+    let scratch = Scratch::new();
+    assert!(scratch.events(&[]).is_empty());
+    assert_eq!(project_slug(&scratch.repository), "my-notes");
+    assert!(open(scratch.folder.parent().expect("made two deep")).is_err());
+}

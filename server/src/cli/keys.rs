@@ -1,0 +1,115 @@
+//! `foldwork keys`: creates, lists and revokes API keys.
+
+use std::io::{self, Write};
+
+use anyhow::Context;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::{Client, Connection};
+use super::output::{print, print_line};
+use super::table::Table;
+
+/// Creates, lists and revokes the API keys of the caller.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Creates a key and prints it, this once, on standard output.
+    Create {
+        /// What the key is for.
+        #[arg(long)]
+        name: String,
+        /// What the key may do, as `api:read,content:read`.
+        #[arg(long, value_delimiter = ',', default_value = "api:read,api:write")]
+        scopes: Vec<String>,
+        /// Prints the whole record as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the keys; the keys themselves are never shown again.
+    List {
+        /// Prints the records as JSON, one a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revokes a key, at once.
+    Revoke {
+        /// The id of the key, as `keys list` shows it.
+        id: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    data: Vec<Value>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+/// Runs one action on keys.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let client = arguments.connection.client()?;
+    match arguments.action {
+        Action::Create { name, scopes, json } => create(&client, &name, &scopes, json).await,
+        Action::List { json } => list(&client, json).await,
+        Action::Revoke { id } => revoke(&client, &id).await,
+    }
+}
+
+async fn create(client: &Client, name: &str, scopes: &[String], as_json: bool) -> anyhow::Result<()> {
+    let scopes: Vec<&str> = scopes.iter().map(|scope| scope.trim()).filter(|scope| !scope.is_empty()).collect();
+    let request = client.request(Method::POST, &["keys"]).json(&json!({"name": name, "scopes": scopes}));
+    let record: Value = client.call(request).await?.json()?;
+    if as_json {
+        return print_line(&record.to_string());
+    }
+    let key = record.get("key").and_then(Value::as_str).context("the server's answer holds no key")?;
+    // Standard output carries the key alone, so that it can be put into a variable.
+    let note = format!("{}The key is shown this once:\n", listing([&record]));
+    // The key follows whether or not the note can be shown.
+    let _ = io::stderr().write_all(note.as_bytes());
+    print_line(key)
+}
+
+async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
+    let mut records: Vec<Value> = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let mut request = client.request(Method::GET, &["keys"]).query(&[("limit", "200")]);
+        if let Some(cursor) = &cursor {
+            request = request.query(&[("cursor", cursor)]);
+        }
+        let page: Page = client.call(request).await?.json()?;
+        records.extend(page.data);
+        match page.next_cursor {
+            Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+            _ => break,
+        }
+    }
+    if as_json {
+        return print(&records.iter().map(|record| format!("{record}\n")).collect::<String>());
+    }
+    print(&listing(&records))
+}
+
+async fn revoke(client: &Client, id: &str) -> anyhow::Result<()> {
+    client.call(client.request(Method::DELETE, &["keys", id])).await?;
+    print_line(&format!("revoked {id}"))
+}
+
+fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {
+    const COLUMNS: [&str; 7] = ["id", "name", "display", "scopes", "created_at", "last_used_at", "expires_at"];
+    let mut table = Table::new(&COLUMNS);
+    for record in records {
+        table.push(&COLUMNS.map(|column| record.get(column).unwrap_or(&Value::Null)));
+    }
+    table.render()
+}

@@ -1,0 +1,56 @@
+//! The client half of the program: every command that talks to a server over HTTP.
+
+mod batch;
+pub mod client;
+#[cfg(test)]
+mod delivery_tests;
+pub mod demo;
+mod event;
+mod export;
+mod git;
+mod import;
+mod input;
+mod keys;
+mod output;
+mod progress;
+mod projects;
+mod retry;
+mod sender;
+#[cfg(test)]
+mod stub;
+mod table;
+
+use std::io;
+use std::process::ExitCode;
+
+/// A command that talks to a server.
+#[derive(clap::Subcommand, Debug)]
+pub enum Command {
+    /// Creates, lists and revokes API keys.
+    Keys(keys::Arguments),
+    /// Appends the events of an NDJSON file, or of a git repository's history.
+    Import(import::Arguments),
+    /// Writes the workspace's events as NDJSON that `import` reads.
+    Export(export::Arguments),
+}
+
+/// Runs one command to its end; an error is for the caller to print, with its causes, before exit code 1.
+pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let outcome = match command {
+        Command::Keys(arguments) => keys::run(arguments).await,
+        Command::Import(arguments) => import::run(arguments).await,
+        Command::Export(arguments) => export::run(arguments).await,
+    };
+    match outcome {
+        Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),
+        outcome => outcome.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Tells whether the reader of standard output went away, as `head` does: that is no failure of the command.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}

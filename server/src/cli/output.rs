@@ -1,0 +1,183 @@
+//! Writes a file that appears whole or not at all, compressed as its name's ending asks.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+/// The window that `zstd -d` and `import` both read: bodies that return much later are still found.
+const WINDOW_LOG: u32 = 27;
+
+/// A file, or standard output, that text is written to.
+pub struct Output {
+    /// Where the text goes; present until the output is finished.
+    packer: Packer,
+    /// The unfinished file and the name it gets; nothing for standard output.
+    target: Option<Target>,
+}
+
+enum Packer {
+    Plain(Box<dyn Write>),
+    Zstd(Box<zstd::Encoder<'static, Box<dyn Write>>>),
+    Gzip(flate2::write::GzEncoder<Box<dyn Write>>),
+}
+
+/// An unfinished file, which is taken away again unless it is finished.
+struct Target {
+    unfinished: PathBuf,
+    name: PathBuf,
+    file: File,
+    renamed: bool,
+}
+
+/// Prints text on standard output; unlike `println!` it does not panic when nobody reads it.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Prints one line on standard output.
+pub fn print_line(text: &str) -> anyhow::Result<()> {
+    print(&format!("{text}\n"))
+}
+
+impl Output {
+    /// Opens an output; `-` is standard output.
+    pub fn open(path: &Path) -> anyhow::Result<Self> {
+        if path == Path::new("-") {
+            let plain = BufWriter::new(io::stdout());
+            return Ok(Self { packer: Packer::Plain(Box::new(plain)), target: None });
+        }
+        let target = Target::create(path).with_context(|| format!("{} cannot be written", path.display()))?;
+        let file = target.file.try_clone().context("the file cannot be written")?;
+        let packer = Packer::for_name(path, Box::new(BufWriter::new(file)))?;
+        Ok(Self { packer, target: Some(target) })
+    }
+
+    /// Writes one line.
+    pub fn write_line(&mut self, line: &str) -> io::Result<()> {
+        let writer = self.packer.writer();
+        writer.write_all(line.as_bytes())?;
+        writer.write_all(b"\n")
+    }
+
+    /// Ends the text, and gives the file its name.
+    pub fn finish(self) -> anyhow::Result<()> {
+        self.packer.finish().context("the output cannot be written to its end")?;
+        match self.target {
+            Some(target) => target.rename(),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Packer {
+    fn for_name(path: &Path, file: Box<dyn Write>) -> anyhow::Result<Self> {
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+        Ok(match ending.as_str() {
+            "zst" => {
+                let mut encoder = zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+                encoder.long_distance_matching(true)?;
+                encoder.window_log(WINDOW_LOG)?;
+                encoder.include_checksum(true)?;
+                Self::Zstd(Box::new(encoder))
+            }
+            "gz" => Self::Gzip(flate2::write::GzEncoder::new(file, flate2::Compression::default())),
+            _ => Self::Plain(file),
+        })
+    }
+
+    fn writer(&mut self) -> &mut dyn Write {
+        match self {
+            Self::Plain(writer) => writer,
+            Self::Zstd(encoder) => encoder,
+            Self::Gzip(encoder) => encoder,
+        }
+    }
+
+    fn finish(self) -> io::Result<()> {
+        let mut inner = match self {
+            Self::Plain(writer) => writer,
+            Self::Zstd(encoder) => encoder.finish()?,
+            Self::Gzip(encoder) => encoder.finish()?,
+        };
+        inner.flush()
+    }
+}
+
+impl Target {
+    fn create(path: &Path) -> anyhow::Result<Self> {
+        let Some(file_name) = path.file_name() else { bail!("it names no file") };
+        if path.is_dir() {
+            bail!("it is a folder");
+        }
+        let mut unfinished_name = std::ffi::OsString::from(".");
+        unfinished_name.push(file_name);
+        unfinished_name.push(format!(".{}.part", std::process::id()));
+        let unfinished = path.with_file_name(unfinished_name);
+        let file = File::create(&unfinished)?;
+        Ok(Self { unfinished, name: path.to_owned(), file, renamed: false })
+    }
+
+    fn rename(mut self) -> anyhow::Result<()> {
+        self.file.sync_all().context("the file cannot be written to its end")?;
+        fs::rename(&self.unfinished, &self.name)
+            .with_context(|| format!("{} cannot be renamed to {}", self.unfinished.display(), self.name.display()))?;
+        self.renamed = true;
+        Ok(())
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        if !self.renamed {
+            // Nothing can be done about an unfinished file that cannot be removed either.
+            let _ = fs::remove_file(&self.unfinished);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::input::Input;
+
+    fn folder() -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("foldwork-output-{}", uuid::Uuid::now_v7()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        folder
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_whatever_the_ending() {
+        let folder = folder();
+        for name in ["events.ndjson", "events.ndjson.zst", "events.ndjson.GZ"] {
+            let path = folder.join(name);
+            let mut output = Output::open(&path).expect("opened");
+            output.write_line("{\"a\":1}").expect("written");
+            output.write_line("{\"b\":2}").expect("written");
+            assert!(!path.exists(), "{name} appears only at the end");
+            output.finish().expect("finished");
+            let mut input = Input::open(&path).expect("opened");
+            assert_eq!(input.next_line().expect("readable"), Some((1, "{\"a\":1}")));
+            assert_eq!(input.next_line().expect("readable"), Some((2, "{\"b\":2}")));
+            assert_eq!(input.next_line().expect("readable"), None);
+        }
+        assert_eq!(fs::read_dir(&folder).expect("listed").count(), 3);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn an_output_that_is_dropped_leaves_nothing() {
+        let folder = folder();
+        let mut output = Output::open(&folder.join("events.ndjson")).expect("opened");
+        output.write_line("{}").expect("written");
+        drop(output);
+        assert_eq!(fs::read_dir(&folder).expect("listed").count(), 0);
+        assert!(Output::open(&folder).is_err());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}

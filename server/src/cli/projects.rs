@@ -1,0 +1,96 @@
+//! The projects of the workspace: found by id or slug, and made where an event names one that is not there.
+
+use std::collections::{HashMap, HashSet};
+
+use anyhow::Context;
+use reqwest::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::client::{CallError, Client};
+use super::retry;
+
+/// The projects that the workspace is known to have.
+#[derive(Debug, Default)]
+pub struct Projects {
+    slugs: HashMap<String, String>,
+    names: HashSet<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Project {
+    id: String,
+    slug: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    data: Vec<Project>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+impl Projects {
+    /// Asks the server for all projects.
+    pub async fn load(client: &Client, note: impl Fn(&str)) -> anyhow::Result<Self> {
+        let mut projects = Self::default();
+        let mut cursor: Option<String> = None;
+        loop {
+            let page = page(client, &note, cursor.as_deref()).await.context("the projects cannot be listed")?;
+            page.data.into_iter().for_each(|project| projects.add(project));
+            match page.next_cursor {
+                Some(next) if cursor.as_ref() != Some(&next) => cursor = Some(next),
+                _ => return Ok(projects),
+            }
+        }
+    }
+
+    /// Returns the slug of the project with this id.
+    pub fn slug(&self, id: &str) -> Option<&str> {
+        self.slugs.get(id).map(String::as_str)
+    }
+
+    /// Tells whether there is a project with this id or slug.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Makes the project unless there is one with this id or slug.
+    pub async fn ensure(&mut self, client: &Client, name: &str, note: impl Fn(&str)) -> anyhow::Result<()> {
+        if self.contains(name) {
+            return Ok(());
+        }
+        let body = json!({"name": name, "slug": name, "description": ""});
+        let made = retry::call(client, &note, || client.request(Method::POST, &["projects"]).json(&body)).await;
+        match made {
+            Ok(_) => self.names.insert(name.to_owned()),
+            // Somebody else made it since the projects were listed, or an earlier try did and its answer was lost.
+            Err(error) if error.has_status(StatusCode::CONFLICT) => {
+                *self = Self::load(client, note).await?;
+                if !self.contains(name) {
+                    return Err(error).context(format!("project `{name}` cannot be made"));
+                }
+                true
+            }
+            Err(error) => return Err(error).context(format!("project `{name}` cannot be made")),
+        };
+        Ok(())
+    }
+
+    fn add(&mut self, project: Project) {
+        self.names.insert(project.id.clone());
+        self.names.insert(project.slug.clone());
+        self.slugs.insert(project.id, project.slug);
+    }
+}
+
+async fn page(client: &Client, note: impl Fn(&str), cursor: Option<&str>) -> Result<Page, CallError> {
+    let request = || {
+        let request = client.request(Method::GET, &["projects"]).query(&[("limit", "200")]);
+        match cursor {
+            Some(cursor) => request.query(&[("cursor", cursor)]),
+            None => request,
+        }
+    };
+    retry::call(client, note, request).await?.json()
+}

@@ -1,0 +1,103 @@
+//! Trying again: growing waits, bounded, with the server's own `Retry-After` honoured.
+
+use std::error::Error;
+use std::time::Duration;
+
+use reqwest::RequestBuilder;
+
+use super::client::{Answer, CallError, Client};
+
+/// How often a call is made and how long the waits between are.
+#[derive(Clone, Debug)]
+pub struct Patience {
+    pub tries: u32,
+    pub first_wait: Duration,
+    pub longest_wait: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self { tries: 8, first_wait: Duration::from_millis(500), longest_wait: Duration::from_secs(60) }
+    }
+}
+
+impl Patience {
+    /// Returns how long to wait after a failed try, counted from 1.
+    fn wait(&self, attempt: u32, error: &CallError) -> Duration {
+        let asked = match error {
+            CallError::Refused(refusal) => refusal.retry_after,
+            _ => None,
+        };
+        let doubled = self.first_wait.saturating_mul(1_u32.checked_shl(attempt - 1).unwrap_or(u32::MAX));
+        asked.unwrap_or(doubled).min(self.longest_wait)
+    }
+}
+
+/// Makes a call until it is answered or refused for good; `note` hears of each wait.
+///
+/// The request must be one that may reach the server twice.
+pub async fn call(
+    client: &Client,
+    note: impl Fn(&str),
+    request: impl Fn() -> RequestBuilder,
+) -> Result<Answer, CallError> {
+    let patience = client.patience();
+    let mut attempt = 1;
+    loop {
+        let error = match client.call(request()).await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if !error.is_passing() || attempt >= patience.tries => return Err(error),
+            Err(error) => error,
+        };
+        let wait = patience.wait(attempt, &error);
+        note(&format!(
+            "{}: trying again in {:.1} s (try {attempt} of {})",
+            reason(&error),
+            wait.as_secs_f64(),
+            patience.tries
+        ));
+        tokio::time::sleep(wait).await;
+        attempt += 1;
+    }
+}
+
+/// Returns an error's text with its innermost cause.
+fn reason(error: &CallError) -> String {
+    let mut innermost: Option<&dyn Error> = error.source();
+    while let Some(cause) = innermost.and_then(Error::source) {
+        innermost = Some(cause);
+    }
+    match innermost {
+        Some(cause) => format!("{error} ({cause})"),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use reqwest::StatusCode;
+
+    use super::*;
+    use crate::cli::client::Refusal;
+
+    fn busy(retry_after: Option<Duration>) -> CallError {
+        let body = serde_json::Value::Null;
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        CallError::Refused(Box::new(Refusal { status, message: "busy".into(), body, retry_after }))
+    }
+
+    #[test]
+    fn waits_double_up_to_the_longest() {
+        let patience = Patience::default();
+        let waits: Vec<u64> = (1..=9).map(|attempt| patience.wait(attempt, &busy(None)).as_millis() as u64).collect();
+        assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
+        assert_eq!(patience.wait(40, &busy(None)), patience.longest_wait);
+    }
+
+    #[test]
+    fn the_servers_own_wait_counts_within_bounds() {
+        let patience = Patience::default();
+        assert_eq!(patience.wait(1, &busy(Some(Duration::from_secs(3)))), Duration::from_secs(3));
+        assert_eq!(patience.wait(1, &busy(Some(Duration::from_secs(86_400)))), patience.longest_wait);
+    }
+}

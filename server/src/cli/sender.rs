@@ -1,0 +1,148 @@
+//! Sends events to the server in batches: one request under way while the next batch is being read.
+
+use std::fmt;
+use std::thread;
+
+use anyhow::anyhow;
+use reqwest::Method;
+use reqwest::header::CONTENT_TYPE;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::batch::{Batch, Batcher, Place};
+use super::client::{CallError, Client};
+use super::event::Event;
+use super::progress::Progress;
+use super::projects::Projects;
+use super::retry;
+
+/// How many batches wait while one is under way.
+const WAITING: usize = 2;
+
+/// What became of the events that were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Events that were appended.
+    pub appended: u64,
+    /// Events that the server already had.
+    pub repeated: u64,
+}
+
+/// Where a source puts its events, from a thread of its own.
+pub struct Outlet {
+    batcher: Batcher,
+    batches: mpsc::Sender<Batch>,
+}
+
+#[derive(Deserialize)]
+struct Appended {
+    appended: Option<u64>,
+    repeated: Option<u64>,
+}
+
+/// Reads a source to its end and sends what it puts out, in order; what comes before an error is sent.
+pub async fn deliver<S>(client: &Client, progress: &Progress, source: S) -> anyhow::Result<Tally>
+where
+    S: FnOnce(&mut Outlet) -> anyhow::Result<()> + Send + 'static,
+{
+    let (sender, mut batches) = mpsc::channel(WAITING);
+    let reader = thread::Builder::new().name("import".to_owned()).spawn(move || Outlet::run(sender, source))?;
+    let mut tally = Tally::default();
+    send_all(client, progress, &mut batches, &mut tally).await.map_err(|error| tally.before(error))?;
+    let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source could not be read to its end")));
+    read.map(|()| tally).map_err(|error| tally.before(error))
+}
+
+impl Outlet {
+    /// Puts out one event; `read` is how far the source has been read with it.
+    pub fn push(&mut self, event: &Event<'_>, place: Place, read: u64) -> anyhow::Result<()> {
+        let json = event.to_json()?;
+        match self.batcher.push(&json, event.project_id.as_deref(), place, read) {
+            Some(full) => self.hand_over(full),
+            None => Ok(()),
+        }
+    }
+
+    fn run(batches: mpsc::Sender<Batch>, source: impl FnOnce(&mut Self) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut outlet = Self { batcher: Batcher::default(), batches };
+        let read = source(&mut outlet);
+        let rest = match outlet.batcher.take() {
+            Some(rest) => outlet.hand_over(rest),
+            None => Ok(()),
+        };
+        read.and(rest)
+    }
+
+    fn hand_over(&self, batch: Batch) -> anyhow::Result<()> {
+        self.batches.blocking_send(batch).map_err(|_| anyhow!("the sender has stopped"))
+    }
+}
+
+async fn send_all(
+    client: &Client,
+    progress: &Progress,
+    batches: &mut mpsc::Receiver<Batch>,
+    tally: &mut Tally,
+) -> anyhow::Result<()> {
+    let note = |text: &str| progress.note(text);
+    let mut projects = Projects::load(client, note).await?;
+    while let Some(batch) = batches.recv().await {
+        for project in &batch.projects {
+            projects.ensure(client, project, note).await?;
+        }
+        let sent = send(client, progress, &batch).await.map_err(|error| explain(error, client, &batch))?;
+        tally.appended += sent.appended;
+        tally.repeated += sent.repeated;
+        progress.advance(batch.read, tally.total());
+    }
+    Ok(())
+}
+
+async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tally, CallError> {
+    let request = || {
+        client
+            .request(Method::POST, &["events"])
+            .header(CONTENT_TYPE, "application/json")
+            .header("Prefer", "return=minimal")
+            .body(batch.body.clone())
+    };
+    let answer = retry::call(client, |text| progress.note(text), request).await?;
+    let Appended { appended, repeated } = answer.json()?;
+    let repeated = repeated.unwrap_or(if answer.replayed { batch.len() } else { 0 });
+    Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
+}
+
+/// Adds where the events of a batch come from to the reason it was not appended.
+fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
+    let index = match &error {
+        CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
+        _ => None,
+    };
+    let whereabouts = batch.whereabouts(index.and_then(|index| usize::try_from(index).ok()));
+    let tries = if error.is_passing() {
+        format!("; given up after {} tries, and safe to run again", client.patience().tries)
+    } else {
+        String::new()
+    };
+    anyhow::Error::new(error).context(format!("{whereabouts} not appended{tries}"))
+}
+
+impl Tally {
+    /// Returns how many events the server now has of those that were sent.
+    pub fn total(&self) -> u64 {
+        self.appended.saturating_add(self.repeated)
+    }
+
+    /// Adds to an error what was done before it.
+    fn before(self, error: anyhow::Error) -> anyhow::Error {
+        if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.appended == 1 { "" } else { "s" };
+        write!(f, "{} event{plural} ({} already there)", self.appended, self.repeated)
+    }
+}

@@ -1,0 +1,138 @@
+//! A server of a few lines for tests: it answers what a test tells it to, and keeps what it was asked.
+
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::client::Client;
+use super::retry::Patience;
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub method: String,
+    pub target: String,
+    pub headers: String,
+    pub body: Value,
+}
+
+/// What to answer: a status, further headers, a body.
+pub type Reply = (u16, &'static str, Value);
+
+/// A stub that is listening.
+pub struct Stub {
+    address: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+/// A store of events as the server would keep it, for tests that import and export.
+#[derive(Default)]
+pub struct Store {
+    pub projects: Vec<Value>,
+    pub events: Vec<Value>,
+}
+
+impl Stub {
+    /// Listens on a free port and answers with `reply`.
+    pub async fn start(reply: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let requests: Arc<Mutex<Vec<Request>>> = Arc::default();
+        tokio::spawn(serve(listener, Arc::clone(&requests), reply));
+        Self { address, requests }
+    }
+
+    /// Returns a client of this stub that does not wait long.
+    pub fn client(&self) -> Client {
+        let wait = std::time::Duration::from_millis(1);
+        let patience = Patience { tries: 4, first_wait: wait, longest_wait: wait };
+        Client::new(&self.address, "sk_test").expect("valid address").with_patience(patience)
+    }
+
+    /// Returns the requests so far whose method and path begin so.
+    pub fn requests(&self, beginning: &str) -> Vec<Request> {
+        let all = self.requests.lock().expect("not poisoned");
+        all.iter()
+            .filter(|request| format!("{} {}", request.method, request.target).starts_with(beginning))
+            .cloned()
+            .collect()
+    }
+}
+
+impl Store {
+    /// Answers as the server would.
+    pub fn reply(&mut self, request: &Request) -> Reply {
+        let path = request.target.split('?').next().unwrap_or_default();
+        match (request.method.as_str(), path) {
+            ("GET", "/api/v1/projects") => (200, "", json!({"data": self.projects, "next_cursor": null})),
+            ("POST", "/api/v1/projects") => {
+                let id = format!("id-of-{}", request.body["slug"].as_str().unwrap_or_default());
+                let project = json!({"id": id, "slug": request.body["slug"]});
+                self.projects.push(project.clone());
+                (201, "", project)
+            }
+            ("POST", "/api/v1/events") => self.append(&request.body),
+            ("GET", "/api/v1/events") => {
+                let after = request.target.split("after=").nth(1).and_then(|rest| rest.split('&').next());
+                let after: usize = after.and_then(|after| after.parse().ok()).unwrap_or(0);
+                let page: Vec<&Value> = self.events.iter().skip(after).take(3).collect();
+                (200, "", json!({"data": page, "next_cursor": null}))
+            }
+            _ => (404, "", json!({"error": "no such route", "code": "not_found", "request_id": "r"})),
+        }
+    }
+
+    fn append(&mut self, body: &Value) -> Reply {
+        let sent = body["events"].as_array().cloned().unwrap_or_default();
+        let before = self.events.len();
+        for mut event in sent.clone() {
+            if !self.events.iter().any(|known| known["event_id"] == event["event_id"]) {
+                event["position"] = (self.events.len() + 1).into();
+                if let Some(slug) = event["project_id"].as_str() {
+                    event["project_id"] = format!("id-of-{slug}").into();
+                }
+                self.events.push(event);
+            }
+        }
+        let appended = self.events.len() - before;
+        let counts = json!({"appended": appended, "repeated": sent.len() - appended});
+        if appended == 0 { (200, "Idempotency-Replayed: true\r\n", counts) } else { (201, "", counts) }
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    requests: Arc<Mutex<Vec<Request>>>,
+    mut reply: impl FnMut(&Request) -> Reply + Send + 'static,
+) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let mut stream = BufReader::new(stream);
+        let Some(request) = read(&mut stream).await else { continue };
+        let (status, headers, body) = reply(&request);
+        requests.lock().expect("not poisoned").push(request);
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let head = format!(
+            "HTTP/1.1 {status} X\r\n{headers}Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let _ = stream.write_all((head + &body).as_bytes()).await;
+    }
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut headers = String::new();
+    while !headers.ends_with("\r\n\r\n") {
+        if stream.read_line(&mut headers).await.ok()? == 0 {
+            return None;
+        }
+    }
+    let mut first = headers.lines().next()?.split(' ');
+    let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let headers = headers.to_ascii_lowercase();
+    let length = headers.lines().find_map(|line| line.strip_prefix("content-length: ")?.trim().parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    stream.read_exact(&mut body).await.ok()?;
+    Some(Request { method, target, headers, body: serde_json::from_slice(&body).unwrap_or_default() })
+}

@@ -1,0 +1,110 @@
+//! Aligned tables for the terminal.
+
+use serde_json::Value;
+
+/// The widest a column gets; longer text is cut.
+const WIDEST: usize = 60;
+const GAP: &str = "  ";
+
+/// Rows of text under headings, written with their columns aligned.
+#[derive(Debug)]
+pub struct Table {
+    headings: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+#[derive(Debug)]
+struct Cell {
+    text: String,
+    is_number: bool,
+}
+
+impl Table {
+    /// Starts a table with these columns.
+    pub fn new(headings: &[&str]) -> Self {
+        Self { headings: headings.iter().map(|&heading| heading.to_owned()).collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row of values, one for each column; what is missing shows as a dash.
+    pub fn push(&mut self, values: &[&Value]) {
+        self.rows.push(values.iter().map(|value| Cell::from(*value)).collect());
+    }
+
+    /// Returns the table as lines; columns of numbers stand to the right.
+    pub fn render(&self) -> String {
+        let columns: Vec<(usize, bool)> = (0..self.headings.len()).map(|column| self.measure(column)).collect();
+        let headings = line(self.headings.iter().map(String::as_str), &columns);
+        let rule = line(columns.iter().map(|&(width, _)| "-".repeat(width)), &columns);
+        let rows = self.rows.iter().map(|row| line(row.iter().map(|cell| cell.text.as_str()), &columns));
+        [headings, rule].into_iter().chain(rows).map(|line| line + "\n").collect()
+    }
+
+    /// Returns a column's width, and whether it holds numbers only.
+    fn measure(&self, column: usize) -> (usize, bool) {
+        let heading = self.headings.get(column).map_or(0, |heading| heading.chars().count());
+        let cells = || self.rows.iter().filter_map(move |row| row.get(column));
+        let width = cells().map(|cell| cell.text.chars().count()).max().unwrap_or(0).max(heading);
+        (width, cells().next().is_some() && cells().all(|cell| cell.is_number))
+    }
+}
+
+impl From<&Value> for Cell {
+    fn from(value: &Value) -> Self {
+        let text = match value {
+            Value::Null => "-".to_owned(),
+            Value::String(text) => shown(text),
+            Value::Array(items) => {
+                let texts: Vec<String> = items.iter().map(|item| Self::from(item).text).collect();
+                shown(&texts.join(" "))
+            }
+            other => shown(&other.to_string()),
+        };
+        Self { text, is_number: value.is_number() }
+    }
+}
+
+/// Returns text that is safe for a terminal: one line, no control characters, not too long.
+fn shown(text: &str) -> String {
+    let mut characters = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let mut shown: String = characters.by_ref().take(WIDEST).collect();
+    if characters.next().is_some() {
+        shown.pop();
+        shown.push('…');
+    }
+    shown
+}
+
+fn line(cells: impl Iterator<Item = impl AsRef<str>>, columns: &[(usize, bool)]) -> String {
+    let padded: Vec<String> = cells
+        .zip(columns)
+        .map(|(cell, &(width, to_the_right))| {
+            let cell = cell.as_ref();
+            if to_the_right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+        })
+        .collect();
+    padded.join(GAP).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_numbers_stand_to_the_right() {
+        let mut table = Table::new(&["folder", "articles"]);
+        table.push(&[&json!("text"), &json!(652)]);
+        table.push(&[&json!("äöü\u{1b}[2J"), &json!(7)]);
+        let expected = "folder   articles\n-------  --------\ntext          652\näöü [2J         7\n";
+        assert_eq!(table.render(), expected);
+    }
+
+    #[test]
+    fn absent_and_long_values_are_shown_short() {
+        let mut table = Table::new(&["a", "b"]);
+        table.push(&[&Value::Null, &json!("x".repeat(100))]);
+        let text = table.render();
+        assert!(text.ends_with(&format!("-  {}…\n", "x".repeat(WIDEST - 1))));
+    }
+}

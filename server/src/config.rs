@@ -1,0 +1,133 @@
+//! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
+
+use std::path::Path;
+
+use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+
+/// The text of the shipped configuration: every setting with its default.
+pub const DEFAULTS: &str = include_str!("../../config.toml");
+
+/// All settings. Secrets are not among them: they come from the environment only.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub http: Http,
+    pub store: Store,
+    pub pipeline: Pipeline,
+    pub metrics: Metrics,
+    pub log: Log,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    pub listen: String,
+    pub public_url: String,
+    pub body_limit_bytes: usize,
+    pub rate_limit_per_minute: u32,
+    pub idle_timeout_s: u64,
+    pub stop_timeout_s: u64,
+}
+
+impl Default for Http {
+    fn default() -> Http {
+        Http {
+            listen: "127.0.0.1:8080".into(),
+            public_url: String::new(),
+            body_limit_bytes: 1 << 20,
+            rate_limit_per_minute: 0,
+            idle_timeout_s: 75,
+            stop_timeout_s: 8,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Store {
+    pub url: String,
+    pub memtable_mib: usize,
+    pub block_cache_mib: usize,
+}
+
+impl Default for Store {
+    fn default() -> Store {
+        Store { url: "surrealkv://data/db".into(), memtable_mib: 64, block_cache_mib: 64 }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pipeline {
+    pub timeout_ms: u64,
+    pub memory_bytes: usize,
+}
+
+impl Default for Pipeline {
+    fn default() -> Pipeline {
+        Pipeline { timeout_ms: 5_000, memory_bytes: 64 << 20 }
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Metrics {
+    pub listen: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    pub filter: String,
+    pub format: Format,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log { filter: "info,surrealdb=warn,surrealkv=warn".into(), format: Format::Text }
+    }
+}
+
+impl Config {
+    /// Reads the configuration: the given file, or `config.toml` where there is one, under the environment.
+    pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
+        let mut sources = config::Config::builder();
+        sources = match file {
+            Some(file) => sources.add_source(config::File::from(file).required(true)),
+            None => sources.add_source(config::File::new("config.toml", config::FileFormat::Toml).required(false)),
+        };
+        let environment = config::Environment::with_prefix("FOLDWORK").prefix_separator("_").separator("__");
+        // A variable without a section is no setting: the token, the server and the first key are such.
+        let settings = std::env::vars().filter(|(name, _)| name.starts_with("FOLDWORK_") && name.contains("__"));
+        let environment = environment.try_parsing(true).source(Some(settings.collect()));
+        sources.add_source(environment).build()?.try_deserialize().context("the configuration is not valid")
+    }
+
+    /// The URL that answers are built from.
+    pub fn public_url(&self, address: &str) -> String {
+        match self.http.public_url.trim_end_matches('/') {
+            "" => format!("http://{address}"),
+            url => url.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_file_says_the_defaults() {
+        let shipped: Config = toml::from_str(DEFAULTS).expect("the shipped configuration");
+        assert_eq!(shipped, Config::default());
+    }
+}

@@ -1,0 +1,36 @@
+//! Whether the process lives, and whether it can serve.
+
+use std::sync::Arc;
+
+use foldwork_engine::Engine;
+use poem::http::StatusCode;
+use poem::web::{Data, Json};
+use poem::{IntoResponse, Response, handler};
+
+use super::Ending;
+
+/// The process answers.
+#[handler]
+pub fn healthz() -> Json<serde_json::Value> {
+    Json(serde_json::json!({"status": "ok"}))
+}
+
+/// The store answers, and the server is not on its way down.
+#[handler]
+pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Response {
+    let unready = |reason: &str| {
+        Json(serde_json::json!({"status": "unavailable", "reason": reason}))
+            .with_status(StatusCode::SERVICE_UNAVAILABLE)
+            .into_response()
+    };
+    if ending.has_begun() {
+        return unready("stopping");
+    }
+    match engine.health().await {
+        Ok(()) => Json(serde_json::json!({"status": "ok"})).into_response(),
+        Err(error) => {
+            tracing::warn!(%error, "not ready");
+            unready("store")
+        }
+    }
+}

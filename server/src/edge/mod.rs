@@ -1,0 +1,82 @@
+//! What stands around every request: its id, its span, limits, cross-origin rules, and the shape of every error.
+
+mod answer;
+pub mod health;
+mod rate;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use poem::http::Method;
+use poem::middleware::Cors;
+use poem::{Endpoint, EndpointExt, Response};
+
+use crate::Config;
+use crate::api::body::BodyLimit;
+
+/// Whether the server is on its way down. Shared by whoever must know.
+#[derive(Clone, Default)]
+pub struct Ending(Arc<AtomicBool>);
+
+impl Ending {
+    pub fn begin(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The methods that each path knows, by its segments.
+pub type Methods = Vec<(Vec<String>, Vec<String>)>;
+
+/// Headers that pages of other origins may read and send.
+const EXPOSED: [&str; 9] = [
+    "etag",
+    "link",
+    "location",
+    "retry-after",
+    "ratelimit",
+    "ratelimit-policy",
+    "x-request-id",
+    "www-authenticate",
+    "idempotency-replayed",
+];
+const ALLOWED: [&str; 12] = [
+    "authorization",
+    "apikey",
+    "content-type",
+    "x-client-info",
+    "idempotency-key",
+    "if-match",
+    "if-none-match",
+    "last-event-id",
+    "prefer",
+    "traceparent",
+    "tracestate",
+    "x-request-id",
+];
+
+/// Puts everything around the routes.
+pub fn around<E: Endpoint + 'static>(
+    routes: E,
+    config: &Config,
+    methods: Methods,
+) -> impl Endpoint<Output = Response> + use<E> {
+    let limited =
+        rate::Limited::new(routes.data(BodyLimit(config.http.body_limit_bytes)), config.http.rate_limit_per_minute);
+    // Inside the cross-origin rules, so that errors carry them too.
+    answer::Answering::new(limited, methods).with(cors())
+}
+
+fn cors() -> Cors {
+    let methods = [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    Cors::new()
+        .allow_origins_fn(|_| true)
+        .allow_methods(methods)
+        .allow_headers(ALLOWED)
+        .expose_headers(EXPOSED)
+        .allow_credentials(false)
+        .max_age(86_400)
+}

@@ -1,0 +1,44 @@
+//! The edge of Foldwork: what serves the engine over HTTP, and the program around it.
+//!
+//! This is the composition root: configuration, store, engine, routes, in this order.
+
+pub mod api;
+pub mod auth;
+pub mod cli;
+pub mod config;
+pub mod edge;
+pub mod serve;
+pub mod telemetry;
+
+use std::sync::Arc;
+
+use foldwork_engine::Engine;
+use poem::endpoint::BoxEndpoint;
+use poem::{EndpointExt, Response, Route, get};
+
+pub use config::Config;
+
+/// Where the API and its companions are mounted.
+pub const API: &str = "/api/v1";
+
+/// The whole application: what a socket, or a test, sends requests to.
+pub fn application(engine: Arc<Engine>, config: &Config, ending: edge::Ending) -> BoxEndpoint<'static, Response> {
+    let service = api::service(config);
+    let document = Arc::new(api::document::finished(&service));
+    let page = api::document::page(&service, &document);
+    let routes = Route::new()
+        .nest(API, service)
+        .at("/openapi.json", get(api::document::json(&document)))
+        .at("/openapi.yaml", get(api::document::yaml(&document)))
+        .nest("/docs", page)
+        .at("/healthz", get(edge::health::healthz))
+        .at("/readyz", get(edge::health::readyz))
+        .data(engine)
+        .data(ending);
+    edge::around(routes, config, api::document::methods(&document)).boxed()
+}
+
+/// The OpenAPI document, as it is served.
+pub fn openapi(config: &Config) -> serde_json::Value {
+    api::document::finished(&api::service(config))
+}

@@ -1,0 +1,120 @@
+//! The program: `foldwork serve`, and the commands that talk to a server.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use foldwork_server::{Config, cli, openapi, serve, telemetry};
+
+/// An event-sourced server whose folded state is read by pipelines.
+#[derive(Parser)]
+#[command(name = "foldwork", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serves the API.
+    Serve(Serve),
+    /// Serves a store of its own with a repository's Markdown history in it, and shows three questions answered.
+    Demo(Demo),
+    /// Prints the OpenAPI document.
+    Openapi,
+    #[command(flatten)]
+    Client(cli::Command),
+}
+
+#[derive(clap::Args)]
+struct Serve {
+    /// The configuration file; config.toml where it is not given.
+    #[arg(long)]
+    config: Option<PathBuf>,
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long)]
+    listen: Option<String>,
+    /// Where the data is kept: surrealkv://PATH, mem:// or ws://HOST:PORT.
+    #[arg(long)]
+    database: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct Demo {
+    /// A folder inside the repository to show; where one stands, if it is not given.
+    repository: Option<PathBuf>,
+    /// The address to listen on; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:8080")]
+    listen: String,
+}
+
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Serve(arguments) => {
+            let mut config = Config::load(arguments.config.as_deref())?;
+            if let Some(listen) = arguments.listen {
+                config.http.listen = listen;
+            }
+            if let Some(url) = arguments.database {
+                config.store.url = url;
+            }
+            start(&config)?.block_on(async {
+                let server = serve::listen(config).await?;
+                server.announce()?;
+                server.run(serve::stop_signal()).await?;
+                Ok(ExitCode::SUCCESS)
+            })
+        }
+        Command::Demo(arguments) => demo(arguments),
+        Command::Openapi => {
+            println!("{:#}", openapi(&Config::default()));
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Client(command) => tokio::runtime::Runtime::new()?.block_on(cli::run(command)),
+    }
+}
+
+fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
+    let mut config = Config::load(None)?;
+    config.http.listen = arguments.listen;
+    config.store.url = "surrealkv://data/demo".into();
+    let repository = match arguments.repository {
+        Some(folder) => folder,
+        None => std::env::current_dir()?,
+    };
+    start(&config)?.block_on(async {
+        let key = cli::demo::key(std::path::Path::new("data/demo.key"))?;
+        let server = serve::listen_with(config, Some(key.clone())).await?;
+        server.announce()?;
+        let url = server.url();
+        let serving = tokio::spawn(server.run(serve::stop_signal()));
+        cli::demo::present(&cli::client::Client::new(&url, &key)?, &repository).await?;
+        serving.await??;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// What must be set before the first thread starts: the store reads its sizes from the environment.
+fn start(config: &Config) -> anyhow::Result<tokio::runtime::Runtime> {
+    telemetry::start_log(&config.log)?;
+    for (name, mib) in [
+        ("SURREAL_SURREALKV_MAX_MEMTABLE_SIZE", config.store.memtable_mib),
+        ("SURREAL_SURREALKV_BLOCK_CACHE_CAPACITY", config.store.block_cache_mib),
+    ] {
+        if std::env::var_os(name).is_none() {
+            // SAFETY: no other thread runs yet that could read the environment at the same time.
+            unsafe { std::env::set_var(name, (mib << 20).to_string()) };
+        }
+    }
+    Ok(tokio::runtime::Runtime::new()?)
+}
