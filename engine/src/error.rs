@@ -77,6 +77,14 @@ impl Error {
         }
     }
 
+    /// Says which of several events is in conflict.
+    pub fn at_event(mut self, index: usize) -> Error {
+        if let Error::Conflict { details, .. } = &mut self {
+            details.push("index", index as i64);
+        }
+        self
+    }
+
     pub fn internal(source: impl std::error::Error + Send + Sync + 'static) -> Error {
         Error::Internal(Box::new(source))
     }

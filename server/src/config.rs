@@ -38,7 +38,7 @@ impl Default for Http {
             body_limit_bytes: 1 << 20,
             rate_limit_per_minute: 0,
             idle_timeout_s: 75,
-            stop_timeout_s: 8,
+            stop_timeout_s: 6,
         }
     }
 }

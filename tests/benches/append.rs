@@ -9,6 +9,9 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::{Engine, Settings, Store, Workspace};
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn event(writer: usize, number: usize) -> NewEvent {
     let text = "x".repeat(216);
     let payload: Object = [
@@ -27,7 +30,14 @@ fn event(writer: usize, number: usize) -> NewEvent {
     }
 }
 
+fn cpu_ms() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    fields[11..13].iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 10
+}
+
 async fn run(workspace: Workspace, writers: usize, each: usize, from: usize) -> f64 {
+    let cpu = cpu_ms();
     let began = Instant::now();
     let mut tasks = Vec::new();
     for writer in 0..writers {
@@ -41,6 +51,7 @@ async fn run(workspace: Workspace, writers: usize, each: usize, from: usize) -> 
     for task in tasks {
         task.await.expect("a writer");
     }
+    println!("cpu us/event {:.1}", (cpu_ms() - cpu) as f64 * 1000.0 / (writers * each) as f64);
     (writers * each) as f64 / began.elapsed().as_secs_f64()
 }
 
@@ -57,7 +68,9 @@ fn main() {
         println!("64 writers: {:.0}/s", run(workspace.clone(), 64, 1_000, 0).await);
         println!("64 writers: {:.0}/s", run(workspace.clone(), 64, 2_000, 1_000).await);
         println!("1 writer: {:.0}/s", run(workspace.clone(), 1, 4_000, 3_000).await);
+        let began = Instant::now();
         engine.close().await;
+        println!("closed in {:?}", began.elapsed());
     });
     let _ = std::fs::remove_dir_all(folder);
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::workspace::state::Open;
 
@@ -18,9 +19,11 @@ use crate::workspace::state::Open;
 pub const NODES: &str = "nodes";
 
 /// A pause between steps lets many events of one aggregate become one write.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(200);
 /// Waits after failures grow up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How long the consumer goes on after it was told to stop, to leave little for the next start to fold again.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
 
 /// The consumer of one open workspace.
 pub struct Consumer {
@@ -35,7 +38,7 @@ impl Consumer {
         Consumer { stop, task }
     }
 
-    /// Lets the consumer finish what is in the log and ends it.
+    /// Lets the consumer come as close to the log's end as it does in [`STOP_WITHIN`], and ends it.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         if let Err(error) = self.task.await {
@@ -46,42 +49,37 @@ impl Consumer {
 
 async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
     let mut head = open.follow();
+    let mut nodes = nodes::Nodes::default();
     let mut wait = PAUSE;
-    let mut position = None;
+    let mut stop_at = None;
     loop {
-        let step = match position {
-            None => open.log.checkpoint(NODES).await.map_err(Into::into),
-            Some(position) => nodes::step(&open, position).await,
-        };
-        match step {
+        let behind = match nodes.step(&open).await {
             Ok(reached) => {
                 wait = PAUSE;
-                let first = position.replace(reached).is_none();
-                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => NODES)
-                    .set(open.resident.position().saturating_sub(reached) as f64);
-                if first || reached < *head.borrow_and_update() {
-                    pause(&mut stopped, if first { Duration::ZERO } else { wait }).await;
-                    continue;
-                }
+                let behind = head.borrow_and_update().saturating_sub(reached);
+                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => NODES).set(behind as f64);
+                behind > 0
             }
             Err(error) => {
                 tracing::warn!(%error, consumer = NODES, "step failed, will be tried again");
                 wait = (wait * 2).min(LONGEST_WAIT);
-                if *stopped.borrow() {
-                    return;
-                }
-                pause(&mut stopped, wait).await;
-                continue;
+                true
+            }
+        };
+        if *stopped.borrow() {
+            let end = *stop_at.get_or_insert_with(|| Instant::now() + STOP_WITHIN);
+            if !behind || wait > PAUSE || Instant::now() >= end {
+                return;
+            }
+            continue;
+        }
+        if !behind {
+            tokio::select! {
+                changed = head.changed() => if changed.is_err() { return },
+                _ = stopped.changed() => {}
             }
         }
-        if *stopped.borrow() {
-            return;
-        }
-        tokio::select! {
-            changed = head.changed() => if changed.is_err() { return },
-            _ = stopped.changed() => {}
-        }
-        pause(&mut stopped, PAUSE).await;
+        pause(&mut stopped, wait).await;
     }
 }
 

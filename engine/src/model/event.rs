@@ -37,18 +37,7 @@ impl Event {
 
     /// Bytes that the event takes in memory, roughly.
     pub fn size_bytes(&self) -> usize {
-        fn weigh(value: &Value) -> usize {
-            32 + match value {
-                Value::String(text) => text.len(),
-                Value::Array(items) => items.iter().map(weigh).sum(),
-                Value::Object(object) => weigh_object(object),
-                Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => 0,
-            }
-        }
-        fn weigh_object(object: &Object) -> usize {
-            object.iter().map(|(name, value)| name.len() + 32 + weigh(value)).sum()
-        }
-        256 + weigh_object(&self.payload) + weigh_object(&self.metadata)
+        256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
 
     /// The event as a row of a pipeline, the times as dates.
@@ -88,6 +77,13 @@ pub struct NewEvent {
     pub event_id: Option<String>,
     pub expected: Expected,
     pub occurred_at: Option<i64>,
+}
+
+impl NewEvent {
+    /// Bytes that the event will take, roughly.
+    pub fn size_bytes(&self) -> usize {
+        256 + self.payload.size_bytes() + self.metadata.size_bytes()
+    }
 }
 
 /// What the client believes of the stream it appends to.

@@ -105,6 +105,17 @@ impl Value {
         }
     }
 
+    /// Bytes that the value takes in memory, roughly; what is shared counts each time.
+    pub fn size_bytes(&self) -> usize {
+        size_of::<Value>()
+            + match self {
+                Value::String(text) => text.len(),
+                Value::Array(items) => items.iter().map(Value::size_bytes).sum(),
+                Value::Object(object) => object.size_bytes(),
+                Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => 0,
+            }
+    }
+
     /// The total order over all values, across types (`mongodb.com/docs`, "bson-type-comparison-order").
     ///
     /// NaN is the lowest number, `-0.0` equals `0`, and integers compare with doubles exactly.
@@ -336,6 +347,11 @@ impl Object {
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let place = self.fields.iter().position(|(field, _)| &**field == name)?;
         Some(self.fields.remove(place).1)
+    }
+
+    /// Bytes that the fields take in memory, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.iter().map(|(name, value)| name.len() + size_of::<Arc<str>>() + value.size_bytes()).sum()
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Value)> + Clone {

@@ -16,7 +16,7 @@ const APPEND: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head { THROW 'stale head' };
 INSERT INTO event $events RETURN NONE;
-INSERT INTO event_key $keys RETURN NONE;
+IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
 INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 COMMIT;";

@@ -57,8 +57,7 @@ impl Workspace {
         }
         let append = Append {
             event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
-            // Text is most of a payload; the shape around it weighs little.
-            size_bytes: events.len() * 512,
+            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
             decide: Box::new(move |_| Ok(events.clone())),
             actor: self.actor(),
             managed: false,

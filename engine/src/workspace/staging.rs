@@ -23,7 +23,8 @@ pub struct Staging<'a> {
     view: View<'a>,
     known: &'a HashMap<Arc<str>, Event>,
     events: Vec<Arc<Event>>,
-    chosen_ids: Vec<usize>,
+    /// Indexes of the events whose ids were chosen by a client, by those ids.
+    chosen_ids: FxHashMap<Arc<str>, usize>,
     now_ms: i64,
 }
 
@@ -80,23 +81,23 @@ impl<'a> Staging<'a> {
     pub fn new(open: &'a Open, definitions: &'a Definitions, known: &'a HashMap<Arc<str>, Event>) -> Staging<'a> {
         let position = open.resident.position();
         let view = View { open, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
-        Staging { view, known, events: Vec::new(), chosen_ids: Vec::new(), now_ms: open.clock.now_ms() }
+        Staging { view, known, events: Vec::new(), chosen_ids: FxHashMap::default(), now_ms: open.clock.now_ms() }
     }
 
     pub fn finish(self) -> Staged {
         let mut changed = self.view.changed;
         let aggregates = self.view.order.iter().filter_map(|id| changed.remove(id)).collect();
-        Staged { events: self.events, chosen_ids: self.chosen_ids, aggregates }
+        Staged { events: self.events, chosen_ids: self.chosen_ids.into_values().collect(), aggregates }
     }
 
     /// Takes in one append, whole or not at all.
     pub fn stage(&mut self, append: &Append) -> Result<Appended> {
-        let (events, chosen, position) = (self.events.len(), self.chosen_ids.len(), self.view.position);
+        let (events, position) = (self.events.len(), self.view.position);
         let mut undo = Vec::new();
         let outcome = self.stage_events(append, &mut undo);
         if outcome.is_err() {
             self.events.truncate(events);
-            self.chosen_ids.truncate(chosen);
+            self.chosen_ids.retain(|_, index| *index < events);
             self.view.position = position;
             for (id, before) in undo.into_iter().rev() {
                 match before {
@@ -122,10 +123,12 @@ impl<'a> Staging<'a> {
             Appended { events: Vec::with_capacity(wanted.len()), repeated: Vec::with_capacity(wanted.len()) };
         for (index, new) in wanted.into_iter().enumerate() {
             let at = if many { format!("/events/{index}") } else { String::new() };
-            let (event, repeated) = match self.repeat_of(&new, append)? {
-                Some(first) => (first, true),
-                None => (self.stage_event(new, append, &at, undo)?, false),
+            let staged = match self.repeat_of(&new, append) {
+                Ok(Some(first)) => Ok((first, true)),
+                Ok(None) => self.stage_event(new, append, &at, undo).map(|event| (event, false)),
+                Err(error) => Err(error),
             };
+            let (event, repeated) = staged.map_err(|error| if many { error.at_event(index) } else { error })?;
             appended.events.push(event);
             appended.repeated.push(repeated);
         }
@@ -135,15 +138,9 @@ impl<'a> Staging<'a> {
     /// The first event of this id, where there is one. The same id with other content is a conflict.
     fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
-        let staged = || {
-            self.chosen_ids
-                .iter()
-                .filter_map(|index| self.events.get(*index))
-                .find(|event| &*event.event_id == event_id)
-        };
         let first = match self.known.get(event_id) {
             Some(first) => Arc::new(first.clone()),
-            None => match staged() {
+            None => match self.chosen_ids.get(event_id).and_then(|index| self.events.get(*index)) {
                 Some(first) => first.clone(),
                 None => return Ok(None),
             },
@@ -220,7 +217,7 @@ impl<'a> Staging<'a> {
         }
         undo.push((aggregate_id, previous));
         if chosen {
-            self.chosen_ids.push(self.events.len());
+            self.chosen_ids.insert(event.event_id.clone(), self.events.len());
         }
         self.events.push(event.clone());
         Ok(event)

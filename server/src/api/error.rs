@@ -47,13 +47,18 @@ impl From<Error> for ApiError {
             }
             Error::Forbidden { code, .. } => ApiError::new(StatusCode::FORBIDDEN, code, message),
             Error::Invalid { code, violations, .. } => {
+                let index = violations.first().and_then(|first| event_index(&first.pointer));
                 let details = violations.into_iter().map(|violation| {
                     let fields = [("pointer", violation.pointer), ("message", violation.message)];
                     Value::from(Object::from_iter(fields))
                 });
                 let details: Vec<Value> = details.collect();
                 let error = ApiError::new(StatusCode::BAD_REQUEST, code, message);
-                if details.is_empty() { error } else { error.with("details", details) }
+                let error = if details.is_empty() { error } else { error.with("details", details) };
+                match index {
+                    Some(index) => error.with("index", index),
+                    None => error,
+                }
             }
             Error::Pipeline(error) => pipeline_error(error),
             Error::NotFound { .. } => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),
@@ -73,6 +78,11 @@ impl From<Error> for ApiError {
             }
         }
     }
+}
+
+/// Which of several events a pointer into them means.
+fn event_index(pointer: &str) -> Option<i64> {
+    pointer.strip_prefix("/events/")?.split('/').next()?.parse().ok()
 }
 
 /// MongoDB's number is the code, its text the error; what we add stands beside them.

@@ -175,12 +175,10 @@ fn next_steps(client: &Client, article: Option<&str>) -> String {
     let post = r#"-H "Content-Type: application/json""#;
     let url = |path: &str| quoted(&format!("{server}{path}"));
     let query = quoted(&json!({"pipeline": folders_pipeline()}).to_string());
-    let search = quoted(&json!({"query": "introduction", "type": "article", "limit": 5}).to_string());
     let mut steps = vec![
         format!("export FOLDWORK_SERVER={} FOLDWORK_TOKEN={}", quoted(server), quoted(client.token())),
         format!("curl -s {bearer} {}", url("/api/v1/articles?limit=5")),
         format!("curl -s {bearer} {post} -d {query} {}", url("/api/v1/aggregates/query")),
-        format!("curl -s {bearer} {post} -d {search} {}", url("/api/v1/aggregates/search")),
     ];
     if let Some(id) = article {
         steps.push(format!("curl -s {bearer} {}", url(&format!("/api/v1/aggregates/{id}/events?limit=5"))));
