@@ -49,11 +49,10 @@ impl Consumer {
 
 async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
     let mut head = open.follow();
-    let mut nodes = nodes::Nodes::default();
     let mut wait = PAUSE;
     let mut stop_at = None;
     loop {
-        let behind = match nodes.step(&open).await {
+        let behind = match nodes::step(&open).await {
             Ok(reached) => {
                 wait = PAUSE;
                 let behind = head.borrow_and_update().saturating_sub(reached);

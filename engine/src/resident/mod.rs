@@ -5,6 +5,7 @@
 
 pub mod seen;
 pub mod tail;
+pub mod unsaved;
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -19,6 +19,7 @@ use crate::model::id::AggregateId;
 use crate::resident::Resident;
 use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
+use crate::resident::unsaved::Unsaved;
 use crate::store::Database;
 
 /// Type definitions by name.
@@ -34,6 +35,7 @@ pub struct Open {
     pub resident: Resident,
     pub tail: Tail,
     pub seen: Seen,
+    pub unsaved: Unsaved,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -61,6 +63,7 @@ impl Open {
             resident: Resident::default(),
             tail: Tail::default(),
             seen: Seen::default(),
+            unsaved: Unsaved::default(),
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),
@@ -92,13 +95,15 @@ impl Open {
             states.insert(aggregate.id.clone(), Arc::new(aggregate));
         }
         let mut position = checkpoint;
+        self.unsaved.begin_at(checkpoint);
         loop {
-            let events = self.log.read_after(position, PAGE).await?;
+            let events: Vec<_> = self.log.read_after(position, PAGE).await?.into_iter().map(Arc::new).collect();
             let Some(last) = events.last() else { break };
             position = last.position;
             for event in &events {
                 self.fold_into(&mut states, event, &definitions);
             }
+            self.unsaved.mark(&events);
         }
         let position = states.values().map(|aggregate| aggregate.position).max().unwrap_or(0).max(position);
         let mut states: Vec<_> = states.into_values().collect();
@@ -197,6 +202,8 @@ impl Open {
         let Some(last) = events.last() else { return };
         events.iter().for_each(|event| self.seen.note(event));
         self.resident.publish(aggregates, last.position);
+        // After the states: whoever takes a mark finds at least the state that it was made for.
+        self.unsaved.mark(events);
         self.tail.extend(events);
         self.head.send_replace(last.position);
     }
