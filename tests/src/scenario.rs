@@ -112,7 +112,9 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
     let response = server.call(request).await;
     let status = response.status();
     let headers = response.headers().clone();
-    let bytes = response.into_body().into_vec().await?;
+    // What sends the answer leaves the body of a HEAD out; here nothing is sent.
+    let is_head = step.request.starts_with("HEAD ");
+    let bytes = if is_head { Vec::new() } else { response.into_body().into_vec().await? };
     let mut body: Option<Value> = match bytes.as_slice() {
         [] => None,
         bytes if bytes.len() > LONGEST && step.pick.is_none() => Some(format!("{} bytes", bytes.len()).into()),
@@ -186,16 +188,26 @@ fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let (name, after) = after.split_once('}').with_context(|| format!("'}}' is missing in {text}"))?;
+        // A text that is repeated may have braces of its own.
+        let ends = after.match_indices('}').map(|(end, _)| end);
+        let meant = |end: usize| meaning(&after[..end], saved).map(|text| (text, end));
+        let (text, end) =
+            ends.into_iter().find_map(meant).with_context(|| format!("what is meant by ${{{after:.60}"))?;
         out.push_str(before);
-        match name.rsplit_once(" * ") {
-            Some((repeated, times)) => out.push_str(&repeated.trim_matches('\'').repeat(times.parse()?)),
-            None => out.push_str(saved.get(name).with_context(|| format!("nothing is saved as {name}"))?),
-        }
-        rest = after;
+        out.push_str(&text);
+        rest = &after[end + 1..];
     }
     out.push_str(rest);
     Ok(out)
+}
+
+/// What a placeholder's inside stands for: a saved value, or a text as often as it says.
+fn meaning(inside: &str, saved: &BTreeMap<String, String>) -> Option<String> {
+    if let Some(value) = saved.get(inside) {
+        return Some(value.clone());
+    }
+    let (repeated, times) = inside.rsplit_once(" * ")?;
+    Some(repeated.trim_matches('\'').repeat(times.parse().ok()?))
 }
 
 /// The headers that say something: not those which every answer has alike.
@@ -210,6 +222,7 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
             _ => false,
         };
         // The order within these lists is left open, and is not the same in every run.
+        let is_new_id = name == "x-request-id" && value != sent_id;
         let is_set = matches!(
             name.as_str(),
             "access-control-allow-headers" | "access-control-allow-methods" | "access-control-expose-headers"
@@ -218,7 +231,11 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
         if is_set {
             parts.sort_unstable();
         }
-        let value = if is_set { parts.join(", ") } else { value.to_owned() };
+        let value = match (is_set, is_new_id) {
+            (true, _) => parts.join(", "),
+            (_, true) => "(a new one)".to_owned(),
+            _ => value.to_owned(),
+        };
         if !usual {
             shown.push((name.to_string(), value.into()));
         }

@@ -91,7 +91,9 @@ impl<E> Answering<E> {
 
     /// The methods of the path, as `Allow` lists them.
     fn allowed(&self, path: &str) -> String {
-        let mut known: Vec<&str> = self.routes(path).flat_map(|(_, methods)| methods).map(String::as_str).collect();
+        // The router takes the most exact path alone, whatever else would fit.
+        let route = self.routes(path).next();
+        let mut known: Vec<&str> = route.into_iter().flat_map(|(_, methods)| methods).map(String::as_str).collect();
         if known.is_empty() || known.contains(&"GET") {
             known.extend(["GET", "HEAD"]);
         }
