@@ -138,7 +138,8 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
         };
         saved.insert(name.clone(), found.with_context(|| format!("{place} is not in the answer {status}: {body:?}"))?);
     }
-    if let (Some(places), Some(whole)) = (&step.pick, &body) {
+    // What was refused is shown whole.
+    if let (Some(places), Some(whole), true) = (&step.pick, &body, status.is_success()) {
         let part = |place: &String| (place.clone(), whole.pointer(place).cloned().unwrap_or_default());
         body = Some(places.iter().map(part).collect::<Map<_, _>>().into());
     }
