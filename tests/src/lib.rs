@@ -1,1 +1,8 @@
-//! tests
+//! The harness: a whole server in memory with a fixed clock, and the formats in which tests are written as data.
+
+pub mod case;
+pub mod clock;
+pub mod expectation;
+pub mod json;
+pub mod scenario;
+pub mod server;

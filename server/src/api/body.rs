@@ -73,6 +73,10 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
         };
         // Nothing at all asks for nothing in particular.
         let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
+        // A list would be read as the fields of a record in their order.
+        if read.trim_ascii_start().first() == Some(&b'[') {
+            return Err(malformed("the body must be an object"));
+        }
         let value = serde_json::from_slice(read).map_err(malformed)?;
         Ok(Body { value, text: text.into() })
     }

@@ -94,13 +94,21 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     operation["security"] = json!([{SCHEME: []}]);
     operation["x-required-scope"] = json!(scopes);
     let has_body = operation.get("requestBody").is_some();
-    let mut errors = vec![("400", "Invalid input."), ("401", "Missing or invalid bearer token.")];
+    let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let stands_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == *place);
+    let has_input = has_body || stands_in("query") || stands_in("header");
+    let mut errors = Vec::new();
+    if has_input {
+        errors.push(("400", "Invalid input."));
+    }
+    errors.push(("401", "Missing or invalid bearer token."));
     errors.push(("402", "The scope requires an active subscription."));
     errors.push(("403", "The token lacks the required scope."));
-    if path.contains('{') || path.contains("/:") {
+    // An append makes its stream where there is none.
+    if stands_in("path") && operation["operationId"] != *"append_event" {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    if method != "get" && !path.ends_with("/query") {
+    if has_input && method != "get" && !path.ends_with("/query") {
         errors.push(("409", "A conflict with what is there."));
     }
     if has_body {

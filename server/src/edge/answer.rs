@@ -1,6 +1,7 @@
 //! Every answer: with the request's id, an error in the one shape, and nothing of the inside when something panics.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -25,6 +26,22 @@ impl<E> Answering<E> {
     pub fn new(inner: E, methods: Methods) -> Answering<E> {
         Answering { inner, methods }
     }
+}
+
+/// Shapes what the cross-origin rules refuse: they stand around everything else.
+pub async fn shape_refusal<E: Endpoint<Output = Response>>(
+    endpoint: Arc<E>,
+    request: Request,
+) -> poem::Result<Response> {
+    let id = request_id(&request);
+    endpoint.call(request).await.or_else(|error| {
+        let own = with_id(ApiError::new(error.status(), "cross_origin_refused", error.to_string()), &id);
+        let mut response = own.into_response();
+        if let Ok(value) = HeaderValue::from_str(&id) {
+            response.headers_mut().insert(REQUEST_ID, value);
+        }
+        Ok(response)
+    })
 }
 
 impl<E: Endpoint> Endpoint for Answering<E> {
@@ -67,6 +84,10 @@ impl<E> Answering<E> {
         let status = error.status();
         let message = error.to_string();
         let own = match status {
+            // A path that cannot be read names nothing.
+            _ if error.is::<poem::error::ParsePathError>() => {
+                ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here")
+            }
             StatusCode::NOT_FOUND => ApiError::new(status, "not_found", "there is nothing here"),
             StatusCode::METHOD_NOT_ALLOWED => {
                 let allow = self.allowed(path);
@@ -91,7 +112,9 @@ impl<E> Answering<E> {
 
     /// The methods of the path, as `Allow` lists them.
     fn allowed(&self, path: &str) -> String {
-        let mut known: Vec<&str> = self.routes(path).flat_map(|(_, methods)| methods).map(String::as_str).collect();
+        // The router takes the most exact path alone, whatever else would fit.
+        let route = self.routes(path).next();
+        let mut known: Vec<&str> = route.into_iter().flat_map(|(_, methods)| methods).map(String::as_str).collect();
         if known.is_empty() || known.contains(&"GET") {
             known.extend(["GET", "HEAD"]);
         }

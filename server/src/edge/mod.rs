@@ -67,7 +67,7 @@ pub fn around<E: Endpoint + 'static>(
     let limited =
         rate::Limited::new(routes.data(BodyLimit(config.http.body_limit_bytes)), config.http.rate_limit_per_minute);
     // Inside the cross-origin rules, so that errors carry them too.
-    answer::Answering::new(limited, methods).with(cors())
+    answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal)
 }
 
 fn cors() -> Cors {

@@ -1,0 +1,47 @@
+//! A clock that stands still: time moves when a test says so, and ids come in sequence.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use foldwork_engine::clock::Clock;
+
+/// 2026-01-01T00:00:00.000Z.
+const START_MS: i64 = 1_767_225_600_000;
+
+/// Time and randomness that are the same in every run.
+pub struct FixedClock {
+    now_ms: AtomicI64,
+    drawn: AtomicU64,
+}
+
+impl Default for FixedClock {
+    fn default() -> FixedClock {
+        FixedClock { now_ms: AtomicI64::new(START_MS), drawn: AtomicU64::new(0) }
+    }
+}
+
+impl FixedClock {
+    pub fn advance(&self, ms: i64) {
+        self.now_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for FixedClock {
+    fn now_ms(&self) -> i64 {
+        self.now_ms.load(Ordering::SeqCst)
+    }
+
+    fn monotonic_us(&self) -> u64 {
+        0
+    }
+
+    /// The number of the draw, where an id and what is shown of a key let it be seen.
+    fn random(&self) -> [u8; 32] {
+        let number = self.drawn.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut bytes = [0; 32];
+        // Tells the ids of aggregates from those of events, which end in their positions.
+        bytes[1] = 1;
+        bytes[2..10].copy_from_slice(&number.to_be_bytes());
+        bytes[31] = number as u8;
+        bytes
+    }
+}

@@ -1,0 +1,60 @@
+//! Expectations are files: what a run gives is compared with their text, and `UPDATE=1` writes it there.
+
+use std::path::{Path, PathBuf};
+
+/// The folder of the repository.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Files of a folder of this crate with this ending, by name.
+pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == ending))
+        .collect();
+    files.sort();
+    files
+}
+
+pub fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Compares a file with the text it should have; rewrites it where `UPDATE=1` asks for that.
+pub fn settle(path: &Path, wanted: &str) -> Result<(), String> {
+    let present = std::fs::read_to_string(path).unwrap_or_default();
+    if present == wanted {
+        return Ok(());
+    }
+    if std::env::var("UPDATE").is_ok_and(|update| update == "1") {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| error.to_string())?;
+        }
+        return std::fs::write(path, wanted).map_err(|error| format!("{}: {error}", path.display()));
+    }
+    Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, wanted)))
+}
+
+/// Fails with everything that went wrong.
+pub fn all_well(failures: Vec<String>) {
+    assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
+}
+
+/// Lines shown around and within a difference.
+const CONTEXT: usize = 6;
+const SHOWN: usize = 40;
+
+/// The lines in which two texts differ first, with some before them.
+fn difference(present: &str, wanted: &str) -> String {
+    let (present, wanted): (Vec<_>, Vec<_>) = (present.lines().collect(), wanted.lines().collect());
+    let same = present.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+    let tail = present[same..].iter().rev().zip(wanted[same..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let context = present[same.saturating_sub(CONTEXT)..same].iter().map(|line| format!("  {line}"));
+    let gone = present[same..present.len() - tail].iter().take(SHOWN).map(|line| format!("- {line}"));
+    let come = wanted[same..wanted.len() - tail].iter().take(SHOWN).map(|line| format!("+ {line}"));
+    let lines: Vec<String> = context.chain(gone).chain(come).collect();
+    format!("line {}\n{}", same + 1, lines.join("\n"))
+}

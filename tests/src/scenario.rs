@@ -1,0 +1,251 @@
+//! HTTP scenarios: YAML files of requests, one after the other to one fresh server, each with the answer it gets.
+//!
+//! A file is a list of steps between `---` lines. A step says who asks (`as`), what (`request`, `headers`, `body` or
+//! `raw`), what of the answer later steps need (`save`), and last, from the line `expect:` on, the whole answer. That
+//! part is written by `UPDATE=1` and compared as text, so that field order and number formats are part of it.
+//! `${name}` stands for what was saved, `${'text' * 3}` for a text three times over.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use poem::http::{HeaderMap, Method};
+use poem::{Body, Request};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::expectation::read;
+use crate::json::pretty;
+use crate::server::Server;
+
+/// The line between two steps, and the one from which on a step is written by the machine.
+const BETWEEN: &str = "\n---\n";
+const EXPECT: &str = "\nexpect:\n";
+/// The request id of every request that does not bring another one.
+const REQUEST_ID: &str = "request-of-a-test";
+/// A body longer than this is shown by its length.
+const LONGEST: usize = 30_000;
+
+/// A step as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Step {
+    /// What the step shows, in a sentence.
+    name: String,
+    /// A key's name, `none`, or a token.
+    #[serde(default, rename = "as")]
+    caller: Option<String>,
+    request: String,
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: Option<Value>,
+    #[serde(default)]
+    raw: Option<String>,
+    /// Milliseconds that pass before the request.
+    #[serde(default)]
+    advance_ms: i64,
+    /// Names for later steps: where in the answer's body they stand, as JSON pointers, or `header NAME`.
+    #[serde(default)]
+    save: BTreeMap<String, String>,
+    /// Parts of the body that are shown, as JSON pointers; without it all of it is.
+    #[serde(default)]
+    pick: Option<Vec<String>>,
+}
+
+/// A request and the status that its answer is expected to have.
+pub struct Exchange {
+    pub method: String,
+    /// Without the query; a saved value is still its placeholder.
+    pub path: String,
+    pub status: String,
+}
+
+/// What a file says it shows, without running it.
+pub fn exchanges(path: &Path) -> Vec<Exchange> {
+    let text = read(path);
+    let mut exchanges = Vec::new();
+    for (head, expected) in steps(&text) {
+        let step: Step = parse(head, path).unwrap_or_else(|error| panic!("{error:#}"));
+        let (method, target) = step.request.split_once(' ').unwrap_or_default();
+        let status = expected.lines().find_map(|line| line.trim().strip_prefix("status: ")).unwrap_or_default();
+        let path = target.split('?').next().unwrap_or_default();
+        exchanges.push(Exchange { method: method.into(), path: path.into(), status: status.into() });
+    }
+    exchanges
+}
+
+/// Runs a file against a fresh server and answers the text that it should have.
+pub async fn run(path: &Path) -> anyhow::Result<String> {
+    let server = Server::start().await?;
+    let mut saved: BTreeMap<String, String> =
+        server.keys.iter().map(|(name, key)| (format!("key.{name}"), key.clone())).collect();
+    let mut out: Vec<String> = Vec::new();
+    for (head, _) in steps(&read(path)) {
+        let step: Step = parse(head, path)?;
+        let answer = answer(&server, &step, &mut saved).await.with_context(|| format!("in '{}'", step.name))?;
+        out.push(format!("{}{EXPECT}{}", head.trim_end(), answer.trim_end()));
+    }
+    Ok(out.join(BETWEEN) + "\n")
+}
+
+/// Each step as what is written by hand and what follows `expect:`.
+fn steps(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let cut = |step| -> (&str, &str) {
+        let step: &str = step;
+        match step.find(EXPECT) {
+            Some(at) => step.split_at(at),
+            None => (step, ""),
+        }
+    };
+    text.split(BETWEEN).map(cut)
+}
+
+fn parse(head: &str, path: &Path) -> anyhow::Result<Step> {
+    serde_saphyr::from_str(head).with_context(|| format!("{} has a step that cannot be read:\n{head}", path.display()))
+}
+
+async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, String>) -> anyhow::Result<String> {
+    server.clock.advance(step.advance_ms);
+    let request = request(server, step, saved)?;
+    let sent_id = request.header("x-request-id").unwrap_or_default().to_owned();
+    let response = server.call(request).await;
+    let status = response.status();
+    let headers = response.headers().clone();
+    // What sends the answer leaves the body of a HEAD out; here nothing is sent.
+    let is_head = step.request.starts_with("HEAD ");
+    let bytes = if is_head { Vec::new() } else { response.into_body().into_vec().await? };
+    let mut body: Option<Value> = match bytes.as_slice() {
+        [] => None,
+        bytes if bytes.len() > LONGEST && step.pick.is_none() => Some(format!("{} bytes", bytes.len()).into()),
+        bytes => {
+            let text = || Value::from(String::from_utf8_lossy(bytes).into_owned());
+            Some(serde_json::from_slice(bytes).unwrap_or_else(|_| text()))
+        }
+    };
+    // Every error names its request, as the header does; saying so at each of them would tell nothing.
+    if status.is_client_error() || status.is_server_error() {
+        let named = body.as_mut().and_then(Value::as_object_mut).and_then(|body| body.shift_remove("request_id"));
+        let of_header = headers.get("x-request-id").and_then(|id| id.to_str().ok());
+        if body.is_some() && named.as_ref().and_then(Value::as_str) != of_header {
+            bail!("the error names the request {named:?}, the header {of_header:?}: {body:?}");
+        }
+    }
+    for (name, place) in &step.save {
+        let found = match place.strip_prefix("header ") {
+            Some(header) => headers.get(header).and_then(|value| value.to_str().ok()).map(str::to_owned),
+            None => body.as_ref().and_then(|body| body.pointer(place)).map(plain),
+        };
+        saved.insert(name.clone(), found.with_context(|| format!("{place} is not in the answer {status}: {body:?}"))?);
+    }
+    // What was refused is shown whole.
+    if let (Some(places), Some(whole), true) = (&step.pick, &body, status.is_success()) {
+        let part = |place: &String| (place.clone(), whole.pointer(place).cloned().unwrap_or_default());
+        body = Some(places.iter().map(part).collect::<Map<_, _>>().into());
+    }
+    let mut text = format!("  status: {}\n", status.as_u16());
+    let shown = shown_headers(&headers, &sent_id);
+    if !shown.is_empty() {
+        text += &format!("  headers: {}\n", pretty(&shown.into(), 2));
+    }
+    if let Some(body) = body {
+        text += &format!("  body: {}\n", pretty(&body, 2));
+    }
+    Ok(text)
+}
+
+fn request(server: &Server, step: &Step, saved: &BTreeMap<String, String>) -> anyhow::Result<Request> {
+    let fill = |text: &str| filled(text, saved);
+    let (method, target) = step.request.split_once(' ').context("a request is a method and a path")?;
+    let target: poem::http::Uri = fill(target)?.parse().with_context(|| format!("{target} is no path"))?;
+    let mut request = Request::builder().method(Method::from_bytes(method.as_bytes())?).uri(target);
+    match step.caller.as_deref().unwrap_or("owner") {
+        "none" => {}
+        caller => {
+            let token = server.key(caller).map_or_else(|| fill(caller), |key| Ok(key.to_owned()))?;
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+    }
+    let has = |name: &str| step.headers.keys().any(|known| known.eq_ignore_ascii_case(name));
+    if !has("x-request-id") {
+        request = request.header("x-request-id", REQUEST_ID);
+    }
+    let text = match (&step.raw, &step.body) {
+        (Some(raw), _) => Some(fill(raw)?),
+        (None, Some(body)) => Some(fill(&body.to_string())?),
+        (None, None) => None,
+    };
+    if text.is_some() && !has("content-type") {
+        request = request.header("content-type", "application/json");
+    }
+    for (name, value) in &step.headers {
+        request = request.header(name.as_str(), fill(value)?);
+    }
+    Ok(request.body(text.map_or_else(Body::empty, Body::from_string)))
+}
+
+/// Puts in what `${…}` stands for.
+fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        // A text that is repeated may have braces of its own.
+        let ends = after.match_indices('}').map(|(end, _)| end);
+        let meant = |end: usize| meaning(&after[..end], saved).map(|text| (text, end));
+        let (text, end) =
+            ends.into_iter().find_map(meant).with_context(|| format!("what is meant by ${{{after:.60}"))?;
+        out.push_str(before);
+        out.push_str(&text);
+        rest = &after[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// What a placeholder's inside stands for: a saved value, or a text as often as it says.
+fn meaning(inside: &str, saved: &BTreeMap<String, String>) -> Option<String> {
+    if let Some(value) = saved.get(inside) {
+        return Some(value.clone());
+    }
+    let (repeated, times) = inside.rsplit_once(" * ")?;
+    Some(repeated.trim_matches('\'').repeat(times.parse().ok()?))
+}
+
+/// The headers that say something: not those which every answer has alike.
+fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
+    let mut shown: Vec<(String, Value)> = Vec::new();
+    for (name, value) in headers {
+        let value = value.to_str().unwrap_or("(no text)");
+        let usual = match name.as_str() {
+            "content-type" => value == "application/json",
+            "content-length" => true,
+            "x-request-id" => value == sent_id && sent_id == REQUEST_ID,
+            _ => false,
+        };
+        // The order within these lists is left open, and is not the same in every run.
+        let is_new_id = name == "x-request-id" && value != sent_id;
+        let is_set = matches!(
+            name.as_str(),
+            "access-control-allow-headers" | "access-control-allow-methods" | "access-control-expose-headers"
+        );
+        let mut parts: Vec<&str> = value.split(',').map(str::trim).collect();
+        if is_set {
+            parts.sort_unstable();
+        }
+        let value = match (is_set, is_new_id) {
+            (true, _) => parts.join(", "),
+            (_, true) => "(a new one)".to_owned(),
+            _ => value.to_owned(),
+        };
+        if !usual {
+            shown.push((name.to_string(), value.into()));
+        }
+    }
+    shown.sort_by(|a, b| a.0.cmp(&b.0));
+    shown.into_iter().collect()
+}
+
+/// A value as it goes into a path or a header.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

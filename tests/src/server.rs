@@ -1,0 +1,78 @@
+//! A whole server in memory: store, engine and routes, called without a socket.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use foldwork_engine::clock::Clock;
+use foldwork_engine::model::access::Scope;
+use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_server::{Config, application, edge::Ending};
+use poem::endpoint::BoxEndpoint;
+use poem::{Endpoint, Request, Response};
+
+use crate::clock::FixedClock;
+
+/// Keys of the first workspace that hold less than everything: who they are, and their scopes.
+const LESSER: [(&str, Scope); 5] = [
+    ("reader", Scope::ApiRead),
+    ("writer", Scope::ApiWrite),
+    ("content", Scope::ContentRead),
+    ("profile", Scope::ProfileRead),
+    ("unlocker", Scope::ExtensionUnlock),
+];
+
+/// A server with two workspaces. Each test has its own, with its own store.
+pub struct Server {
+    pub clock: Arc<FixedClock>,
+    pub engine: Arc<Engine>,
+    /// Names as scenarios use them (`owner`, `reader`, …, `other`), and their keys.
+    pub keys: Vec<(&'static str, String)>,
+    application: BoxEndpoint<'static, Response>,
+}
+
+impl Server {
+    pub async fn start() -> anyhow::Result<Server> {
+        Server::start_with(&Config::default()).await
+    }
+
+    pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
+        let clock = Arc::new(FixedClock::default());
+        let settings =
+            Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
+        let store = Store::connect("mem://").await?;
+        let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, settings).await?;
+        let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
+        let workspace = enter(&engine, &owner).await?;
+        let mut keys = vec![("owner", owner)];
+        for (name, scope) in LESSER {
+            let new = NewKey { name: name.into(), scopes: vec![scope], expires_at: None };
+            keys.push((name, workspace.create_key(new).await?.1));
+        }
+        let (_, other) = engine.provision("other", None).await?;
+        keys.push(("other", other));
+        let application = application(engine.clone(), config, Ending::default());
+        Ok(Server { clock, engine, keys, application })
+    }
+
+    /// The key of this name.
+    pub fn key(&self, name: &str) -> Option<&str> {
+        self.keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.as_str())
+    }
+
+    /// The workspace that a key opens, for a caller with all of the key's scopes.
+    pub async fn workspace(&self, name: &str) -> anyhow::Result<Workspace> {
+        enter(&self.engine, self.key(name).with_context(|| format!("nobody is called {name}"))?).await
+    }
+
+    pub async fn call(&self, request: Request) -> Response {
+        self.application.get_response(request).await
+    }
+}
+
+/// Enters a workspace as whoever shows this key.
+pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Workspace> {
+    let caller = engine.authenticate(key).await?;
+    let scopes = caller.scopes().to_vec();
+    Ok(engine.enter(caller, &scopes).await?)
+}

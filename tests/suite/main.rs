@@ -1,0 +1,6 @@
+//! Everything that is tested without a socket. What the tests are is in files beside this one.
+
+mod coverage;
+mod generated;
+mod scenarios;
+mod tidy;
