@@ -1,6 +1,7 @@
 //! Aggregates: the state that a stream's events fold to.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
 use super::definition::{Definition, FieldType, Fold};
 use super::event::Event;
@@ -81,25 +82,75 @@ impl Aggregate {
 
     /// The aggregate as a row of a pipeline: the state's fields between what identifies it and what describes it.
     pub fn row(&self, definition: &Definition) -> Value {
-        let mut row = Object::with_capacity(self.state.len() + 9);
-        row.push("_id", self.id.text());
-        row.push("aggregate_type", self.aggregate_type.clone());
-        row.push("project_id", self.project_id.clone());
-        for (name, value) in self.state.iter() {
+        self.row_of(definition, None)
+    }
+
+    /// The row with no other fields than these, in their usual order; all of them where none are named.
+    pub fn row_of(&self, definition: &Definition, fields: Option<&BTreeSet<Arc<str>>>) -> Value {
+        let wanted = |name: &str| fields.is_none_or(|fields| fields.contains(name));
+        let mut row = Object::with_capacity(fields.map_or(self.state.len() + 9, BTreeSet::len));
+        for (name, column) in IDENTITY.iter().filter(|(name, _)| wanted(name)) {
+            row.push(name.clone(), self.column(*column, definition));
+        }
+        for (name, value) in self.state.iter().filter(|(name, _)| wanted(name)) {
             // A field of a reserved name would stand twice; what identifies the aggregate wins.
-            if !matches!(&**name, "aggregate_type" | "project_id") {
+            if !IDENTITY.iter().any(|(reserved, _)| reserved == name) {
                 row.push(name.clone(), value.clone());
             }
         }
-        row.push("_version", self.version as i64);
-        row.push("_position", self.position as i64);
-        row.push("_created_at", Value::Date(self.created_at));
-        row.push("_last_event_at", Value::Date(self.last_event_at));
-        row.push("_traits", definition.traits_value());
-        row.push("_facts", Object::new());
+        for (name, column) in DESCRIPTION.iter().filter(|(name, _)| wanted(name)) {
+            row.push(name.clone(), self.column(*column, definition));
+        }
         row.into()
     }
+
+    fn column(&self, column: Column, definition: &Definition) -> Value {
+        match column {
+            Column::Id => self.id.text().into(),
+            Column::AggregateType => self.aggregate_type.clone().into(),
+            Column::ProjectId => self.project_id.clone().into(),
+            Column::Version => Value::Int(self.version as i64),
+            Column::Position => Value::Int(self.position as i64),
+            Column::CreatedAt => Value::Date(self.created_at),
+            Column::LastEventAt => Value::Date(self.last_event_at),
+            Column::Traits => definition.traits_value(),
+            Column::Facts => Object::new().into(),
+        }
+    }
 }
+
+/// What a row holds besides the state's fields.
+#[derive(Clone, Copy)]
+enum Column {
+    Id,
+    AggregateType,
+    ProjectId,
+    Version,
+    Position,
+    CreatedAt,
+    LastEventAt,
+    Traits,
+    Facts,
+}
+
+/// Columns before and after the state's fields. Their names are shared by all rows.
+static IDENTITY: LazyLock<[(Arc<str>, Column); 3]> = LazyLock::new(|| {
+    [
+        ("_id".into(), Column::Id),
+        ("aggregate_type".into(), Column::AggregateType),
+        ("project_id".into(), Column::ProjectId),
+    ]
+});
+static DESCRIPTION: LazyLock<[(Arc<str>, Column); 6]> = LazyLock::new(|| {
+    [
+        ("_version".into(), Column::Version),
+        ("_position".into(), Column::Position),
+        ("_created_at".into(), Column::CreatedAt),
+        ("_last_event_at".into(), Column::LastEventAt),
+        ("_traits".into(), Column::Traits),
+        ("_facts".into(), Column::Facts),
+    ]
+});
 
 /// Folds one field of a payload into the state, as the type's definition says.
 fn merge_field(state: &mut Object, name: &Arc<str>, incoming: &Value, definition: &Definition) {

@@ -4,6 +4,7 @@ mod events;
 mod states;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -13,7 +14,7 @@ use super::state::{Definitions, Open};
 use crate::error::{Error, Result};
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
-use crate::pipeline::{self, Options, Prepared, Read, Source, SourceChoice, StreamFilter, Table};
+use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, StreamFilter, Table};
 use crate::resident::Snapshot;
 
 /// What a client asks.
@@ -91,7 +92,7 @@ impl Workspace {
             failed: RefCell::new(None),
         };
         let tables: Vec<Box<dyn Table + '_>> =
-            prepared.scans().iter().map(|scan| reader.table(&scan.read)).collect::<Result<_>>()?;
+            prepared.scans().iter().map(|scan| reader.table(scan)).collect::<Result<_>>()?;
         let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
         let output = prepared.run(&tables, &context);
         // A table cannot say why it ended early; the reader knows.
@@ -117,16 +118,18 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn table(&'a self, read: &'a Read) -> Result<Box<dyn Table + 'a>> {
-        Ok(match read {
+    fn table(&'a self, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
+        let fields = scan.fields.as_ref();
+        Ok(match &scan.read {
             Read::Events(scan) => {
                 let streams = Streams::new(&scan.streams, self);
                 Box::new(events::EventTable { reader: self, scan, streams })
             }
             Read::States(scan) => {
-                let streams = Streams::new(&scan.streams, self);
+                let mut streams = Streams::new(&scan.streams, self);
+                streams.asked = scan.filter.as_deref().and_then(asked);
                 match scan.source {
-                    Source::Resident => Box::new(states::ResidentTable { reader: self, scan, streams }),
+                    Source::Resident => Box::new(states::ResidentTable { reader: self, scan, fields, streams }),
                     Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
                     Source::Log => Box::new(states::folded(self, scan, &streams)?),
                 }
@@ -145,6 +148,8 @@ impl<'a> Reader<'a> {
 struct Streams<'a> {
     filter: &'a StreamFilter,
     project_ids: Option<Vec<Arc<str>>>,
+    /// Fields that the filter over their states reads, where those can be told.
+    asked: Option<BTreeSet<Arc<str>>>,
 }
 
 impl<'a> Streams<'a> {
@@ -155,7 +160,7 @@ impl<'a> Streams<'a> {
             by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
         };
         let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
-        Streams { filter, project_ids }
+        Streams { filter, project_ids, asked: None }
     }
 
     /// Whether a stream is read.
@@ -178,4 +183,16 @@ impl<'a> Streams<'a> {
         ]);
         Ok(filter.matches_row(&row.into(), context)?)
     }
+}
+
+/// The top-level fields that a filter reads; `None` where it may read any.
+fn asked(filter: &Filter) -> Option<BTreeSet<Arc<str>>> {
+    let mut fields = BTreeSet::new();
+    let mut whole = !filter.is_plain();
+    filter.visit_paths(&mut |path| {
+        let first = path.split('.').next().unwrap_or(path);
+        whole |= first.is_empty();
+        fields.insert(Arc::from(first));
+    });
+    (!whole).then_some(fields)
 }

@@ -1,5 +1,6 @@
 //! Folded states as rows: from memory, from the stored snapshots, or folded from the log for one query.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -18,6 +19,8 @@ use crate::pipeline::{AsOf, StateScan, Table};
 pub struct ResidentTable<'a> {
     pub reader: &'a Reader<'a>,
     pub scan: &'a StateScan,
+    /// What the pipeline looks at; rows need hold no more.
+    pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: Streams<'a>,
 }
 
@@ -34,11 +37,12 @@ impl Table for ResidentTable<'_> {
             }
             None => Box::new(self.reader.snapshot.iter().cloned()),
         };
-        let rows =
-            states.map_while(move |aggregate| match row(self.reader, self.scan, &self.streams, &aggregate, None) {
+        let rows = states.map_while(move |aggregate| {
+            match row(self.reader, self.scan, &self.streams, &aggregate, self.fields) {
                 Ok(row) => Some(row),
                 Err(error) => self.reader.fail(error),
-            });
+            }
+        });
         Box::new(rows.flatten().take(limit))
     }
 }
@@ -119,8 +123,13 @@ fn rows_of(
         if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break;
         }
-        let events = if scan.events { Some(events(&aggregate.id).unwrap_or_default()) } else { None };
-        rows.extend(row(reader, scan, streams, &aggregate, events)?);
+        let Some(mut row) = row(reader, scan, streams, &aggregate, None)? else { continue };
+        if scan.events
+            && let Value::Object(object) = &mut row
+        {
+            Arc::make_mut(object).push("_events", Value::from(events(&aggregate.id).unwrap_or_default()));
+        }
+        rows.push(row);
     }
     Ok(rows)
 }
@@ -131,7 +140,7 @@ fn row(
     scan: &StateScan,
     streams: &Streams<'_>,
     aggregate: &Aggregate,
-    events: Option<Vec<Value>>,
+    fields: Option<&BTreeSet<Arc<str>>>,
 ) -> Result<Option<Value>> {
     reader.context.tick()?;
     let project_id = aggregate.project_id.as_deref();
@@ -141,12 +150,15 @@ fn row(
         return Ok(None);
     }
     let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
-    let mut row = aggregate.row(definition);
-    if let (Some(events), Value::Object(object)) = (events, &mut row) {
-        Arc::make_mut(object).push("_events", Value::from(events));
-    }
-    match &scan.filter {
-        Some(filter) if !filter.matches_row(&row, reader.context)? => Ok(None),
-        _ => Ok(Some(row)),
+    let whole = || aggregate.row_of(definition, fields);
+    let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
+    // Most rows go no further: they are looked at with what the filter reads of them, and no more.
+    match &streams.asked {
+        Some(asked) if !filter.matches_row(&aggregate.row_of(definition, Some(asked)), reader.context)? => Ok(None),
+        Some(_) => Ok(Some(whole())),
+        None => {
+            let row = whole();
+            Ok(filter.matches_row(&row, reader.context)?.then_some(row))
+        }
     }
 }
