@@ -37,10 +37,13 @@ pub struct Engine {
     control: Database,
     clock: Arc<dyn Clock>,
     settings: Settings,
-    workspaces: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Running>>>>>,
+    workspaces: Mutex<HashMap<Arc<str>, Opening>>,
     /// Keys by hash. Trusted only where no other process can revoke one.
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
 }
+
+/// A workspace that is open, or that its first caller is about to open.
+type Opening = Arc<OnceCell<Arc<Running>>>;
 
 /// What the first start of an empty store made.
 pub struct FirstStart {
