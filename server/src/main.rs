@@ -117,7 +117,10 @@ fn start(config: &Config) -> anyhow::Result<tokio::runtime::Runtime> {
     ] {
         if std::env::var_os(name).is_none() {
             // SAFETY: no other thread runs yet that could read the environment at the same time.
-            unsafe { std::env::set_var(name, (mib << 20).to_string()) };
+            #[expect(unsafe_code, reason = "the embedded store reads its sizes from the environment only")]
+            unsafe {
+                std::env::set_var(name, (mib << 20).to_string())
+            };
         }
     }
     Ok(tokio::runtime::Runtime::new()?)

@@ -1,10 +1,13 @@
 //! Appends through the engine, on a store on disk: how many a second, from one writer and from many.
+//!
+//! `--seconds N` sets how long each measurement lasts; `--long` compares what an append costs in a log of 10,000
+//! events and in one of 1,000,000.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::{Engine, Settings, Store, Workspace};
@@ -12,50 +15,107 @@ use foldwork_engine::{Engine, Settings, Store, Workspace};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+const WRITERS: usize = 64;
+/// Streams that each writer spreads its events over.
+const STREAMS: usize = 200;
+const SHORT_LOG: u64 = 10_000;
+const LONG_LOG: u64 = 1_000_000;
+
+struct Arguments {
+    seconds: u64,
+    long: bool,
+}
+
+impl Arguments {
+    /// Reads the arguments; what cargo adds of its own is passed over.
+    fn read() -> Arguments {
+        let mut read = Arguments { seconds: 5, long: false };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--long" => read.long = true,
+                "--seconds" => {
+                    let number = arguments.next().and_then(|number| number.parse().ok());
+                    read.seconds = number.filter(|seconds| *seconds > 0).expect("--seconds takes a positive number");
+                }
+                _ => {}
+            }
+        }
+        read
+    }
+}
+
+/// An event whose payload is JSON of about 300 bytes.
 fn event(writer: usize, number: usize) -> NewEvent {
-    let text = "x".repeat(216);
     let payload: Object = [
         ("title", Value::from(format!("Title {number}"))),
-        ("body", Value::from(text)),
+        ("body", Value::from("x".repeat(250))),
         ("n", Value::Int(number as i64)),
     ]
     .into_iter()
     .collect();
     NewEvent {
-        aggregate_id: format!("note-{writer}-{}", number % 200),
+        aggregate_id: format!("note-{writer}-{}", number % STREAMS),
         aggregate_type: "article".into(),
-        event_type: if number < 200 { "article.created".into() } else { "article.updated".into() },
+        event_type: if number < STREAMS { "article.created".into() } else { "article.updated".into() },
         payload,
         ..NewEvent::default()
     }
 }
 
-fn cpu_ms() -> u64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    fields[11..13].iter().filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * 10
-}
-
-async fn run(workspace: Workspace, writers: usize, each: usize, from: usize) -> f64 {
-    let cpu = cpu_ms();
+/// Appends single events from several writers for a while, and returns how many a second.
+async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for writer in 0..writers {
         let workspace = workspace.clone();
         tasks.push(tokio::spawn(async move {
-            for number in from..from + each {
+            let mut number = 0;
+            while began.elapsed() < time {
                 let _: Appended = workspace.append_events(vec![event(writer, number)]).await.expect("appended");
+                number += 1;
             }
+            number
         }));
     }
+    let mut appended = 0;
     for task in tasks {
-        task.await.expect("a writer");
+        appended += task.await.expect("a writer");
     }
-    println!("cpu us/event {:.1}", (cpu_ms() - cpu) as f64 * 1000.0 / (writers * each) as f64);
-    (writers * each) as f64 / began.elapsed().as_secs_f64()
+    appended as f64 / began.elapsed().as_secs_f64()
+}
+
+/// Appends until the log is of a length, many events at a time.
+async fn fill(workspace: &Workspace, length: u64) {
+    let mut number = 0;
+    while workspace.position() < length {
+        let left = usize::try_from(length - workspace.position()).unwrap_or(usize::MAX);
+        let batch = left.min(MAX_EVENTS_PER_APPEND);
+        let events = (number..number + batch).map(|number| event(number % WRITERS, number / WRITERS)).collect();
+        workspace.append_events(events).await.expect("appended");
+        number += batch;
+    }
+}
+
+async fn measure(workspace: &Workspace, arguments: &Arguments) {
+    let time = Duration::from_secs(arguments.seconds);
+    if !arguments.long {
+        println!("64 writers: {:.0}/s", rate(workspace, WRITERS, time).await);
+        println!("1 writer: {:.0}/s", rate(workspace, 1, time).await);
+        return;
+    }
+    let mut costs = Vec::new();
+    for length in [SHORT_LOG, LONG_LOG] {
+        fill(workspace, length).await;
+        let cost_us = 1e6 / rate(workspace, WRITERS, time).await;
+        println!("at {length} events: {cost_us:.1} us");
+        costs.push(cost_us);
+    }
+    println!("growth: {:.2}", costs[1] / costs[0]);
 }
 
 fn main() {
+    let arguments = Arguments::read();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let folder = std::env::temp_dir().join(format!("foldwork-bench-{}", std::process::id()));
     runtime.block_on(async {
@@ -65,12 +125,8 @@ fn main() {
         let caller = engine.authenticate(&first.key).await.expect("a caller");
         let scopes = caller.scopes().to_vec();
         let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
-        println!("64 writers: {:.0}/s", run(workspace.clone(), 64, 1_000, 0).await);
-        println!("64 writers: {:.0}/s", run(workspace.clone(), 64, 2_000, 1_000).await);
-        println!("1 writer: {:.0}/s", run(workspace.clone(), 1, 4_000, 3_000).await);
-        let began = Instant::now();
+        measure(&workspace, &arguments).await;
         engine.close().await;
-        println!("closed in {:?}", began.elapsed());
     });
     let _ = std::fs::remove_dir_all(folder);
 }
