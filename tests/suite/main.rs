@@ -2,5 +2,6 @@
 
 mod coverage;
 mod generated;
+mod pipelines;
 mod scenarios;
 mod tidy;
