@@ -3,5 +3,7 @@
 mod coverage;
 mod generated;
 mod pipelines;
+mod replay;
 mod scenarios;
+mod shared_store;
 mod tidy;
