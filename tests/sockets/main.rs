@@ -1,1 +1,152 @@
 //! What needs a real socket: streams that stay open, chunked bodies, and an orderly end.
+
+mod client;
+
+use std::time::Duration;
+
+use client::Client;
+use foldwork_server::Config;
+use foldwork_server::serve::listen_with;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// No test waits for so long unless something is wrong.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server that listens on a port of its own.
+struct Serving {
+    client: Client,
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<anyhow::Result<()>>,
+}
+
+async fn serve() -> Serving {
+    let mut config = Config::default();
+    config.http.listen = "127.0.0.1:0".into();
+    config.store.url = "mem://".into();
+    let key = format!("sk_{}", "5".repeat(64));
+    let listening = listen_with(config, Some(key.clone())).await.expect("a server");
+    let client = Client { address: listening.address, key };
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(listening.run(async move { drop(stopped.await) }));
+    Serving { client, stop, ended }
+}
+
+impl Serving {
+    async fn end(self) {
+        self.stop.send(()).expect("it runs");
+        timeout(PATIENCE, self.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+    }
+}
+
+fn created(title: &str) -> String {
+    let event = r#""aggregate_type":"article","event_type":"article.created""#;
+    format!(r#"{{{event},"payload":{{"title":"{title}"}}}}"#)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_events_follows_the_log_and_resumes() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let mut stream = client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
+    assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
+    assert_eq!(client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
+    let first = stream.read_until("id: 1").await + &stream.read_until("\n\n").await;
+    assert!(first.contains("event: article.created") && first.contains("\"one\""), "{first}");
+    drop(stream);
+    assert_eq!(client.send("POST", "/api/v1/aggregates/b/events", &created("two")).await.0, 201);
+    let resume = [("Accept", "text/event-stream"), ("Last-Event-ID", "1")];
+    let mut stream = client.open("GET", "/api/v1/events", &resume, None).await;
+    stream.read_until("\r\n\r\n").await;
+    assert_eq!(client.send("POST", "/api/v1/aggregates/c/events", &created("three")).await.0, 201);
+    let rest = stream.read_until("id: 3").await;
+    assert!(rest.contains("\"two\"") && !rest.contains("\"one\""), "{rest}");
+    drop(stream);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_aggregate_can_be_followed_alone() {
+    let serving = serve().await;
+    let client = &serving.client;
+    for id in ["a", "b"] {
+        client.send("POST", &format!("/api/v1/aggregates/{id}/events"), &created(id)).await;
+    }
+    let mut stream = client.open("GET", "/api/v1/aggregates/b/events", &[("Accept", "text/event-stream")], None).await;
+    let text = stream.read_until("id: 2").await;
+    assert!(!text.contains("id: 1"), "{text}");
+    drop(stream);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_is_answered_by_an_append() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let waiting = client.open("GET", "/api/v1/events?wait_ms=30000&types=article.created", &[], None).await;
+    assert_eq!(client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
+    let (status, body) = waiting.answer().await;
+    assert_eq!(status, 200);
+    assert!(body.contains("\"position\":1"), "{body}");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chunked_body_is_read_up_to_the_limit() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let chunked = [("Transfer-Encoding", "chunked"), ("Content-Type", "application/json")];
+    let mut request = client.open("POST", "/api/v1/projects", &chunked, None).await;
+    for part in [r#"{"name":"#, r#""Docs"}"#, ""] {
+        request.write(&format!("{:x}\r\n{part}\r\n", part.len())).await.expect("it is read");
+    }
+    assert_eq!(request.answer().await.0, 201);
+    let mut request = client.open("POST", "/api/v1/projects", &chunked, None).await;
+    let part = "x".repeat(1 << 16);
+    for _ in 0..20 {
+        // Once it has had enough the server need not read on.
+        if request.write(&format!("{:x}\r\n{part}\r\n", part.len())).await.is_err() {
+            break;
+        }
+    }
+    let (status, body) = request.answer().await;
+    assert_eq!(status, 413);
+    assert!(body.contains("payload_too_large"), "{body}");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_under_way_may_finish_when_the_server_stops() {
+    let serving = serve().await;
+    let body = r#"{"name":"Docs"}"#;
+    let length = body.len().to_string();
+    let headers =
+        [("Content-Length", length.as_str()), ("Content-Type", "application/json"), ("Expect", "100-continue")];
+    let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
+    // The handler has begun to read the body.
+    request.read_until("100 Continue\r\n\r\n").await;
+    serving.stop.send(()).expect("it runs");
+    timeout(PATIENCE, async { while serving.client.connects().await {} }).await.expect("it stops to accept");
+    request.write(body).await.expect("it still reads");
+    let (status, answer) = request.answer().await;
+    assert_eq!(status, 201, "{answer}");
+    timeout(PATIENCE, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_stays_open_does_not_hold_the_end_for_ever() {
+    let serving = serve().await;
+    let mut stream = serving.client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
+    stream.read_until("\r\n\r\n").await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_is_answered_without_a_body() {
+    let serving = serve().await;
+    let text = serving.client.open("HEAD", "/api/v1/projects", &[("Connection", "close")], None).await.rest().await;
+    let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+    assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{text}");
+    serving.end().await;
+}

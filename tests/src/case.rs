@@ -1,1 +1,184 @@
-//! Pipeline cases.
+//! Pipeline cases: files of pipelines over events that are given at their beginning, each with the rows it answers.
+//!
+//! A file begins with `--- types` (a definition a line) and `--- events` (an event a line: `id`, `type`, `verb`,
+//! `payload`, and where wanted `project`, `at`, `metadata`). Each case then is a line `=== what it shows`, the pipeline,
+//! and sections that `UPDATE=1` writes: `--- rows` or `--- error`, `--- warnings`, and `--- plan` where a case has it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::json::parse_date;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::pipeline::SourceChoice;
+use foldwork_engine::pipeline::error::Code;
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Error, Workspace};
+use serde::Deserialize;
+
+use crate::expectation::read;
+use crate::json::{pretty, spaced};
+use crate::server::{Server, consumed};
+
+const CASE: &str = "\n=== ";
+const SECTION: &str = "\n--- ";
+
+/// Where states may be read.
+const SOURCES: [SourceChoice; 4] = [SourceChoice::Auto, SourceChoice::Resident, SourceChoice::Nodes, SourceChoice::Log];
+
+/// An event as a file gives it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    id: String,
+    r#type: String,
+    verb: String,
+    #[serde(default)]
+    payload: Object,
+    #[serde(default)]
+    metadata: Object,
+    #[serde(default)]
+    project: Option<String>,
+    #[serde(default)]
+    at: Option<String>,
+}
+
+/// Runs the cases of a file and answers the text that it should have.
+///
+/// Each case runs over every source that can serve it, with rules and without, before what follows the log has caught
+/// up with it and after: the rows must be the same.
+pub async fn run(path: &Path) -> anyhow::Result<String> {
+    let text = read(path);
+    let (head, cases) = text.split_once(CASE).context("the file has no case")?;
+    let server = Server::start().await?;
+    let workspace = server.workspace("owner").await?;
+    given(&workspace, head).await?;
+    let mut out = head.trim_end().to_owned();
+    let mut early = Vec::new();
+    for case in cases.split(CASE) {
+        let case = Case::read(case).with_context(|| format!("in {}", path.display()))?;
+        early.push((case, answer_of(&workspace, &case.pipeline()?).await?));
+    }
+    consumed(&workspace).await?;
+    for (case, early) in early {
+        let late = answer_of(&workspace, &case.pipeline()?).await?;
+        if early != late {
+            bail!("'{}' answers\n{early}before the follower has caught up, and then\n{late}", case.name);
+        }
+        out += &format!("\n{CASE}{}\n{}{late}", case.name, case.text);
+        if case.with_plan {
+            let plan = workspace.query(Query { dry_run: true, ..Query::new(case.pipeline()?) }).await?.plan;
+            let plan = json(&plan.unwrap_or_default())?;
+            out += &format!("{SECTION}plan\n{}", pretty(&plan["plan"], 0));
+        }
+    }
+    Ok(out + "\n")
+}
+
+/// A case as it is written.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    name: &'a str,
+    text: &'a str,
+    with_plan: bool,
+}
+
+impl<'a> Case<'a> {
+    fn read(case: &'a str) -> anyhow::Result<Case<'a>> {
+        let (name, rest) = case.split_once('\n').context("a case has a name and a pipeline")?;
+        let text = rest.split(SECTION).next().unwrap_or_default().trim_end();
+        Ok(Case { name, text, with_plan: rest.contains("\n--- plan") })
+    }
+
+    fn pipeline(&self) -> anyhow::Result<Value> {
+        serde_json::from_str(self.text).with_context(|| format!("the pipeline of '{}'", self.name))
+    }
+}
+
+/// Defines the types and appends the events that a file begins with.
+async fn given(workspace: &Workspace, head: &str) -> anyhow::Result<()> {
+    for section in head.split(SECTION).skip(1) {
+        let (name, lines) = section.split_once('\n').unwrap_or((section, ""));
+        for line in lines.lines().filter(|line| !line.is_empty()) {
+            let what = || format!("{name}: {line}");
+            match name {
+                "types" => drop(workspace.define_type(&serde_json::from_str(line).with_context(what)?, false).await?),
+                "events" => {
+                    let event: Given = serde_json::from_str(line).with_context(what)?;
+                    workspace.append_events(vec![new_event(event)]).await.with_context(what)?;
+                }
+                "projects" => {
+                    let new =
+                        foldwork_engine::workspace::projects::NewProject { name: line.into(), ..Default::default() };
+                    workspace.create_project(new).await.with_context(what)?;
+                }
+                other => bail!("there is no section {other}"),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn new_event(event: Given) -> NewEvent {
+    NewEvent {
+        aggregate_id: event.id,
+        event_type: format!("{}.{}", event.r#type, event.verb),
+        aggregate_type: event.r#type,
+        project: event.project,
+        payload: event.payload,
+        metadata: event.metadata,
+        occurred_at: event.at.as_deref().and_then(parse_date),
+        ..NewEvent::default()
+    }
+}
+
+/// What a pipeline answers, as a file shows it; an error where one source differs from another.
+async fn answer_of(workspace: &Workspace, pipeline: &Value) -> anyhow::Result<String> {
+    let mut first: Option<String> = None;
+    for source in SOURCES {
+        for push_down in [true, false] {
+            let query = Query { source, push_down, ..Query::new(pipeline.clone()) };
+            let answer = shown(workspace.query(query).await)?;
+            match &first {
+                None => first = Some(answer),
+                Some(first) if *first == answer => {}
+                Some(first) => {
+                    let pipeline = spaced(&json(pipeline)?);
+                    bail!(
+                        "{pipeline}\nfrom {source:?} (rules: {push_down}) gives{answer}\nbut from where it reads by itself{first}"
+                    )
+                }
+            }
+        }
+    }
+    Ok(first.unwrap_or_default())
+}
+
+fn shown(answer: Result<foldwork_engine::workspace::query::Answer, Error>) -> anyhow::Result<String> {
+    match answer {
+        Ok(answer) => {
+            let mut text = format!("{SECTION}rows");
+            for row in &answer.rows {
+                text += &format!("\n{}", pretty(&json(row)?, 0));
+            }
+            if !answer.warnings.is_empty() {
+                text += &format!("{SECTION}warnings\n{}", answer.warnings.join("\n"));
+            }
+            Ok(text)
+        }
+        Err(Error::Pipeline(error)) => {
+            let code = match error.code {
+                Code::Number(number) => number.to_string(),
+                Code::QueryTimeout => "query_timeout".to_owned(),
+            };
+            let stage = error.stage.map(|stage| format!(" in stage {stage}")).unwrap_or_default();
+            let hint = error.hint.map(|hint| format!("\nhint: {hint}")).unwrap_or_default();
+            Ok(format!("{SECTION}error\n{code}{stage}: {}{hint}", error.message))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn json(value: &Value) -> anyhow::Result<serde_json::Value> {
+    Ok(serde_json::from_str(&serde_json::to_string(value)?)?)
+}

@@ -1,6 +1,7 @@
 //! A whole server in memory: store, engine and routes, called without a socket.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
@@ -75,4 +76,20 @@ pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Workspace>
     let caller = engine.authenticate(key).await?;
     let scopes = caller.scopes().to_vec();
     Ok(engine.enter(caller, &scopes).await?)
+}
+
+/// How long what follows the log may take to catch up before a test gives up, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// Returns when what follows the log has caught up with it.
+pub async fn consumed(workspace: &Workspace) -> anyhow::Result<()> {
+    let head = workspace.position();
+    let reached = async {
+        while workspace.consumed_position().await? < head {
+            tokio::time::sleep(LOOK).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, reached).await.context("what follows the log does not catch up")?
 }

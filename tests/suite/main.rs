@@ -2,5 +2,8 @@
 
 mod coverage;
 mod generated;
+mod pipelines;
+mod replay;
 mod scenarios;
+mod shared_store;
 mod tidy;

@@ -48,6 +48,16 @@ pub struct ArticleFilter {
     pub published: Option<bool>,
 }
 
+impl ArticleFilter {
+    /// Whether a revision has the slug and the tag that are asked for.
+    fn reads(&self, article: &Aggregate) -> bool {
+        let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
+        let slug = article.state.get("slug").and_then(Value::as_str);
+        self.slug.as_ref().is_none_or(|wanted| slug == Some(wanted))
+            && self.tag.as_ref().is_none_or(|wanted| tags.iter().any(|tag| tag.as_str() == Some(wanted)))
+    }
+}
+
 /// Which revision of articles a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Perspective {
@@ -126,33 +136,29 @@ impl Workspace {
             None => None,
             Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
         };
-        let has_tag = |article: &Aggregate, tag: &str| {
-            article
-                .state
-                .get("tags")
-                .and_then(Value::as_array)
-                .is_some_and(|tags| tags.iter().any(|value| value.as_str() == Some(tag)))
-        };
-        let admits = |article: &Aggregate| {
+        let wanted = |article: &Aggregate| {
             let published = published_version(article).is_some();
             (perspective == Perspective::Draft || published)
                 && filter.published.is_none_or(|wanted| wanted == published)
                 && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
-                && filter
-                    .slug
-                    .as_ref()
-                    .is_none_or(|slug| article.state.get("slug").and_then(Value::as_str) == Some(slug))
-                && filter.tag.as_ref().is_none_or(|tag| has_tag(article, tag))
         };
-        let mut page = self.list_aggregates(ARTICLE, before, limit, admits).await?;
-        if perspective == Perspective::Published {
-            for article in &mut page.items {
-                if let Some(published) = self.published(article.clone()).await? {
-                    *article = published;
-                }
+        if perspective == Perspective::Draft {
+            return self
+                .list_aggregates(ARTICLE, before, limit, |article| wanted(article) && filter.reads(article))
+                .await;
+        }
+        // What a reader sees is what is filtered: a draft's slug and tags are not told.
+        let (mut items, mut place) = (Vec::new(), before);
+        loop {
+            let page = self.list_aggregates(ARTICLE, place, limit - items.len(), wanted).await?;
+            for article in page.items {
+                items.extend(self.published(article).await?.filter(|article| filter.reads(article)));
+            }
+            place = page.next;
+            if place.is_none() || items.len() == limit {
+                return Ok(Page { items, next: place });
             }
         }
-        Ok(page)
     }
 
     pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {

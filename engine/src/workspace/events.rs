@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::answers::RequestId;
 use super::append::{Append, Appended};
 use super::{Page, Workspace};
+use crate::consumer;
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
@@ -143,6 +144,11 @@ impl Workspace {
     /// Position of the log's last event.
     pub fn position(&self) -> u64 {
         self.open().resident.position()
+    }
+
+    /// Position up to which what is derived from the log stands.
+    pub async fn consumed_position(&self) -> Result<u64> {
+        Ok(self.open().log.checkpoint(consumer::NODES).await?)
     }
 
     /// Wakes when events have been appended.

@@ -68,6 +68,13 @@ enum Shown {
 }
 
 #[derive(ApiResponse)]
+enum Changed {
+    /// The article as it is now.
+    #[oai(status = 200)]
+    Done(Written<ArticleBody>, #[oai(header = "ETag")] String),
+}
+
+#[derive(ApiResponse)]
 enum Deleted {
     /// The article is hidden; its history stays.
     #[oai(status = 204)]
@@ -144,7 +151,7 @@ impl Api {
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
             true => Shown::Known(tag),
-            false => shown(&article),
+            false => Shown::Found(Written::new(&ArticleBody::from(&*article)), tag),
         })
     }
 
@@ -156,11 +163,11 @@ impl Api {
         aggregate_id: Path<String>,
         body: Body<ChangeArticle>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Shown> {
+    ) -> ApiResult<Changed> {
         let ChangeArticle { title, body, slug, tags } = body.value;
         let change = ArticleChange { title, body, slug, tags };
         let expected = answer(expected(if_match.as_deref()))?;
-        Ok(shown(&*answer(access.0.change_article(&aggregate_id, change, expected).await)?))
+        Ok(changed(&*answer(access.0.change_article(&aggregate_id, change, expected).await)?))
     }
 
     /// Publishes an article as it is now.
@@ -170,9 +177,9 @@ impl Api {
         access: ApiWrite,
         aggregate_id: Path<String>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Shown> {
+    ) -> ApiResult<Changed> {
         let expected = answer(expected(if_match.as_deref()))?;
-        Ok(shown(&*answer(access.0.publish_article(&aggregate_id, expected).await)?))
+        Ok(changed(&*answer(access.0.publish_article(&aggregate_id, expected).await)?))
     }
 
     /// Takes a published article back to a draft.
@@ -182,9 +189,9 @@ impl Api {
         access: ApiWrite,
         aggregate_id: Path<String>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Shown> {
+    ) -> ApiResult<Changed> {
         let expected = answer(expected(if_match.as_deref()))?;
-        Ok(shown(&*answer(access.0.unpublish_article(&aggregate_id, expected).await)?))
+        Ok(changed(&*answer(access.0.unpublish_article(&aggregate_id, expected).await)?))
     }
 
     /// Deletes an article. Its history stays in the log.
@@ -201,8 +208,8 @@ impl Api {
     }
 }
 
-fn shown(article: &Aggregate) -> Shown {
-    Shown::Found(Written::new(&ArticleBody::from(article)), etag(article.version))
+fn changed(article: &Aggregate) -> Changed {
+    Changed::Done(Written::new(&ArticleBody::from(article)), etag(article.version))
 }
 
 /// What the caller sees: a key that may read content alone sees published revisions only.

@@ -1,0 +1,147 @@
+//! Two engines over one store append to the same streams at once, as two servers would.
+
+use std::sync::Arc;
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::append::Appended;
+use foldwork_engine::workspace::events::{Direction, LogFilter};
+use foldwork_engine::{Engine, Error, Settings, Store, Workspace};
+use foldwork_tests::server::enter;
+
+const WRITERS: usize = 4;
+const EVENTS: usize = 12;
+const STREAMS: usize = 3;
+
+/// The same workspace as two engines see it.
+async fn twins() -> [Workspace; 2] {
+    let store = Store::connect("mem://").await.expect("a store");
+    let open = async |store| Engine::open(store, Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+    let (one, two) = (open(store.share()).await, open(store.share()).await);
+    let key = one.first_start(None).await.expect("a workspace").expect("the store is empty").key;
+    [enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")]
+}
+
+fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
+    NewEvent {
+        aggregate_id: stream.into(),
+        aggregate_type: "article".into(),
+        event_type: "article.updated".into(),
+        payload: Object::from_iter([("title", Value::from(title))]),
+        expected,
+        ..NewEvent::default()
+    }
+}
+
+/// Appends until the store has time for it: being asked to come back is an answer too.
+async fn append(workspace: &Workspace, events: Vec<NewEvent>) -> Result<Appended, Error> {
+    loop {
+        match workspace.append_events(events.clone()).await {
+            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            other => return other,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn positions_and_versions_have_no_gap_and_no_double() {
+    let twins = twins().await;
+    let mut writers = Vec::new();
+    for writer in 0..WRITERS {
+        let workspace = twins[writer % 2].clone();
+        writers.push(tokio::spawn(async move {
+            for number in 0..EVENTS {
+                let stream = format!("s{}", number % STREAMS);
+                let mut new = event(&stream, format!("{writer}/{number}"), Expected::Any);
+                new.event_id = Some(format!("{writer}-{number}"));
+                append(&workspace, vec![new]).await.expect("appended");
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.expect("a writer");
+    }
+    for workspace in &twins {
+        let log = workspace.log(0, 1_000, &LogFilter::default(), std::time::Duration::ZERO).await.expect("the log");
+        let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();
+        assert_eq!(positions, (1..=(WRITERS * EVENTS) as u64).collect::<Vec<_>>());
+        let mut ids: Vec<&str> = log.items.iter().map(|event| &*event.event_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), WRITERS * EVENTS, "an event stands twice");
+        for stream in 0..STREAMS {
+            let page = workspace.stream(&format!("s{stream}"), None, 200, Direction::Forward).await.expect("a stream");
+            let versions: Vec<u64> = page.items.iter().map(|event| event.version).collect();
+            assert_eq!(versions, (1..=versions.len() as u64).collect::<Vec<_>>());
+            let moment = foldwork_engine::workspace::aggregates::Moment::Now;
+            let (state, _) = workspace.aggregate(&format!("s{stream}"), moment).await.expect("a state");
+            let last = page.items.last().expect("an event");
+            assert_eq!((state.version, state.state.get("title")), (last.version, last.payload.get("title")));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_all_who_expect_a_version_one_wins() {
+    let twins = twins().await;
+    for version in 0..8u64 {
+        let expected = if version == 0 { Expected::None } else { Expected::Version(version) };
+        let attempts = (0..WRITERS).map(|writer| {
+            let workspace = twins[writer % 2].clone();
+            tokio::spawn(async move { append(&workspace, vec![event("s", format!("{writer}"), expected)]).await })
+        });
+        let mut won = 0;
+        for attempt in attempts.collect::<Vec<_>>() {
+            match attempt.await.expect("a writer") {
+                Ok(appended) => {
+                    won += 1;
+                    assert_eq!(appended.events.first().map(|event| event.version), Some(version + 1));
+                }
+                Err(Error::Conflict { code, .. }) => assert_eq!(code, "version_conflict"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(won, 1, "at version {version}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_event_from_both_is_appended_once() {
+    let twins = twins().await;
+    let attempts = (0..WRITERS).map(|writer| {
+        let workspace = twins[writer % 2].clone();
+        let mut new = event("s", "same".into(), Expected::Any);
+        new.event_id = Some("only-one".into());
+        tokio::spawn(async move { append(&workspace, vec![new]).await })
+    });
+    let mut new = 0;
+    for attempt in attempts.collect::<Vec<_>>() {
+        let appended = attempt.await.expect("a writer").expect("appended");
+        assert_eq!(appended.events.first().map(|event| event.position), Some(1));
+        new += usize::from(!appended.is_repeat());
+    }
+    assert_eq!(new, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slug_is_taken_once() {
+    let twins = twins().await;
+    let attempts = (0..WRITERS).map(|writer| {
+        let workspace = twins[writer % 2].clone();
+        let new = foldwork_engine::workspace::projects::NewProject { name: "Docs".into(), ..Default::default() };
+        tokio::spawn(async move {
+            loop {
+                match workspace.create_project(new.clone()).await {
+                    Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+                    other => return other.is_ok(),
+                }
+            }
+        })
+    });
+    let mut won = 0;
+    for attempt in attempts.collect::<Vec<_>>() {
+        won += usize::from(attempt.await.expect("a writer"));
+    }
+    assert_eq!(won, 1);
+}
