@@ -31,13 +31,16 @@ impl Default for Settings {
 /// How often a key's last use is written down, at most; milliseconds.
 const TOUCH_MS: i64 = 60_000;
 
+/// A workspace that is open, or is being opened by the first who asked for it.
+type Opening = Arc<OnceCell<Arc<Running>>>;
+
 /// The engine. Cheap to share, and one is enough for a process.
 pub struct Engine {
     store: Store,
     control: Database,
     clock: Arc<dyn Clock>,
     settings: Settings,
-    workspaces: Mutex<HashMap<Arc<str>, Arc<OnceCell<Arc<Running>>>>>,
+    workspaces: Mutex<HashMap<Arc<str>, Opening>>,
     /// Keys by hash. Trusted only where no other process can revoke one.
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
 }

@@ -110,9 +110,8 @@ fn merge_field(state: &mut Object, name: &Arc<str>, incoming: &Value, definition
         _ => incoming.clone(),
     };
     let fold = field.map_or(Fold::Last, |field| field.fold);
-    match folded(fold, state.get(name), incoming) {
-        Some(value) => drop(state.insert(name.clone(), value)),
-        None => {}
+    if let Some(value) = folded(fold, state.get(name), incoming) {
+        state.insert(name.clone(), value);
     }
 }
 

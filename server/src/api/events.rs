@@ -210,6 +210,7 @@ impl Api {
 
     /// The raw events of one stream.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a parameter")]
     async fn list_aggregate_events(
         &self,
         access: ApiRead,
@@ -242,6 +243,7 @@ impl Api {
 
     /// The workspace's log, in order.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a parameter")]
     async fn list_events(
         &self,
         access: ApiRead,
