@@ -47,6 +47,15 @@ async fn a_server_on_its_way_down_is_not_ready_but_lives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_is_answered_when_the_server_ends() {
+    let server = Server::start().await.expect("a server");
+    let waiting = server.call(get("/api/v1/events?wait_ms=30000", server.key("owner")));
+    let (answer, ()) = tokio::join!(waiting, async { server.ending.begin() });
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(text(answer).await, r#"{"data":[],"next_cursor":null}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_pipeline_ends_when_its_time_is_over() {
     let server = Server::start().await.expect("a server");
     server.clock.hurry(1_000_000);
