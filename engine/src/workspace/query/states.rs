@@ -50,13 +50,14 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     resolved.streams.project_ids = streams.project_ids.clone();
     let query = node_query(&resolved);
     let log = &reader.open.log;
+    // Before the snapshots: what is written between the two is then folded once more, and not left out.
+    let checkpoint = reader.handle.block_on(log.checkpoint(crate::consumer::NODES))?;
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
     for snapshot in found {
         states.insert(snapshot.aggregate.id.clone(), Arc::new(snapshot.aggregate));
     }
-    let checkpoint = reader.handle.block_on(log.checkpoint(crate::consumer::NODES))?;
     let mut position = checkpoint;
     while position < reader.snapshot.position() {
         let events = reader.handle.block_on(reader.open.events_after(position, 256))?;
