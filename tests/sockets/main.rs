@@ -25,6 +25,8 @@ async fn serve() -> Serving {
     let mut config = Config::default();
     config.http.listen = "127.0.0.1:0".into();
     config.store.url = "mem://".into();
+    // Whatever would hold the end up would do so for longer than a test waits.
+    config.http.stop_timeout_s = 3_600;
     let key = format!("sk_{}", "5".repeat(64));
     let listening = listen_with(config, Some(key.clone())).await.expect("a server");
     let client = Client { address: listening.address, key };
@@ -135,11 +137,12 @@ async fn a_request_under_way_may_finish_when_the_server_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_stays_open_does_not_hold_the_end_for_ever() {
+async fn a_stream_that_stays_open_ends_with_the_server() {
     let serving = serve().await;
     let mut stream = serving.client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
     stream.read_until("\r\n\r\n").await;
     serving.end().await;
+    assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ends as it should");
 }
 
 #[tokio::test(flavor = "multi_thread")]

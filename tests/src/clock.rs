@@ -11,17 +11,30 @@ const START_MS: i64 = 1_767_225_600_000;
 pub struct FixedClock {
     now_ms: AtomicI64,
     drawn: AtomicU64,
+    stopwatch_us: AtomicU64,
+    /// Microseconds that pass each time the stopwatch is looked at.
+    haste_us: AtomicU64,
 }
 
 impl Default for FixedClock {
     fn default() -> FixedClock {
-        FixedClock { now_ms: AtomicI64::new(START_MS), drawn: AtomicU64::new(0) }
+        FixedClock {
+            now_ms: AtomicI64::new(START_MS),
+            drawn: AtomicU64::new(0),
+            stopwatch_us: AtomicU64::new(0),
+            haste_us: AtomicU64::new(0),
+        }
     }
 }
 
 impl FixedClock {
     pub fn advance(&self, ms: i64) {
         self.now_ms.fetch_add(ms, Ordering::SeqCst);
+    }
+
+    /// Lets the stopwatch run: so far at each look at it. It stands still otherwise.
+    pub fn hurry(&self, us: u64) {
+        self.haste_us.store(us, Ordering::SeqCst);
     }
 }
 
@@ -31,7 +44,7 @@ impl Clock for FixedClock {
     }
 
     fn monotonic_us(&self) -> u64 {
-        0
+        self.stopwatch_us.fetch_add(self.haste_us.load(Ordering::SeqCst), Ordering::SeqCst)
     }
 
     /// The number of the draw, where an id and what is shown of a key let it be seen.

@@ -29,6 +29,7 @@ pub struct Server {
     pub engine: Arc<Engine>,
     /// Names as scenarios use them (`owner`, `reader`, …, `other`), and their keys.
     pub keys: Vec<(&'static str, String)>,
+    pub ending: Ending,
     application: BoxEndpoint<'static, Response>,
 }
 
@@ -52,8 +53,9 @@ impl Server {
         }
         let (_, other) = engine.provision("other", None).await?;
         keys.push(("other", other));
-        let application = application(engine.clone(), config, Ending::default());
-        Ok(Server { clock, engine, keys, application })
+        let ending = Ending::default();
+        let application = application(engine.clone(), config, ending.clone());
+        Ok(Server { clock, engine, keys, ending, application })
     }
 
     /// The key of this name.

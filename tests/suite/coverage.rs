@@ -30,7 +30,8 @@ fn every_operation_and_status_occurs_in_a_scenario() {
             let Some((_, _, id)) = fitting else { continue };
             let reached = format!("{id} {}", exchange.status);
             let declared = document_has(&document, id, &exchange.status);
-            if !declared {
+            // A method that the path does not know is no operation, even where another path would fit.
+            if !declared && exchange.status != "405" {
                 strange.push(format!("{}: {reached} is not in the document", file.display()));
             }
             missing.remove(&reached);

@@ -10,6 +10,21 @@ fn the_document_is_what_the_handlers_say() {
     all_well(settle(&root().join("openapi/openapi.json"), &format!("{text}\n")).err().into_iter().collect());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_is_served_in_both_forms() {
+    let server = foldwork_tests::server::Server::start().await.expect("a server");
+    let served = async |path: &str| {
+        let request = poem::Request::builder().uri(path.parse().expect("a path")).finish();
+        server.call(request).await.into_body().into_string().await.expect("a text")
+    };
+    let document = foldwork_server::openapi(&Config::default());
+    let json: serde_json::Value = serde_json::from_str(&served("/openapi.json").await).expect("JSON");
+    let yaml: serde_json::Value = serde_saphyr::from_str(&served("/openapi.yaml").await).expect("YAML");
+    assert_eq!(json, document);
+    assert_eq!(yaml, document);
+    assert!(served("/docs").await.contains("list_articles"));
+}
+
 #[test]
 fn the_shipped_configuration_is_the_defaults_and_names_every_setting() {
     let text = read(&root().join("config.toml"));

@@ -104,8 +104,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     errors.push(("401", "Missing or invalid bearer token."));
     errors.push(("402", "The scope requires an active subscription."));
     errors.push(("403", "The token lacks the required scope."));
-    // An append makes its stream where there is none.
-    if stands_in("path") && operation["operationId"] != *"append_event" {
+    if stands_in("path") {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
     if has_input && method != "get" && !path.ends_with("/query") {

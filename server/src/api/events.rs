@@ -9,6 +9,7 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::workspace::events::{Direction, LogFilter};
+use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ use super::page::{PageBody, limit};
 use super::wire::EventBody;
 use super::{Section, expected};
 use crate::auth::{ApiRead, ApiWrite};
+use crate::edge::Ending;
 
 pub struct Api;
 
@@ -224,6 +226,7 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
+        ending: Data<&Ending>,
     ) -> ApiResult<Log<EventPage>> {
         let workspace = access.0;
         let direction = answer(read_direction(direction.as_deref()))?;
@@ -232,6 +235,7 @@ impl Api {
             return Ok(stream_of(
                 workspace,
                 Start::Stream { id: aggregate_id.0, after_version: after_version.0, after },
+                &ending,
             ));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
@@ -259,6 +263,7 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
+        ending: Data<&Ending>,
     ) -> ApiResult<Log<EventPage>> {
         const LIST: &str = "events";
         let event_types =
@@ -267,11 +272,17 @@ impl Api {
             LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0).unwrap_or(0);
-            return Ok(stream_of(access.0, Start::Log { after, filter }));
+            return Ok(stream_of(access.0, Start::Log { after, filter }, &ending));
         }
         let after = answer(super::page::place(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
-        let page = answer(access.0.log(after, answer(limit(rows))?, &filter, wait).await)?;
+        let rows = answer(limit(rows))?;
+        let page = tokio::select! {
+            page = access.0.log(after, rows, &filter, wait) => page,
+            // Nobody waits longer than the server lives.
+            () = ending.clone().begun() => access.0.log(after, rows, &filter, Duration::ZERO).await,
+        };
+        let page = answer(page)?;
         let page = PageBody::new(page, LIST, |event| EventBody::from(&*event));
         Ok(Log::Page(Written::new(&page)))
     }

@@ -15,6 +15,7 @@ use poem_openapi::types::Type;
 
 use super::body::Written;
 use super::wire::EventBody;
+use crate::edge::Ending;
 
 /// Events read for one turn of a stream.
 const PAGE: usize = 200;
@@ -73,15 +74,16 @@ pub fn is_stream(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// The stream as an answer.
-pub fn stream_of<T: Type>(workspace: Workspace, start: Start) -> Log<T> {
+/// The stream as an answer. It ends with the server.
+pub fn stream_of<T: Type>(workspace: Workspace, start: Start, ending: &Ending) -> Log<T> {
     let (after, filter, of) = match start {
         Start::Log { after, filter } => (after, filter, None),
         Start::Stream { id, after_version, after } => {
             (after.unwrap_or(0), LogFilter::default(), Some((id, after_version)))
         }
     };
-    Log::Stream(Box::new(SSE::new(events(workspace, after, filter, of)).keep_alive(KEEP_ALIVE).into_response()))
+    let events = events(workspace, after, filter, of).take_until(ending.clone().begun());
+    Log::Stream(Box::new(SSE::new(events).keep_alive(KEEP_ALIVE).into_response()))
 }
 
 fn events(

@@ -5,26 +5,32 @@ pub mod health;
 mod rate;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use poem::http::Method;
 use poem::middleware::Cors;
 use poem::{Endpoint, EndpointExt, Response};
+use tokio::sync::watch;
 
 use crate::Config;
 use crate::api::body::BodyLimit;
 
 /// Whether the server is on its way down. Shared by whoever must know.
 #[derive(Clone, Default)]
-pub struct Ending(Arc<AtomicBool>);
+pub struct Ending(Arc<watch::Sender<bool>>);
 
 impl Ending {
     pub fn begin(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.send_replace(true);
     }
 
     pub fn has_begun(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        *self.0.borrow()
+    }
+
+    /// Returns once it has begun: what else would stay open ends then.
+    pub async fn begun(self) {
+        // The sender is held here, so waiting cannot fail.
+        let _ = self.0.subscribe().wait_for(|begun| *begun).await;
     }
 }
 

@@ -1,0 +1,74 @@
+//! What only settings, or the server's own end, bring about.
+
+use foldwork_server::Config;
+use foldwork_tests::server::Server;
+use poem::http::StatusCode;
+use poem::{Body, Request, Response};
+
+fn get(path: &str, key: Option<&str>) -> Request {
+    let mut request = Request::builder().uri(path.parse().expect("a path"));
+    if let Some(key) = key {
+        request = request.header("authorization", format!("Bearer {key}"));
+    }
+    request.finish()
+}
+
+async fn text(response: Response) -> String {
+    response.into_body().into_string().await.expect("a text")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_too_often_is_told_when_to_come_back() {
+    let mut config = Config::default();
+    config.http.rate_limit_per_minute = 3;
+    let server = Server::start_with(&config).await.expect("a server");
+    for _ in 0..3 {
+        let answer = server.call(get("/api/v1/projects", server.key("owner"))).await;
+        assert_eq!(answer.status(), StatusCode::OK);
+    }
+    let answer = server.call(get("/api/v1/projects", server.key("owner"))).await;
+    assert_eq!(answer.status(), StatusCode::TOO_MANY_REQUESTS);
+    let wait: u64 = answer.header("retry-after").and_then(|wait| wait.parse().ok()).expect("seconds");
+    assert!((1..=60).contains(&wait), "{wait}");
+    assert!(text(answer).await.contains("\"rate_limited\""));
+    // Others have allowances of their own.
+    let answer = server.call(get("/api/v1/projects", server.key("reader"))).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_on_its_way_down_is_not_ready_but_lives() {
+    let server = Server::start().await.expect("a server");
+    server.ending.begin();
+    let answer = server.call(get("/readyz", None)).await;
+    assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(text(answer).await.contains("stopping"));
+    assert_eq!(server.call(get("/healthz", None)).await.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_waits_is_answered_when_the_server_ends() {
+    let server = Server::start().await.expect("a server");
+    let waiting = server.call(get("/api/v1/events?wait_ms=30000", server.key("owner")));
+    let (answer, ()) = tokio::join!(waiting, async { server.ending.begin() });
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(text(answer).await, r#"{"data":[],"next_cursor":null}"#);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pipeline_ends_when_its_time_is_over() {
+    let server = Server::start().await.expect("a server");
+    server.clock.hurry(1_000_000);
+    let pipeline = r#"{"pipeline": [{"$documents": [{}]}, {"$project": {"n": {"$range": [0, 100000]}}}, {"$unwind": "$n"}, {"$match": {"n": -1}}]}"#;
+    let owner = format!("Bearer {}", server.key("owner").expect("the owner"));
+    let request = Request::builder()
+        .method(poem::http::Method::POST)
+        .uri("/api/v1/aggregates/query".parse().expect("a path"))
+        .header("authorization", owner)
+        .content_type("application/json")
+        .body(Body::from_string(pipeline.into()));
+    let answer = server.call(request).await;
+    assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
+    let body = text(answer).await;
+    assert!(body.contains("\"code\":\"query_timeout\""), "{body}");
+}
