@@ -45,9 +45,6 @@ pub struct Engine {
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
 }
 
-/// A workspace that is open, or that its first caller is about to open.
-type Opening = Arc<OnceCell<Arc<Running>>>;
-
 /// What the first start of an empty store made.
 pub struct FirstStart {
     pub workspace: WorkspaceRecord,
