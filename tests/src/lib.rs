@@ -1,6 +1,6 @@
 //! The harness: a whole server in memory with a fixed clock, and the formats in which tests are written as data.
 
-#![expect(clippy::panic, reason = "a case that cannot be read ends the test that asked for it")]
+#![expect(clippy::panic, reason = "a test that cannot go on says why and ends")]
 
 pub mod case;
 pub mod clock;
