@@ -4,12 +4,17 @@ use std::path::{Path, PathBuf};
 
 /// The folder of the repository.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new(".")).to_owned()
+    home().parent().unwrap_or(Path::new(".")).to_owned()
+}
+
+/// The folder of this crate, as it is when the tests run: two checkouts that share a target folder share their binaries.
+fn home() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("tests"), PathBuf::from)
 }
 
 /// Files of a folder of this crate with this ending, by name.
 pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let folder = home().join(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))

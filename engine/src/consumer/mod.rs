@@ -19,7 +19,7 @@ use crate::workspace::state::Open;
 pub const NODES: &str = "nodes";
 
 /// A pause between steps lets many events of one aggregate become one write.
-const PAUSE: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(300);
 /// Waits after failures grow up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the consumer goes on after it was told to stop, to leave little for the next start to fold again.

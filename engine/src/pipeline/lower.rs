@@ -10,7 +10,7 @@ use super::filter::Filter;
 use super::operator::{self, Operator, Owner, Rows, Run};
 use super::parse::not_objects;
 use super::plan::{self, Node, Plan, Step};
-use super::scan::{EventScan, Read, Scan, Source, StateScan, StreamFilter, is_of_stream};
+use super::scan::{AsOf, EventScan, Read, Scan, Source, StateScan, StreamFilter, is_of_stream};
 use crate::model::value::{Object, Value};
 
 /// Streaming operators that may stand over each other before rows are taken into memory, so that no pipeline's
@@ -259,6 +259,12 @@ impl Scan {
             }
             Read::States(scan) => {
                 object.push("source", scan.source.name());
+                match scan.as_of {
+                    AsOf::Now => {}
+                    AsOf::At(ms) => object.push("at", Value::Date(ms)),
+                    AsOf::Version(version) => object.push("version", version),
+                    AsOf::Position(position) => object.push("position", position),
+                }
                 if let (Source::Nodes, query) = (scan.source, super::surrealql::node_query(scan)) {
                     object.push("where", query.text);
                     object.push("exact", query.exact);

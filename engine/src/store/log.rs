@@ -53,16 +53,14 @@ impl Database {
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
         let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else { return Ok(()) };
         let mut records = Vec::with_capacity(batch.events.len());
-        let mut places = Vec::with_capacity(batch.events.len());
         for event in batch.events {
             records.push(event_record(event)?);
-            places.push(Record::Array(place(event)));
         }
         let keys: Vec<Record> =
             batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
         let commit = convert::fields([
             ("id", convert::record_id("commit", last.position as i64)),
-            ("events", Record::Array(places.into())),
+            ("events", Record::String(places(batch.events)?)),
         ]);
         let values = Variables::from_iter([
             ("head".to_owned(), convert::integer(first.position - 1)),
@@ -160,18 +158,27 @@ fn event_ids(commits: Option<&Record>) -> Result<(Vec<Record>, Option<i64>)> {
     let mut last = None;
     for commit in convert::list(commits)? {
         let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
-        let (Some(Record::RecordId(id)), Some(Record::Array(places))) = (commit.get("id"), commit.get("events")) else {
+        let (Some(Record::RecordId(id)), Some(Record::String(places))) = (commit.get("id"), commit.get("events"))
+        else {
             return Err(Error::Corrupt("a commit has no id or no events".into()));
         };
         if let RecordIdKey::Number(position) = id.key {
             last = Some(position);
         }
-        for place in places.iter() {
-            let Record::Array(place) = place else { return Err(Error::Corrupt("a commit names no event".into())) };
-            ids.push(convert::record_id("event", RecordIdKey::Array(place.clone())));
+        let places: Vec<(&str, u64)> =
+            serde_json::from_str(places).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
+        for (id, version) in places {
+            let place = Array::from(vec![convert::text(id), convert::integer(version)]);
+            ids.push(convert::record_id("event", RecordIdKey::Array(place)));
         }
     }
     Ok((ids, last))
+}
+
+/// The places of a commit's events as one text: as values of the database they would cost as much as the events.
+fn places(events: &[Arc<Event>]) -> Result<String> {
+    let places: Vec<(&str, u64)> = events.iter().map(|event| (event.aggregate_id.as_str(), event.version)).collect();
+    serde_json::to_string(&places).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
 fn place(event: &Arc<Event>) -> Array {

@@ -232,6 +232,8 @@ impl Api {
         let direction = answer(read_direction(direction.as_deref()))?;
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?;
+            // A stream that is not there is told before anything is streamed.
+            answer(workspace.stream(&aggregate_id, None, 1, Direction::Forward).await)?;
             return Ok(stream_of(
                 workspace,
                 Start::Stream { id: aggregate_id.0, after_version: after_version.0, after },
