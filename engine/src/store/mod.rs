@@ -81,7 +81,12 @@ impl Store {
 
     /// The database of a workspace, made when it is not there yet.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
-        self.database(&format!("ws_{}", workspace_id.replace('-', "")), &WORKSPACE_MIGRATIONS).await
+        let name = format!("ws_{}", workspace_id.replace('-', ""));
+        let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;
+        if !self.exclusive {
+            database.restore_head().await?;
+        }
+        Ok(database)
     }
 
     async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
@@ -91,7 +96,7 @@ impl Store {
         // The name is one of ours: "control", or hexadecimal digits after "ws_".
         session.query(format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?.check()?;
         session.use_ns(NAMESPACE).use_db(name).await?;
-        let database = Database { session };
+        let database = Database { session, exclusive: self.exclusive };
         database.migrate(migrations).await?;
         Ok(database)
     }
@@ -100,6 +105,8 @@ impl Store {
 /// A session bound to one database.
 pub struct Database {
     session: Surreal<Any>,
+    /// No other process writes to the store.
+    exclusive: bool,
 }
 
 impl Database {
