@@ -296,6 +296,11 @@ mod tests {
         let second = [event("b", 3, 4)];
         log.append(Batch { events: &second, chosen_ids: &[] }).await.expect("appended");
         assert!(matches!(log.append(Batch { events: &second, chosen_ids: &[] }).await, Err(Error::Conflict)));
+        // All of it or nothing: what stands before the event that is there already is not written either.
+        let half = [event("d", 1, 5), event("b", 3, 6)];
+        assert!(matches!(log.append(Batch { events: &half, chosen_ids: &[0] }).await, Err(Error::Conflict)));
+        assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
+        assert_eq!(log.find_events(&[half[0].event_id.clone()]).await.expect("events").len(), 0);
         // One of several writers finds the head where the one that was alone left the log.
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.head().await.expect("a head"), 4);
