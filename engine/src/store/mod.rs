@@ -10,7 +10,9 @@ pub mod definitions;
 pub mod log;
 pub mod nodes;
 pub mod retry;
+mod wal;
 
+use std::path::Path;
 use std::time::Duration;
 
 use surrealdb::Surreal;
@@ -49,7 +51,10 @@ pub struct Store {
 impl Store {
     /// Connects to `surrealkv://PATH`, `mem://` or `ws://HOST:PORT`.
     pub async fn connect(url: &str) -> Result<Store> {
-        let root = surrealdb::engine::any::connect(url).await?;
+        let root = match url.strip_prefix("surrealkv://") {
+            Some(folder) => wal::open(url, Path::new(folder)).await?,
+            None => surrealdb::engine::any::connect(url).await?,
+        };
         Ok(Store { root, exclusive: !url.starts_with("ws") })
     }
 
