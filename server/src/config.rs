@@ -47,13 +47,11 @@ impl Default for Http {
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
     pub url: String,
-    pub memtable_mib: usize,
-    pub block_cache_mib: usize,
 }
 
 impl Default for Store {
     fn default() -> Store {
-        Store { url: "surrealkv://data/db".into(), memtable_mib: 64, block_cache_mib: 64 }
+        Store { url: "surrealkv://data/db".into() }
     }
 }
 

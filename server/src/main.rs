@@ -108,20 +108,8 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What must be set before the first thread starts: the store reads its sizes from the environment.
+/// Starts the log and the threads that everything runs on.
 fn start(config: &Config) -> anyhow::Result<tokio::runtime::Runtime> {
     telemetry::start_log(&config.log)?;
-    for (name, mib) in [
-        ("SURREAL_SURREALKV_MAX_MEMTABLE_SIZE", config.store.memtable_mib),
-        ("SURREAL_SURREALKV_BLOCK_CACHE_CAPACITY", config.store.block_cache_mib),
-    ] {
-        if std::env::var_os(name).is_none() {
-            // SAFETY: no other thread runs yet that could read the environment at the same time.
-            #[expect(unsafe_code, reason = "the embedded store reads its sizes from the environment only")]
-            unsafe {
-                std::env::set_var(name, (mib << 20).to_string())
-            };
-        }
-    }
     Ok(tokio::runtime::Runtime::new()?)
 }
