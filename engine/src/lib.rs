@@ -7,6 +7,7 @@ pub mod clock;
 mod consumer;
 mod engine;
 pub mod error;
+pub mod hook;
 pub mod model;
 pub mod pipeline;
 mod resident;

@@ -31,6 +31,16 @@ pub struct Aggregate {
     pub last_event_at: i64,
     pub deleted: bool,
     pub state: Arc<Object>,
+    /// What enrichment derived from the stream, by plugin. It follows the log and is no part of the fold.
+    pub facts: Arc<Object>,
+}
+
+/// What most aggregates share.
+static NO_FACTS: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
+
+/// The facts of an aggregate about which nothing was derived.
+pub fn no_facts() -> Arc<Object> {
+    NO_FACTS.clone()
 }
 
 impl Aggregate {
@@ -47,6 +57,7 @@ impl Aggregate {
             last_event_at: event.occurred_at,
             deleted: false,
             state: Arc::default(),
+            facts: no_facts(),
         }
     }
 
@@ -114,7 +125,7 @@ impl Aggregate {
             Column::CreatedAt => Value::Date(self.created_at),
             Column::LastEventAt => Value::Date(self.last_event_at),
             Column::Traits => definition.traits_value(),
-            Column::Facts => Object::new().into(),
+            Column::Facts => Value::Object(self.facts.clone()),
         }
     }
 }

@@ -8,6 +8,7 @@ pub mod builtin;
 pub mod declaration;
 pub mod definition;
 pub mod event;
+pub mod facts;
 pub mod id;
 pub mod json;
 pub mod payload;

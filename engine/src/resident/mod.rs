@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
-use crate::model::value::Value;
+use crate::model::value::{Object, Value};
 
 /// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
 const CHUNK: usize = 256;
@@ -96,6 +96,16 @@ impl Resident {
         inner.position = inner.position.max(position);
     }
 
+    /// Replaces what is derived about aggregates. Those that are not here are passed over.
+    pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
+        let mut inner = self.write();
+        for (id, facts) in facts {
+            if let Some(slot) = inner.slot(&id) {
+                Arc::make_mut(slot).facts = facts;
+            }
+        }
+    }
+
     // A reader or writer that panicked left whole aggregates behind: each write is one pointer.
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
@@ -112,15 +122,21 @@ impl Inner {
         self.chunks.get(place / CHUNK)?.get(place % CHUNK)
     }
 
-    fn put(&mut self, aggregate: Arc<Aggregate>) {
+    fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
+        let place = *self.places.get(id)? as usize;
+        Arc::make_mut(self.chunks.get_mut(place / CHUNK)?).get_mut(place % CHUNK)
+    }
+
+    fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
         self.index_slug(before.as_deref(), &aggregate);
         match before {
             Some(before) => {
-                let place = self.places.get(&before.id).copied().unwrap_or_default() as usize;
-                if let Some(slot) =
-                    self.chunks.get_mut(place / CHUNK).and_then(|chunk| Arc::make_mut(chunk).get_mut(place % CHUNK))
-                {
+                // Facts may have changed after this fold began: those that are here are the newer ones.
+                if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
+                    Arc::make_mut(&mut aggregate).facts = before.facts.clone();
+                }
+                if let Some(slot) = self.slot(&before.id) {
                     *slot = aggregate;
                 }
             }

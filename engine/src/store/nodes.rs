@@ -5,7 +5,7 @@ use std::sync::Arc;
 use surrealdb::types::{Value as Record, Variables};
 
 use super::{Database, Error, Result, convert};
-use crate::model::aggregate::Aggregate;
+use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::definition::{Definition, FieldType};
 use crate::model::id::AggregateId;
 use crate::model::json::parse_date;
@@ -156,6 +156,7 @@ fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition
         last_event_at: convert::int_field(record, "last_event_at")?,
         deleted: convert::bool_field(record, "deleted"),
         state: Arc::new(state),
+        facts: no_facts(),
     };
     Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
