@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
 use crate::clock::Clock;
+use crate::consumer::plugins::Plugins;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
 use crate::store::{Database, Store};
+use crate::workspace::agents::register_scripted;
 use crate::workspace::keys::{NewKey, hash_of, record_of};
 use crate::workspace::state::Open;
 use crate::workspace::{Running, Workspace};
@@ -40,6 +42,7 @@ pub struct Engine {
     control: Database,
     clock: Arc<dyn Clock>,
     settings: Settings,
+    plugins: Arc<Plugins>,
     workspaces: Mutex<HashMap<Arc<str>, Opening>>,
     /// Keys by hash. Trusted only where no other process can revoke one.
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
@@ -53,10 +56,16 @@ pub struct FirstStart {
 }
 
 impl Engine {
-    pub async fn open(store: Store, clock: Arc<dyn Clock>, settings: Settings) -> Result<Arc<Engine>> {
+    pub async fn open(
+        store: Store,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        plugins: Plugins,
+    ) -> Result<Arc<Engine>> {
         let control = store.control().await?;
         let (workspaces, keys) = Default::default();
-        Ok(Arc::new(Engine { store, control, clock, settings, workspaces, keys }))
+        let plugins = Arc::new(plugins);
+        Ok(Arc::new(Engine { store, control, clock, settings, plugins, workspaces, keys }))
     }
 
     /// On an empty store, makes the workspace `default` with an owner and a key of every scope.
@@ -153,8 +162,10 @@ impl Engine {
         let record = records.into_iter().find(|record| record.id == *workspace_id);
         let record = record.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
         let log = self.store.workspace(workspace_id).await?;
-        let open = Open::load(record, log, self.clock.clone(), self.store.is_exclusive()).await?;
-        Ok(Arc::new(Running::start(open)))
+        let open = Open::load(record, log, self.clock.clone(), self.store.is_exclusive(), self.plugins.clone()).await?;
+        let running = Arc::new(Running::start(open));
+        register_scripted(&running).await?;
+        Ok(running)
     }
 
     /// Opens every workspace, so that the first request to each is as fast as the next.

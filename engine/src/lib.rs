@@ -14,6 +14,7 @@ mod resident;
 pub(crate) mod store;
 pub mod workspace;
 
+pub use consumer::plugins::Plugins;
 pub use engine::{Engine, FirstStart, Settings};
 pub use error::{Error, Result};
 pub use store::Store;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Settings, Store};
+use foldwork_engine::{Engine, Plugins, Settings, Store};
 use poem::Server;
 use poem::http::uri::Scheme;
 use poem::listener::Acceptor;
@@ -40,7 +40,7 @@ pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Resu
     telemetry::start_metrics(&config.metrics).await?;
     let store = open_store(&config).await?;
     let settings = Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
-    let engine = Engine::open(store, Arc::new(SystemClock), settings).await?;
+    let engine = Engine::open(store, Arc::new(SystemClock), settings, Plugins::none()?).await?;
     let was_chosen = chosen.is_some();
     let first = engine.first_start(chosen).await?;
     engine.open_all().await?;

@@ -10,7 +10,7 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
-use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -120,7 +120,10 @@ fn main() {
     let folder = std::env::temp_dir().join(format!("foldwork-bench-{}", std::process::id()));
     runtime.block_on(async {
         let store = Store::connect(&format!("surrealkv://{}", folder.display())).await.expect("a store");
-        let engine = Engine::open(store, Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+        let engine =
+            Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
+                .await
+                .expect("an engine");
         let first = engine.first_start(None).await.expect("a workspace").expect("new");
         let caller = engine.authenticate(&first.key).await.expect("a caller");
         let scopes = caller.scopes().to_vec();

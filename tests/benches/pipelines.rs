@@ -8,7 +8,7 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -58,7 +58,9 @@ fn event(number: usize) -> NewEvent {
 
 async fn open(states: usize) -> Workspace {
     let store = Store::connect("mem://").await.expect("a store");
-    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
+        .await
+        .expect("an engine");
     let first = engine.first_start(None).await.expect("a workspace").expect("new");
     let caller = engine.authenticate(&first.key).await.expect("a caller");
     let scopes = caller.scopes().to_vec();

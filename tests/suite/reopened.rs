@@ -7,7 +7,7 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
 use foldwork_tests::server::{consumed, enter};
 
 /// Pipelines whose answers must stay.
@@ -23,7 +23,9 @@ fn value(text: &str) -> Value {
 }
 
 async fn engine(store: &Store) -> Arc<Engine> {
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default()).await.expect("an engine")
+    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
+        .await
+        .expect("an engine")
 }
 
 /// Answers of all pipelines from all sources.

@@ -1,73 +1,120 @@
-//! What follows an append: the consumer reads the log after its checkpoint and keeps what is derived from it.
+//! What follows an append: the consumer reads the log after its checkpoints and keeps what is derived from it.
 //!
-//! A step takes events, and its effects are committed together with the checkpoint that says so; after a crash it
-//! resumes there, and whatever runs twice writes the same again. The steps in their order are: enrich, project,
-//! dispatch, notify. Of these, `nodes` (the snapshots that projection begins with) is here; enrichment puts its facts
-//! before it and dispatch its tasks after it, each under a checkpoint of its own name.
+//! Two followers, each with a checkpoint of its own. `nodes` writes the snapshots of folded states. `graph` takes every
+//! event through enrichment, projection and dispatch; its effects are committed together with the checkpoint that
+//! says so, so after a crash it resumes there, and whatever runs twice makes the same again.
 
+mod attempt;
+pub mod circuit;
+mod dispatch;
+pub mod dry_run;
+mod enrich;
+pub mod measured;
 mod nodes;
+mod parking;
+pub mod plugins;
+mod project;
+pub mod rebuild;
+pub mod replay;
+mod roster;
+mod steps;
+mod work;
+pub mod worker;
+pub mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
+use crate::error::Result;
+use crate::workspace::append::Appender;
 use crate::workspace::state::Open;
+use worker::Worker;
 
-/// Name of the checkpoint behind which the node records stand.
+/// Names of the followers: of their checkpoints, and in what is told of them.
 pub const NODES: &str = "nodes";
+pub const GRAPH: &str = "graph";
 
-/// A pause between steps lets many events of one aggregate become one write.
+/// A pause between the writes of snapshots lets many events of one aggregate become one write.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Waits after failures grow up to this.
+/// A shorter one lets appends that come one by one become one batch.
+const GATHER: Duration = Duration::from_millis(10);
+/// Waits after failures grow from the first to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long the consumer goes on after it was told to stop, to leave little for the next start to fold again.
+/// How long the consumer goes on after it was told to stop, to leave little for the next start to do again.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
-/// The consumer of one open workspace.
+/// The followers of one open workspace.
 pub struct Consumer {
     stop: watch::Sender<bool>,
-    task: tokio::task::JoinHandle<()>,
+    tasks: [tokio::task::JoinHandle<()>; 2],
 }
 
+/// The follower that grows the graph, once it has taken up its work. Whoever holds it holds the follower up.
+pub type Working = Arc<Mutex<Option<Worker>>>;
+
 impl Consumer {
-    pub fn start(open: Arc<Open>) -> Consumer {
+    pub fn start(open: Arc<Open>, appender: Appender, working: Working) -> Consumer {
         let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(follow(open, stopped));
-        Consumer { stop, task }
+        let nodes =
+            follow(open.clone(), NODES, PAUSE, stopped.clone(), async |open: Arc<Open>| nodes::step(&open).await);
+        let graph =
+            follow(open, GRAPH, GATHER, stopped, async move |open: Arc<Open>| work_on(open, &appender, &working).await);
+        Consumer { stop, tasks: [tokio::spawn(nodes), tokio::spawn(graph)] }
     }
 
-    /// Lets the consumer come as close to the log's end as it does in [`STOP_WITHIN`], and ends it.
+    /// Lets the followers come as close to the log's end as they do in [`STOP_WITHIN`], and ends them.
     pub async fn stop(self) {
         self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "the consumer did not end well");
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a follower of the log did not end well");
+            }
         }
     }
 }
 
-async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
+/// A step of the follower that grows the graph.
+async fn work_on(open: Arc<Open>, appender: &Appender, working: &Working) -> Result<u64> {
+    let mut working = working.lock().await;
+    let worker = match &mut *working {
+        Some(worker) => worker,
+        none => none.insert(Worker::resume(open, appender.clone()).await?),
+    };
+    worker.step().await
+}
+
+/// Steps behind the log's end for as long as it is not told to stop. A step answers the position that it came to.
+async fn follow(
+    open: Arc<Open>,
+    name: &'static str,
+    pause: Duration,
+    mut stopped: watch::Receiver<bool>,
+    step: impl AsyncFn(Arc<Open>) -> Result<u64>,
+) {
     let mut head = open.follow();
-    let mut wait = PAUSE;
+    let mut wait = pause;
     let mut stop_at = None;
     loop {
-        let behind = match nodes::step(&open).await {
+        let behind = match step(open.clone()).await {
             Ok(reached) => {
-                wait = PAUSE;
+                wait = pause;
                 let behind = head.borrow_and_update().saturating_sub(reached);
-                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => NODES).set(behind as f64);
+                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(behind as f64);
                 behind > 0
             }
             Err(error) => {
-                tracing::warn!(%error, consumer = NODES, "step failed, will be tried again");
-                wait = (wait * 2).min(LONGEST_WAIT);
+                tracing::warn!(%error, consumer = name, "step failed, will be tried again");
+                wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
                 true
             }
         };
         if *stopped.borrow() {
             let end = *stop_at.get_or_insert_with(|| Instant::now() + STOP_WITHIN);
-            if !behind || wait > PAUSE || Instant::now() >= end {
+            if !behind || wait > pause || Instant::now() >= end {
                 return;
             }
             continue;
@@ -78,12 +125,12 @@ async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
                 _ = stopped.changed() => {}
             }
         }
-        pause(&mut stopped, wait).await;
+        rest(&mut stopped, wait).await;
     }
 }
 
 /// Waits, but no longer than until the consumer is told to stop.
-async fn pause(stopped: &mut watch::Receiver<bool>, time: Duration) {
+async fn rest(stopped: &mut watch::Receiver<bool>, time: Duration) {
     if !*stopped.borrow() {
         tokio::select! {
             () = tokio::time::sleep(time) => {}

@@ -145,6 +145,13 @@ impl Definition {
         }
     }
 
+    /// The label of an aggregate's node: the field that is one by definition, or else its `title` or `name`.
+    pub fn label_of<'a>(&self, state: &'a Object) -> Option<&'a str> {
+        let declared = self.fields.iter().find(|field| field.label).map(|field| &*field.name);
+        let names = declared.into_iter().chain(["title", "name"]);
+        names.filter_map(|name| state.get(name)).find_map(Value::as_str).filter(|label| !label.is_empty())
+    }
+
     /// The field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.fields.iter().find(|field| &*field.name == name)

@@ -9,6 +9,7 @@ pub mod declaration;
 pub mod definition;
 pub mod event;
 pub mod facts;
+pub mod graph;
 pub mod id;
 pub mod json;
 pub mod payload;

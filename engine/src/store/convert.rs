@@ -91,6 +91,14 @@ pub fn text_field<'a>(record: &'a Record, name: &str) -> Result<&'a str> {
     }
 }
 
+pub fn float_field(record: &Record, name: &str) -> Result<f64> {
+    match field(record, name)? {
+        Record::Number(Number::Float(number)) => Ok(*number),
+        Record::Number(Number::Int(number)) => Ok(*number as f64),
+        _ => Err(Error::Corrupt(format!("field '{name}' is no number"))),
+    }
+}
+
 /// A text that may be absent.
 pub fn optional_text_field(record: &Record, name: &str) -> Option<Arc<str>> {
     text_field(record, name).ok().map(Arc::from)

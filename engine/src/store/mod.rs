@@ -7,8 +7,10 @@ pub mod answers;
 pub mod catalog;
 pub mod convert;
 pub mod definitions;
+pub mod graph;
 pub mod log;
 pub mod nodes;
+pub mod parked;
 pub mod retry;
 mod wal;
 
@@ -23,8 +25,11 @@ const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
 const CONTROL_MIGRATIONS: [&str; 1] = [include_str!("schema/control/0001_access.surql")];
-const WORKSPACE_MIGRATIONS: [&str; 2] =
-    [include_str!("schema/workspace/0001_log.surql"), include_str!("schema/workspace/0002_follow.surql")];
+const WORKSPACE_MIGRATIONS: [&str; 3] = [
+    include_str!("schema/workspace/0001_log.surql"),
+    include_str!("schema/workspace/0002_follow.surql"),
+    include_str!("schema/workspace/0003_graph.surql"),
+];
 
 /// What the database answered when it did not do what it was asked.
 #[derive(Debug, thiserror::Error)]

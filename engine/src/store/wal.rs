@@ -52,14 +52,17 @@ mod tests {
 
     use crate::clock::SystemClock;
     use crate::model::event::NewEvent;
-    use crate::{Engine, Settings, Store};
+    use crate::{Engine, Plugins, Settings, Store};
 
     /// Opens the store in a folder, appends events to one stream, and answers how many there are now. What a crash
     /// would leave at that moment is copied to `crashed`.
     async fn append(folder: &Path, events: usize, crashed: &Path) -> u64 {
         let key = format!("sk_{}", "7".repeat(64));
         let store = Store::connect(&format!("surrealkv://{}", folder.display())).await.expect("a store");
-        let engine = Engine::open(store, Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+        let engine =
+            Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
+                .await
+                .expect("an engine");
         engine.first_start(Some(key.clone())).await.expect("a workspace");
         let caller = engine.authenticate(&key).await.expect("a caller");
         let scopes = caller.scopes().to_vec();

@@ -148,7 +148,8 @@ impl Workspace {
 
     /// Position up to which what is derived from the log stands.
     pub async fn consumed_position(&self) -> Result<u64> {
-        Ok(self.open().log.checkpoint(consumer::NODES).await?)
+        let written = self.open().log.checkpoint(consumer::NODES).await?;
+        Ok(written.min(*self.open().worked.borrow()))
     }
 
     /// Wakes when events have been appended.

@@ -3,16 +3,21 @@
 //! A [`Workspace`] exists only for a caller who holds a scope that the operation asked for. No query text and no wire
 //! types here.
 
+pub mod agents;
 pub mod aggregates;
 pub mod answers;
 pub mod append;
 pub mod articles;
 pub mod events;
+pub mod graph;
 pub mod keys;
+pub mod parked;
+pub mod plugins;
 pub mod projects;
 pub mod query;
 pub mod staging;
 pub mod state;
+pub mod system;
 pub mod types;
 
 use std::sync::Arc;
@@ -20,7 +25,7 @@ use std::sync::Arc;
 use append::{Append, Appended, Appender, Decide};
 use state::Open;
 
-use crate::consumer::Consumer;
+use crate::consumer::{Consumer, Working};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::model::access::{Caller, WorkspaceRecord};
@@ -30,14 +35,17 @@ pub struct Running {
     pub open: Arc<Open>,
     appender: Appender,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
+    working: Working,
 }
 
 impl Running {
     /// Starts what works on a loaded workspace.
     pub fn start(open: Open) -> Running {
         let open = Arc::new(open);
-        let consumer = tokio::sync::Mutex::new(Some(Consumer::start(open.clone())));
-        Running { appender: Appender::start(open.clone()), consumer, open }
+        let appender = Appender::start(open.clone());
+        let working = Working::default();
+        let consumer = Consumer::start(open.clone(), appender.clone(), working.clone());
+        Running { appender, consumer: tokio::sync::Mutex::new(Some(consumer)), working, open }
     }
 
     /// Lets the consumer catch up with the log and ends it. Appends are answered before their requests end.

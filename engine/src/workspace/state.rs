@@ -9,6 +9,8 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::consumer;
+use crate::consumer::measured::Measured;
+use crate::consumer::plugins::Plugins;
 use crate::error::Result;
 use crate::model::access::WorkspaceRecord;
 use crate::model::aggregate::Aggregate;
@@ -17,6 +19,8 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::Resident;
+use crate::resident::behind::Behind;
+use crate::resident::graph::Graph;
 use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
 use crate::resident::unsaved::Unsaved;
@@ -36,6 +40,13 @@ pub struct Open {
     pub tail: Tail,
     pub seen: Seen,
     pub unsaved: Unsaved,
+    pub behind: Behind,
+    pub graph: Graph,
+    pub plugins: Arc<Plugins>,
+    /// Of each plugin's calls, in the order of the plugins.
+    pub measured: Vec<Arc<Measured>>,
+    /// The position that the graph's follower has come to.
+    pub worked: watch::Sender<u64>,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -52,7 +63,13 @@ pub struct Open {
 
 impl Open {
     /// Loads a workspace: snapshots first, then the events after each of them.
-    pub async fn load(record: WorkspaceRecord, log: Database, clock: Arc<dyn Clock>, exclusive: bool) -> Result<Open> {
+    pub async fn load(
+        record: WorkspaceRecord,
+        log: Database,
+        clock: Arc<dyn Clock>,
+        exclusive: bool,
+        plugins: Arc<Plugins>,
+    ) -> Result<Open> {
         let mut definitions: Definitions = HashMap::new();
         for definition in builtin::definitions().into_iter().chain(log.read_definitions().await?) {
             definitions.insert(definition.type_name.clone(), Arc::new(definition));
@@ -64,6 +81,11 @@ impl Open {
             tail: Tail::default(),
             seen: Seen::default(),
             unsaved: Unsaved::default(),
+            behind: Behind::default(),
+            graph: Graph::default(),
+            measured: plugins.about().map(|_| Arc::default()).collect(),
+            plugins,
+            worked: watch::Sender::new(0),
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),
@@ -201,7 +223,7 @@ impl Open {
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
         events.iter().for_each(|event| self.seen.note(event));
-        self.resident.publish(aggregates, last.position);
+        self.behind.publish(&self.resident, aggregates, last.position);
         // After the states: whoever takes a mark finds at least the state that it was made for.
         self.unsaved.mark(events);
         self.tail.extend(events);

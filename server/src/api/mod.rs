@@ -7,11 +7,16 @@ pub mod document;
 pub mod error;
 mod events;
 mod follow;
+mod graph;
 pub mod json;
 mod keys;
 pub mod once;
 pub mod page;
+mod parked;
+mod plugin_wire;
+mod plugins;
 mod projects;
+mod system;
 mod types;
 mod wire;
 mod workspace;
@@ -33,16 +38,40 @@ pub enum Section {
     Aggregates,
     /// Articles: drafts and what is published.
     Articles,
+    /// Plugins, the steps of theirs that failed, and what follows the log.
+    Plugins,
 }
 
 /// Every operation.
-pub type Operations =
-    (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, events::Api, articles::Api);
+pub type Operations = (
+    workspace::Api,
+    projects::Api,
+    keys::Api,
+    types::Api,
+    aggregates::Api,
+    graph::Api,
+    events::Api,
+    articles::Api,
+    plugins::Api,
+    parked::Api,
+    system::Api,
+);
 
 /// The service that serves the operations and describes them.
 pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
-    let operations =
-        (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, events::Api, articles::Api);
+    let operations = (
+        workspace::Api,
+        projects::Api,
+        keys::Api,
+        types::Api,
+        aggregates::Api,
+        graph::Api,
+        events::Api,
+        articles::Api,
+        plugins::Api,
+        parked::Api,
+        system::Api,
+    );
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::API);
     OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION"))
         .description("An event-sourced content and task service with a fold pipeline language.")

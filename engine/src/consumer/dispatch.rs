@@ -1,0 +1,202 @@
+//! Dispatch: what plugins want appended, as events of the log: derived events, and tasks for whoever gets work.
+//!
+//! Their ids follow from the event, the plugin and a number: however often a step runs, it appends once.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::roster::Roster;
+use super::world::Seen;
+use crate::error::{Error, Result};
+use crate::hook::{Failure, FailureKind};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::event::{Event, Expected, NewEvent};
+use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
+use crate::model::value::{Object, Value};
+use crate::workspace::append::{Append, Appender};
+
+/// How long a chain of events that cause events may grow.
+const MAX_DEPTH: i64 = 8;
+/// Events made here are told by their actor: it cannot be chosen by a client.
+const ACTOR: &str = "plugin:";
+
+/// The id of what a plugin makes of an event.
+pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{event_id}/{maker}/{number}").as_bytes()).to_string()
+}
+
+/// The events that a plugin's facts about an event ask for; none where the chain is long enough.
+pub fn derived_events(seen: &Seen, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
+    let depth = depth_of(&seen.event) + 1;
+    if depth > MAX_DEPTH && !facts.is_empty() {
+        tracing::warn!(%plugin, event = %seen.event.event_id, "a chain of derived events was cut");
+        return Vec::new();
+    }
+    let derive = |(number, fact): (usize, EventFact)| NewEvent {
+        metadata: caused_by(&seen.event, plugin, depth),
+        event_id: Some(derived_id(&seen.event.event_id, plugin, number)),
+        ..of_stream(&seen.after, fact, seen.event.occurred_at)
+    };
+    facts.into_iter().enumerate().map(derive).collect()
+}
+
+fn of_stream(aggregate: &Aggregate, fact: EventFact, occurred_at: i64) -> NewEvent {
+    NewEvent {
+        aggregate_id: aggregate.id.to_string(),
+        aggregate_type: aggregate.aggregate_type.to_string(),
+        event_type: fact.event_type,
+        payload: fact.payload,
+        occurred_at: Some(occurred_at),
+        ..NewEvent::default()
+    }
+}
+
+fn depth_of(event: &Event) -> i64 {
+    let said = event.metadata.get("depth").and_then(Value::as_int).unwrap_or(0);
+    if event.actor.starts_with(ACTOR) { said } else { 0 }
+}
+
+/// The events that work asks for which nobody has to look at: on the aggregate that the task is about.
+pub fn effects(
+    task: &Seen,
+    about: &Aggregate,
+    plugin: &Arc<str>,
+    effects: impl Iterator<Item = EventFact>,
+) -> Vec<NewEvent> {
+    let effect = |(number, effect)| NewEvent {
+        metadata: caused_by(&task.event, plugin, depth_of(&task.event) + 1),
+        event_id: Some(derived_id(&task.event.event_id, &format!("{plugin}/effect"), number)),
+        ..of_stream(about, effect, task.event.occurred_at)
+    };
+    effects.enumerate().map(effect).collect()
+}
+
+/// The metadata of what a plugin makes of an event.
+pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
+    Object::from_iter([
+        ("source", Value::from("plugin")),
+        ("plugin", plugin.clone().into()),
+        ("caused_by", event.event_id.clone().into()),
+        ("depth", depth.into()),
+    ])
+}
+
+/// The task events of a plugin's assignments. One of an unknown or disabled agent fails them all.
+pub fn tasks(
+    seen: &Seen,
+    plugin: &Arc<str>,
+    roster: &Roster,
+    assigned: Vec<Assignment>,
+) -> Result<Vec<NewEvent>, Failure> {
+    let mut tasks: Vec<NewEvent> = Vec::with_capacity(assigned.len());
+    for assignment in assigned {
+        if let Assignee::Agent(id) = &assignment.assignee
+            && roster.agent(id).is_none()
+        {
+            let message = format!("agent '{id}' is not registered");
+            return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
+        }
+        let task = task(seen, plugin, assignment);
+        // Assigned twice for one event, it is still one task.
+        if !tasks.iter().any(|known| known.event_id == task.event_id) {
+            tasks.push(task);
+        }
+    }
+    Ok(tasks)
+}
+
+fn task(seen: &Seen, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
+    let label = seen.definition.label_of(&seen.after.state).unwrap_or(seen.after.id.as_str());
+    let title = assignment.title.unwrap_or_else(|| format!("{}: {label}", seen.event.event_type));
+    let due_at = assignment.due_in_s.map(|seconds| {
+        let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
+        Value::Date(seen.event.occurred_at.saturating_add(ms))
+    });
+    let given = Given { title, assignee: assignment.assignee, priority: assignment.priority, due_at };
+    new_task(&seen.event, Some(&seen.after), plugin, given, assignment.metadata)
+}
+
+/// What a task is about, apart from its cause.
+pub struct Given {
+    pub title: String,
+    pub assignee: Assignee,
+    pub priority: Priority,
+    pub due_at: Option<Value>,
+}
+
+/// The event that makes a task. There is one per event and assignee, ever.
+pub fn new_task(
+    event: &Event,
+    about: Option<&Aggregate>,
+    plugin: &Arc<str>,
+    given: Given,
+    metadata: Object,
+) -> NewEvent {
+    let (assignee_type, assignee_id) = match given.assignee {
+        Assignee::Agent(id) => ("agent", id),
+        Assignee::User(id) => ("user", id),
+    };
+    let id = derived_id(&event.event_id, &format!("{assignee_type}/{assignee_id}"), 0);
+    let source = Object::from_iter([
+        ("event_id", Value::from(event.event_id.clone())),
+        ("event_type", event.event_type.clone().into()),
+        ("aggregate_id", event.aggregate_id.text().into()),
+        ("plugin", plugin.clone().into()),
+    ]);
+    let mut payload = Object::from_iter([
+        ("title", Value::from(given.title)),
+        ("status", "pending".into()),
+        ("priority", given.priority.name().into()),
+        ("assignee_type", assignee_type.into()),
+        ("assignee_id", assignee_id.into()),
+        ("source_type", "event".into()),
+        ("source", source.into()),
+        ("metadata", metadata.into()),
+    ]);
+    if let Some(due_at) = given.due_at {
+        payload.push("due_at", due_at);
+    }
+    NewEvent {
+        aggregate_id: format!("task-{id}"),
+        aggregate_type: TASK.into(),
+        event_type: format!("{TASK}.created"),
+        project: about.and_then(|about| about.project_id.as_deref()).map(str::to_owned),
+        payload,
+        metadata: caused_by(event, plugin, depth_of(event) + 1),
+        event_id: Some(id),
+        expected: Expected::Any,
+        occurred_at: Some(event.occurred_at),
+    }
+}
+
+/// Appends what a plugin made; what is there already is fine, whatever an earlier version of the plugin put into it.
+pub async fn append(appender: &Appender, plugin: &str, events: Vec<NewEvent>) -> Result<()> {
+    if events.is_empty() {
+        return Ok(());
+    }
+    let managed = events.iter().any(|event| event.aggregate_type == TASK);
+    let append = Append {
+        event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
+        size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
+        decide: Box::new(move |_| Ok(events.clone())),
+        actor: format!("{ACTOR}{plugin}").into(),
+        managed,
+    };
+    match appender.append(append).await {
+        Err(Error::Conflict { code: "event_id_conflict", .. }) | Ok(_) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether an append that failed would fail again: what the plugin wanted is wrong.
+pub fn refusal(error: &Error) -> Option<Failure> {
+    match error {
+        Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. } | Error::NotFound { .. } => {
+            let message = format!("what it wants appended is refused: {error}");
+            Some(Failure { kind: FailureKind::Result, message, line: None, column: None })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,79 @@
+//! What the calls of a plugin cost in one workspace, and how the last one failed.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use crate::hook::{Failure, Outcome};
+
+/// Calls whose times are remembered, for the percentiles.
+const REMEMBERED: usize = 1_024;
+
+/// Counts since the workspace was opened.
+#[derive(Default)]
+pub struct Measured {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    runs: u64,
+    errors: u64,
+    operations: u64,
+    /// Microseconds of the last calls.
+    times: VecDeque<u64>,
+    last_error: Option<Failure>,
+}
+
+/// What is told of a plugin's calls.
+#[derive(Debug, Clone, Default)]
+pub struct Measures {
+    pub runs: u64,
+    pub errors: u64,
+    /// Steps of the script, of all calls that succeeded.
+    pub operations: u64,
+    pub p50_ms: f64,
+    pub p99_ms: f64,
+    pub last_error: Option<Failure>,
+}
+
+impl Measured {
+    pub fn note<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
+        let name = plugin.to_owned();
+        metrics::histogram!("foldwork_plugin_call_seconds", "plugin" => name.clone()).record(microseconds as f64 / 1e6);
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.runs += 1;
+        match outcome {
+            Ok(done) => {
+                inner.operations += done.operations;
+                metrics::counter!("foldwork_plugin_operations_total", "plugin" => name).increment(done.operations);
+            }
+            Err(failure) => {
+                inner.errors += 1;
+                inner.last_error = Some(failure.clone());
+                metrics::counter!("foldwork_plugin_errors_total", "plugin" => name).increment(1);
+            }
+        }
+        if inner.times.len() == REMEMBERED {
+            inner.times.pop_front();
+        }
+        inner.times.push_back(microseconds);
+    }
+
+    pub fn read(&self) -> Measures {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut times: Vec<u64> = inner.times.iter().copied().collect();
+        times.sort_unstable();
+        let at = |share: f64| {
+            let place = ((times.len() as f64 * share).ceil() as usize).saturating_sub(1);
+            times.get(place).map_or(0.0, |microseconds| *microseconds as f64 / 1_000.0)
+        };
+        Measures {
+            runs: inner.runs,
+            errors: inner.errors,
+            operations: inner.operations,
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            last_error: inner.last_error.clone(),
+        }
+    }
+}

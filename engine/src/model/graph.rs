@@ -1,0 +1,121 @@
+//! The knowledge graph: what plugins found about each aggregate, and the edges between them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::aggregate::Aggregate;
+use super::definition::Definition;
+use super::facts::{EdgeFact, Facts, Target};
+use super::id::AggregateId;
+use super::value::{Object, Value};
+
+/// Longest text by which a node can be addressed, in bytes.
+const MAX_ADDRESS: usize = 512;
+
+/// An edge from node to node. A later event closes it; it is never removed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Edge {
+    pub from: AggregateId,
+    pub kind: Arc<str>,
+    pub to: AggregateId,
+    pub weight: f64,
+    pub plugin: Arc<str>,
+    /// The event in which the plugin found it.
+    pub event_id: Arc<str>,
+    /// Position of the event that opened it: the last part of its identity.
+    pub opened: u64,
+    /// When that event happened, and the one that closed it; milliseconds since the epoch.
+    pub valid_from: i64,
+    pub valid_to: Option<i64>,
+}
+
+/// What one plugin found about an aggregate.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Finding {
+    pub labels: Vec<Arc<str>>,
+    pub wishes: Vec<Wish>,
+    pub derived: Arc<Object>,
+}
+
+/// An edge that a plugin wants: open as long as its target is there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    pub edge: EdgeFact,
+    /// The event in which it was first found, of those in a row that have it.
+    pub event_id: Arc<str>,
+}
+
+/// What all plugins found about an aggregate.
+pub type Findings = BTreeMap<Arc<str>, Finding>;
+
+impl Finding {
+    /// What the facts of an event make of what was found before.
+    pub fn after(before: Option<&Finding>, facts: Facts, event_id: &Arc<str>) -> Finding {
+        let since = |edge: &EdgeFact| {
+            let known = before.into_iter().flat_map(|before| &before.wishes);
+            let mut same = known.filter(|wish| wish.edge.kind == edge.kind && wish.edge.to == edge.to);
+            same.next().map_or_else(|| event_id.clone(), |wish| wish.event_id.clone())
+        };
+        let mut wishes: Vec<Wish> = Vec::with_capacity(facts.edges.len());
+        for edge in facts.edges {
+            // Said twice, an edge is as heavy as the heavier.
+            match wishes.iter_mut().find(|wish| wish.edge.kind == edge.kind && wish.edge.to == edge.to) {
+                Some(known) => known.edge.weight = known.edge.weight.max(edge.weight),
+                None => wishes.push(Wish { event_id: since(&edge), edge }),
+            }
+        }
+        Finding { labels: facts.labels, wishes, derived: Arc::new(facts.derived) }
+    }
+
+    /// Whether nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.wishes.is_empty() && self.derived.is_empty()
+    }
+}
+
+/// What pipelines show of findings as `_facts`: by plugin, what it derived.
+pub fn facts_of(findings: &Findings) -> Arc<Object> {
+    let derived = findings.iter().filter(|(_, finding)| !finding.derived.is_empty());
+    let facts: Object = derived.map(|(name, finding)| (name.clone(), Value::Object(finding.derived.clone()))).collect();
+    if facts.is_empty() { super::aggregate::no_facts() } else { Arc::new(facts) }
+}
+
+/// How an aggregate can be addressed by those of these targets' kinds; not at all once it is deleted.
+pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Option<Target> {
+    if aggregate.deleted {
+        return None;
+    }
+    match by {
+        AddressedBy::Label => definition.label_of(&aggregate.state).and_then(addressable).map(Target::Label),
+        AddressedBy::Field(field) => {
+            let text = match aggregate.state.get(field)? {
+                Value::String(text) => addressable(text)?,
+                Value::Int(number) => number.to_string().into(),
+                _ => return None,
+            };
+            Some(Target::Field(field.clone(), text))
+        }
+    }
+}
+
+fn addressable(text: &str) -> Option<Arc<str>> {
+    (!text.is_empty() && text.len() <= MAX_ADDRESS).then(|| text.into())
+}
+
+/// The part of an aggregate that a target names.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AddressedBy {
+    Label,
+    Field(Arc<str>),
+}
+
+impl AddressedBy {
+    /// What a target is looked up by; an id needs no looking up.
+    pub fn of(target: &Target) -> Option<AddressedBy> {
+        match target {
+            Target::Id(_) => None,
+            Target::Label(_) => Some(AddressedBy::Label),
+            Target::Field(field, _) => Some(AddressedBy::Field(field.clone())),
+        }
+    }
+}

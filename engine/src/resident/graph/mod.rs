@@ -1,0 +1,210 @@
+//! The knowledge graph of an open workspace, in memory: findings, open edges both ways, and who waits for whom.
+
+mod settle;
+mod walk;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use rustc_hash::FxHashMap;
+
+pub use walk::{Direction, Neighbourhood, Walk};
+
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::event::Event;
+use crate::model::facts::{Facts, Target};
+use crate::model::graph::{AddressedBy, Edge, Finding, Findings};
+use crate::model::id::AggregateId;
+
+/// The graph, as far as the follower has come.
+#[derive(Default)]
+pub struct Graph {
+    inner: RwLock<Edges>,
+}
+
+/// Findings and the edges that follow from them.
+#[derive(Default)]
+pub struct Edges {
+    findings: FxHashMap<AggregateId, Arc<Findings>>,
+    /// Which aggregates have a wish for a target.
+    referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
+    /// By what some wish addresses nodes; only this is looked at in each aggregate.
+    addressed: BTreeSet<AddressedBy>,
+    /// Who answers to a target, by the position of their first event.
+    addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
+    outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+}
+
+/// The aggregates as the follower of the log sees them, after the event at which it stands.
+pub trait World {
+    fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>>;
+    fn definition(&self, type_name: &str) -> Option<Arc<Definition>>;
+    fn aggregates(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_>;
+}
+
+/// One event, the aggregate around it, and what plugins found in it.
+pub struct Turn<'a> {
+    pub event: &'a Event,
+    pub before: Option<&'a Aggregate>,
+    pub after: &'a Aggregate,
+    pub found: Vec<(Arc<str>, Facts)>,
+}
+
+/// What an event changed in the graph.
+#[derive(Debug, Default)]
+pub struct Changes {
+    /// Aggregates whose findings changed.
+    pub nodes: BTreeSet<AggregateId>,
+    /// Edges as they are now: opened, closed or of another weight.
+    pub edges: Vec<Arc<Edge>>,
+}
+
+impl Graph {
+    /// Takes an event in.
+    pub fn take(&self, world: &dyn World, turn: Turn<'_>) -> Changes {
+        self.write().take(world, turn)
+    }
+
+    /// Takes in what a plugin found later than the event came by.
+    pub fn amend(&self, world: &dyn World, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
+        self.write().amend(world, plugin, event, facts)
+    }
+
+    /// Puts another graph in this one's place. Answers the aggregates about which this one knew something.
+    pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
+        let before = std::mem::replace(&mut *self.write(), edges);
+        before.findings.into_keys().collect()
+    }
+
+    /// Whether nothing was ever found.
+    pub fn is_empty(&self) -> bool {
+        self.read().findings.is_empty()
+    }
+
+    pub fn findings(&self, id: &str) -> Option<Arc<Findings>> {
+        self.read().findings(id)
+    }
+
+    /// Every aggregate with findings.
+    pub fn all_findings(&self) -> Vec<(AggregateId, Arc<Findings>)> {
+        self.read().findings.iter().map(|(id, findings)| (id.clone(), findings.clone())).collect()
+    }
+
+    /// The open edges that go out from an aggregate.
+    pub fn outgoing(&self, id: &str) -> Vec<Arc<Edge>> {
+        self.read().outgoing.get(id).cloned().unwrap_or_default()
+    }
+
+    /// What is around a node.
+    pub fn walk(&self, from: &AggregateId, walk: &Walk) -> Neighbourhood {
+        walk::walk(&self.read(), from, walk)
+    }
+
+    // A writer that panicked may have left an edge in one direction only; a rebuild mends that.
+    fn read(&self) -> RwLockReadGuard<'_, Edges> {
+        self.inner.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Edges> {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Edges {
+    /// The graph as it was stored.
+    pub fn restore(
+        world: &dyn World,
+        findings: impl IntoIterator<Item = (AggregateId, Findings)>,
+        open: impl IntoIterator<Item = Edge>,
+    ) -> Edges {
+        let mut edges = Edges::default();
+        for (id, findings) in findings {
+            for wish in findings.values().flat_map(|finding| &finding.wishes) {
+                edges.referrers.entry(wish.edge.to.clone()).or_default().insert(id.clone());
+                edges.addressed.extend(AddressedBy::of(&wish.edge.to));
+            }
+            edges.findings.insert(id, Arc::new(findings));
+        }
+        for by in edges.addressed.clone() {
+            edges.index(world, &by);
+        }
+        for edge in open {
+            edges.link(Arc::new(edge));
+        }
+        edges
+    }
+
+    pub fn findings(&self, id: &str) -> Option<Arc<Findings>> {
+        self.findings.get(id).cloned()
+    }
+
+    /// How many aggregates have findings, and how many edges are open.
+    pub fn size(&self) -> (u64, u64) {
+        (self.findings.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
+    }
+
+    pub fn take(&mut self, world: &dyn World, turn: Turn<'_>) -> Changes {
+        let Turn { event, before, after, found } = turn;
+        let mut changes = Changes::default();
+        let mut affected = BTreeSet::new();
+        for (plugin, facts) in found {
+            if self.find(world, &after.id, &plugin, event, facts) {
+                affected.insert(after.id.clone());
+                changes.nodes.insert(after.id.clone());
+            }
+        }
+        self.readdress(world, before, after, &mut affected);
+        let was_there = before.is_some_and(|before| !before.deleted);
+        if was_there == after.deleted {
+            affected.insert(after.id.clone());
+            affected.extend(self.referrers.get(&Target::Id(after.id.text())).into_iter().flatten().cloned());
+        }
+        for id in affected {
+            self.settle(world, &id, event, &mut changes);
+        }
+        changes
+    }
+
+    pub fn amend(&mut self, world: &dyn World, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
+        let mut changes = Changes::default();
+        let id = &event.aggregate_id;
+        if self.find(world, id, plugin, event, facts) {
+            changes.nodes.insert(id.clone());
+            self.settle(world, id, event, &mut changes);
+        }
+        changes
+    }
+
+    /// Replaces what a plugin found. Answers whether it says something else now.
+    fn find(&mut self, world: &dyn World, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
+        let known = self.findings.get(id).and_then(|findings| findings.get(plugin));
+        let found = Finding::after(known, facts, &event.event_id);
+        if known.map_or_else(|| found.is_empty(), |known| *known == found) {
+            return false;
+        }
+        let targets: BTreeSet<Target> = found.wishes.iter().map(|wish| wish.edge.to.clone()).collect();
+        let findings = Arc::make_mut(self.findings.entry(id.clone()).or_default());
+        let before = findings.insert(plugin.clone(), found);
+        let wanted = |target: &Target| {
+            findings.values().any(|finding| finding.wishes.iter().any(|wish| wish.edge.to == *target))
+        };
+        for gone in before.iter().flat_map(|before| &before.wishes).filter(|wish| !wanted(&wish.edge.to)) {
+            if let Some(referrers) = self.referrers.get_mut(&gone.edge.to) {
+                referrers.remove(id);
+                if referrers.is_empty() {
+                    self.referrers.remove(&gone.edge.to);
+                }
+            }
+        }
+        for target in targets {
+            if let Some(by) = AddressedBy::of(&target).filter(|by| !self.addressed.contains(by)) {
+                self.index(world, &by);
+                self.addressed.insert(by);
+            }
+            self.referrers.entry(target).or_default().insert(id.clone());
+        }
+        true
+    }
+}

@@ -1,0 +1,142 @@
+//! Which edges are open: those whose targets are there.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use super::{Changes, Edges, World};
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::model::facts::Target;
+use crate::model::graph::{AddressedBy, Edge, Wish, address};
+use crate::model::id::AggregateId;
+
+impl Edges {
+    /// Looks at every aggregate, from now on addressed by this.
+    pub(super) fn index(&mut self, world: &dyn World, by: &AddressedBy) {
+        for aggregate in world.aggregates() {
+            if let Some(target) = address_of(world, &aggregate, by) {
+                self.addresses.entry(target).or_default().insert(aggregate.first_position, aggregate.id.clone());
+            }
+        }
+    }
+
+    /// Keeps the addresses of an aggregate, and adds those who refer to what changed.
+    pub(super) fn readdress(
+        &mut self,
+        world: &dyn World,
+        before: Option<&Aggregate>,
+        after: &Aggregate,
+        affected: &mut BTreeSet<AggregateId>,
+    ) {
+        for by in &self.addressed {
+            let old = before.and_then(|before| address_of(world, before, by));
+            let new = address_of(world, after, by);
+            if old == new {
+                continue;
+            }
+            if let Some(old) = old {
+                if let Some(answering) = self.addresses.get_mut(&old) {
+                    answering.remove(&after.first_position);
+                    if answering.is_empty() {
+                        self.addresses.remove(&old);
+                    }
+                }
+                affected.extend(self.referrers.get(&old).into_iter().flatten().cloned());
+            }
+            if let Some(new) = new {
+                affected.extend(self.referrers.get(&new).into_iter().flatten().cloned());
+                self.addresses.entry(new).or_default().insert(after.first_position, after.id.clone());
+            }
+        }
+    }
+
+    /// Opens and closes the edges that go out from an aggregate, as its wishes and their targets are now.
+    pub(super) fn settle(&mut self, world: &dyn World, id: &AggregateId, event: &Event, changes: &mut Changes) {
+        let mut wanted = self.wanted(world, id);
+        for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
+            match wanted.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
+                None => {
+                    self.unlink(&edge);
+                    let valid_to = Some(event.occurred_at.max(edge.valid_from));
+                    changes.edges.push(Arc::new(Edge { valid_to, ..Edge::clone(&edge) }));
+                }
+                Some((wish, plugin)) if wish.edge.weight != edge.weight || plugin != edge.plugin => {
+                    let weight = wish.edge.weight;
+                    let changed = Arc::new(Edge { weight, plugin, event_id: wish.event_id, ..Edge::clone(&edge) });
+                    self.unlink(&edge);
+                    self.link(changed.clone());
+                    changes.edges.push(changed);
+                }
+                Some(_) => {}
+            }
+        }
+        wanted.sort_unstable_keys();
+        for ((kind, to), (wish, plugin)) in wanted {
+            let edge = Arc::new(Edge {
+                from: id.clone(),
+                kind,
+                to,
+                weight: wish.edge.weight,
+                plugin,
+                event_id: wish.event_id,
+                opened: event.position,
+                valid_from: event.occurred_at,
+                valid_to: None,
+            });
+            self.link(edge.clone());
+            changes.edges.push(edge);
+        }
+    }
+
+    /// The edges that should be open: by kind and end, the heaviest wish for it.
+    fn wanted(&self, world: &dyn World, id: &AggregateId) -> IndexMap<(Arc<str>, AggregateId), (Wish, Arc<str>)> {
+        let mut wanted: IndexMap<(Arc<str>, AggregateId), (Wish, Arc<str>)> = IndexMap::new();
+        let Some(from) = world.aggregate(id.as_str()).filter(|from| !from.deleted) else { return wanted };
+        for (plugin, finding) in self.findings.get(id).into_iter().flat_map(|findings| findings.iter()) {
+            for wish in &finding.wishes {
+                let Some(to) = self.resolve(world, &wish.edge.to, &from) else { continue };
+                let heavier = |known: &(Wish, Arc<str>)| wish.edge.weight > known.0.edge.weight;
+                let key = (wish.edge.kind.clone(), to);
+                if wanted.get(&key).is_none_or(heavier) {
+                    wanted.insert(key, (wish.clone(), plugin.clone()));
+                }
+            }
+        }
+        wanted
+    }
+
+    /// The node that a target means to an aggregate: the oldest of its project that answers, and not itself.
+    fn resolve(&self, world: &dyn World, target: &Target, from: &Aggregate) -> Option<AggregateId> {
+        if let Target::Id(id) = target {
+            let found = world.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;
+            return Some(found.id.clone());
+        }
+        let mut answering = self.addresses.get(target)?.values().filter(|id| **id != from.id);
+        let near =
+            |id: &&AggregateId| world.aggregate(id.as_str()).is_some_and(|found| found.project_id == from.project_id);
+        answering.find(near).cloned()
+    }
+
+    pub(super) fn link(&mut self, edge: Arc<Edge>) {
+        self.outgoing.entry(edge.from.clone()).or_default().push(edge.clone());
+        self.incoming.entry(edge.to.clone()).or_default().push(edge);
+    }
+
+    fn unlink(&mut self, edge: &Arc<Edge>) {
+        for (edges, id) in [(&mut self.outgoing, &edge.from), (&mut self.incoming, &edge.to)] {
+            if let Some(linked) = edges.get_mut(id) {
+                linked.retain(|known| !Arc::ptr_eq(known, edge));
+                if linked.is_empty() {
+                    edges.remove(id);
+                }
+            }
+        }
+    }
+}
+
+fn address_of(world: &dyn World, aggregate: &Aggregate, by: &AddressedBy) -> Option<Target> {
+    let definition = world.definition(&aggregate.aggregate_type)?;
+    address(aggregate, &definition, by)
+}

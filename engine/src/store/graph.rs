@@ -1,0 +1,273 @@
+//! The stored graph: findings, edges, parked steps and where their follower stands, written together.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::{Database, Error, Result, convert};
+use crate::model::facts::{EdgeFact, Target};
+use crate::model::graph::{Edge, Finding, Findings, Wish};
+use crate::model::id::AggregateId;
+use crate::model::value::Object;
+
+/// Effects and the checkpoint that says so are one transaction, refused if another process was here before.
+const WRITE: &str = "
+BEGIN;
+IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before { THROW 'stale head' };
+FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };
+DELETE $gone RETURN NONE;
+UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits RETURN NONE;
+COMMIT;";
+
+/// Rows of a generation that is being built beside the one that serves.
+const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };";
+
+/// Where the graph's follower stands.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Stand {
+    pub position: u64,
+    pub generation: u64,
+    /// By plugin: failures in a row, and whether its circuit is open.
+    pub circuits: Object,
+}
+
+/// What one step of the follower writes.
+#[derive(Debug, Default)]
+pub struct Effects {
+    pub findings: Vec<(AggregateId, Option<Arc<Findings>>)>,
+    pub edges: Vec<Arc<Edge>>,
+    pub parked: Vec<super::parked::Parked>,
+    /// Parked steps that are done.
+    pub released: Vec<super::parked::StepId>,
+}
+
+impl Effects {
+    pub fn is_empty(&self) -> bool {
+        let Effects { findings, edges, parked, released } = self;
+        findings.is_empty() && edges.is_empty() && parked.is_empty() && released.is_empty()
+    }
+
+    fn rows(&self, generation: u64) -> Result<Vec<Record>> {
+        let mut rows = Vec::with_capacity(self.findings.len() + self.edges.len() + self.parked.len());
+        for (id, findings) in &self.findings {
+            rows.push(finding_record(generation, id, findings.as_deref())?);
+        }
+        rows.extend(self.edges.iter().map(|edge| edge_record(generation, edge)));
+        for parked in &self.parked {
+            rows.push(parked.record()?);
+        }
+        Ok(rows)
+    }
+}
+
+impl Database {
+    pub async fn read_stand(&self) -> Result<Stand> {
+        let found = self.query("SELECT * FROM ONLY checkpoint:graph", []).await?;
+        match found.first() {
+            Some(record @ Record::Object(_)) => Ok(Stand {
+                position: convert::unsigned_field(record, "position")?,
+                generation: convert::unsigned_field(record, "generation")?,
+                circuits: parsed(convert::text_field(record, "circuits")?)?,
+            }),
+            _ => Ok(Stand::default()),
+        }
+    }
+
+    /// Writes effects and moves the follower on from a position; a conflict if it does not stand there.
+    pub async fn write_effects(&self, effects: &Effects, before: u64, after: &Stand) -> Result<()> {
+        let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
+        let values = [
+            ("rows", Record::Array(effects.rows(after.generation)?.into())),
+            ("gone", Record::Array(gone.into())),
+            ("before", convert::integer(before)),
+            ("position", convert::integer(after.position)),
+            ("generation", convert::integer(after.generation)),
+            ("circuits", Record::String(text_of(&after.circuits)?)),
+        ];
+        self.query(WRITE, values).await.map(drop)
+    }
+
+    /// Writes a part of a generation that does not serve yet.
+    pub async fn prepare_effects(&self, effects: &Effects, generation: u64) -> Result<()> {
+        self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
+    }
+
+    /// Removes a generation that serves no more, or never came to serve.
+    pub async fn drop_generation(&self, generation: u64) -> Result<()> {
+        let statement = "DELETE $findings RETURN NONE; DELETE $edges RETURN NONE";
+        let values = [
+            ("findings", convert::record_id("finding", of_generation(generation, None))),
+            ("edges", convert::record_id("edge", of_generation(generation, None))),
+        ];
+        self.query_again(statement, values).await.map(drop)
+    }
+
+    /// All findings of a generation.
+    pub async fn read_findings(&self, generation: u64) -> Result<Vec<(AggregateId, Findings)>> {
+        let range = convert::record_id("finding", of_generation(generation, None));
+        let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
+        convert::list(found.first())?.map(read_finding).collect()
+    }
+
+    /// The edges of a generation: all open ones, or all that go out from one aggregate, closed ones too.
+    pub async fn read_edges(&self, generation: u64, from: Option<&AggregateId>) -> Result<Vec<Edge>> {
+        let range = convert::record_id("edge", of_generation(generation, from));
+        let statement = match from {
+            Some(_) => "SELECT * FROM $range",
+            None => "SELECT * FROM $range WHERE valid_to = NONE",
+        };
+        let found = self.query(statement, [("range", range)]).await?;
+        convert::list(found.first())?.map(read_edge).collect()
+    }
+}
+
+/// The keys of a generation, or of what goes out from one aggregate in it.
+fn of_generation(generation: u64, from: Option<&AggregateId>) -> RecordIdKeyRange {
+    let mut first = vec![convert::integer(generation)];
+    let last = match from {
+        None => vec![convert::integer(generation + 1)],
+        Some(from) => {
+            first.push(convert::text(from.as_str()));
+            // No id has this byte: the key behind all of the aggregate's.
+            vec![convert::integer(generation), Record::String(format!("{from}\0"))]
+        }
+    };
+    let key = |parts: Vec<Record>| RecordIdKey::Array(Array::from(parts));
+    RecordIdKeyRange { start: Bound::Included(key(first)), end: Bound::Excluded(key(last)) }
+}
+
+fn key(parts: Vec<Record>) -> RecordIdKey {
+    RecordIdKey::Array(Array::from(parts))
+}
+
+/// A finding as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    labels: Vec<Arc<str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    wishes: Vec<StoredWish>,
+    derived: Arc<Object>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredWish {
+    kind: Arc<str>,
+    /// What the target is addressed by: `id`, `label`, or `field` and the field's name.
+    by: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    field: Option<Arc<str>>,
+    to: Arc<str>,
+    weight: f64,
+    event_id: Arc<str>,
+}
+
+fn finding_record(generation: u64, id: &AggregateId, findings: Option<&Findings>) -> Result<Record> {
+    let stored = |finding: &Finding| Stored {
+        labels: finding.labels.clone(),
+        wishes: finding.wishes.iter().map(stored_wish).collect(),
+        derived: finding.derived.clone(),
+    };
+    let findings: std::collections::BTreeMap<&Arc<str>, Stored> =
+        findings.into_iter().flatten().map(|(name, finding)| (name, stored(finding))).collect();
+    let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
+    Ok(Record::Object(convert::fields([
+        ("id", convert::record_id("finding", id)),
+        ("text", Record::String(text_of(&findings)?)),
+    ])))
+}
+
+fn stored_wish(wish: &Wish) -> StoredWish {
+    let (by, field, to) = match &wish.edge.to {
+        Target::Id(id) => ("id", None, id.clone()),
+        Target::Label(label) => ("label", None, label.clone()),
+        Target::Field(field, value) => ("field", Some(field.clone()), value.clone()),
+    };
+    StoredWish {
+        kind: wish.edge.kind.clone(),
+        by: by.into(),
+        field,
+        to,
+        weight: wish.edge.weight,
+        event_id: wish.event_id.clone(),
+    }
+}
+
+fn read_wish(stored: StoredWish) -> Wish {
+    let to = match (&*stored.by, stored.field) {
+        ("field", Some(field)) => Target::Field(field, stored.to),
+        ("label", _) => Target::Label(stored.to),
+        _ => Target::Id(stored.to),
+    };
+    Wish { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
+}
+
+fn read_finding(record: &Record) -> Result<(AggregateId, Findings)> {
+    let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("a finding's id".into())) };
+    let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(convert::text_field(record, "text")?)?;
+    let finding = |stored: Stored| Finding {
+        labels: stored.labels,
+        wishes: stored.wishes.into_iter().map(read_wish).collect(),
+        derived: stored.derived,
+    };
+    let findings = stored.into_iter().map(|(name, stored)| (name, finding(stored))).collect();
+    Ok((AggregateId::from(Arc::from(id.as_str())), findings))
+}
+
+fn edge_record(generation: u64, edge: &Edge) -> Record {
+    let id = key(vec![
+        convert::integer(generation),
+        convert::text(edge.from.as_str()),
+        convert::text(&edge.kind),
+        convert::text(edge.to.as_str()),
+        convert::integer(edge.opened),
+    ]);
+    Record::Object(convert::fields([
+        ("id", convert::record_id("edge", id)),
+        ("weight", Record::Number(edge.weight.into())),
+        ("plugin", convert::text(&edge.plugin)),
+        ("event_id", convert::text(&edge.event_id)),
+        ("valid_from", convert::integer(edge.valid_from)),
+        ("valid_to", edge.valid_to.map_or(Record::None, convert::integer)),
+    ]))
+}
+
+fn read_edge(record: &Record) -> Result<Edge> {
+    let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
+        return Err(Error::Corrupt("an edge's id".into()));
+    };
+    let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
+    Ok(Edge {
+        from: id(from),
+        kind: kind.as_str().into(),
+        to: id(to),
+        weight: convert::float_field(record, "weight")?,
+        plugin: convert::text_field(record, "plugin")?.into(),
+        event_id: convert::text_field(record, "event_id")?.into(),
+        opened: convert::int(opened)?.max(0) as u64,
+        valid_from: convert::int_field(record, "valid_from")?,
+        valid_to: convert::optional_int_field(record, "valid_to"),
+    })
+}
+
+/// The parts of a record's composed id.
+pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
+    let Record::Object(object) = record else { return Err(Error::Corrupt("expected a record".into())) };
+    match object.get("id") {
+        Some(Record::RecordId(id)) => match &id.key {
+            RecordIdKey::Array(parts) => Ok(parts),
+            _ => Err(Error::Corrupt("an id is not composed".into())),
+        },
+        _ => Err(Error::Corrupt("a record has no id".into())),
+    }
+}
+
+pub(super) fn text_of(value: &impl Serialize) -> Result<String> {
+    serde_json::to_string(value).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|error| Error::Corrupt(error.to_string()))
+}

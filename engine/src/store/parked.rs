@@ -1,0 +1,124 @@
+//! Steps that failed and were put aside: which, why, and how often they were tried.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::graph::{id_parts, parsed, text_of};
+use super::{Database, Error, Result, convert};
+
+/// A step of what follows an event: one plugin's hook for it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepId {
+    /// The event's.
+    pub position: u64,
+    pub hook: Arc<str>,
+    pub plugin: Arc<str>,
+}
+
+/// A step that is put aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    pub id: StepId,
+    pub reason: Reason,
+}
+
+/// The event of a parked step, and why the step is parked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reason {
+    pub event_id: Arc<str>,
+    pub aggregate_id: Arc<str>,
+    pub event_type: Arc<str>,
+    /// A word for the kind of failure.
+    pub kind: Arc<str>,
+    pub message: String,
+    pub line: Option<u32>,
+    pub column: Option<u32>,
+    /// The plugin's version that failed.
+    pub version: String,
+    pub attempts: u32,
+    /// Milliseconds since the epoch.
+    pub parked_at: i64,
+}
+
+impl StepId {
+    /// As clients see it.
+    pub fn text(&self) -> String {
+        format!("{}:{}:{}", self.position, self.hook, self.plugin)
+    }
+
+    pub fn parse(text: &str) -> Option<StepId> {
+        let mut parts = text.splitn(3, ':');
+        let position = parts.next()?.parse().ok()?;
+        let (hook, plugin) = (parts.next()?.into(), parts.next()?.into());
+        Some(StepId { position, hook, plugin })
+    }
+
+    fn key(&self) -> RecordIdKey {
+        let parts = vec![convert::integer(self.position), convert::text(&self.hook), convert::text(&self.plugin)];
+        RecordIdKey::Array(Array::from(parts))
+    }
+
+    pub(super) fn record(&self) -> Record {
+        convert::record_id("parked", self.key())
+    }
+}
+
+impl Parked {
+    pub(super) fn record(&self) -> Result<Record> {
+        Ok(Record::Object(convert::fields([
+            ("id", self.id.record()),
+            ("plugin", convert::text(&self.id.plugin)),
+            ("text", Record::String(text_of(&self.reason)?)),
+        ])))
+    }
+}
+
+impl Database {
+    /// Parked steps in the log's order after one of them, of one plugin or all.
+    pub async fn read_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
+        let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
+        let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
+        let statement = "SELECT * FROM $range WHERE $plugin = NONE OR plugin = $plugin LIMIT $limit";
+        let values = [("range", range), ("plugin", convert::optional_text(plugin)), ("limit", convert::integer(limit))];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_parked).collect()
+    }
+
+    pub async fn find_parked(&self, id: &StepId) -> Result<Option<Parked>> {
+        let found = self.query("SELECT * FROM ONLY $id", [("id", id.record())]).await?;
+        match found.first() {
+            Some(record @ Record::Object(_)) => read_parked(record).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// How many steps of each plugin are parked.
+    pub async fn count_parked(&self) -> Result<Vec<(Arc<str>, u64)>> {
+        let found = self.query("SELECT plugin, count() AS steps FROM parked GROUP BY plugin", []).await?;
+        let read = |record: &Record| {
+            Ok((convert::text_field(record, "plugin")?.into(), convert::unsigned_field(record, "steps")?))
+        };
+        convert::list(found.first())?.map(read).collect()
+    }
+
+    /// Gives a parked step up. Answers whether it was there.
+    pub async fn delete_parked(&self, id: &StepId) -> Result<bool> {
+        let found = self.query_again("DELETE ONLY $id RETURN BEFORE", [("id", id.record())]).await?;
+        Ok(matches!(found.first(), Some(Record::Object(_))))
+    }
+}
+
+fn read_parked(record: &Record) -> Result<Parked> {
+    let [position, Record::String(hook), Record::String(plugin)] = id_parts(record)? else {
+        return Err(Error::Corrupt("a parked step's id".into()));
+    };
+    let id = StepId {
+        position: convert::int(position)?.max(0) as u64,
+        hook: hook.as_str().into(),
+        plugin: plugin.as_str().into(),
+    };
+    Ok(Parked { id, reason: parsed(convert::text_field(record, "text")?)? })
+}

@@ -1,0 +1,75 @@
+//! The knowledge graph around an aggregate.
+
+use std::sync::Arc;
+
+use super::Workspace;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::graph::{Edge, Findings};
+use crate::model::id::AggregateId;
+use crate::resident::graph::{Neighbourhood, Walk};
+
+pub use crate::resident::graph::Direction;
+
+/// The farthest that a walk goes.
+pub const MAX_DEPTH: u32 = 3;
+/// Nodes that are answered at most.
+const MAX_NODES: usize = 1_000;
+
+/// A node of the graph.
+pub struct Node {
+    pub aggregate: Arc<Aggregate>,
+    pub label: Option<String>,
+    /// What plugins found.
+    pub findings: Arc<Findings>,
+    /// Edges between it and the node that was asked for.
+    pub distance: u32,
+}
+
+/// What is around an aggregate.
+pub struct Around {
+    /// The nearest first; the aggregate itself before all.
+    pub nodes: Vec<Node>,
+    pub edges: Vec<Arc<Edge>>,
+    /// There are more nodes than are answered.
+    pub truncated: bool,
+}
+
+impl Workspace {
+    /// The nodes around an aggregate, along edges of some kinds (all, where none is named), and these edges; with
+    /// `closed`, also those that went out from it and are no more.
+    pub async fn graph(
+        &self,
+        id: &str,
+        depth: u32,
+        kinds: Vec<Arc<str>>,
+        direction: Direction,
+        closed: bool,
+    ) -> Result<Around> {
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
+        }
+        let open = self.open();
+        open.refresh().await?;
+        let from = open.resident.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
+        let walk = Walk { kinds, direction, depth, most: MAX_NODES };
+        let Neighbourhood { nodes, mut edges, truncated } = open.graph.walk(&from.id, &walk);
+        if closed && direction != Direction::In {
+            let stand = open.log.read_stand().await?;
+            let all = open.log.read_edges(stand.generation, Some(&from.id)).await?;
+            let of_kind = |edge: &Edge| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
+            edges.extend(all.into_iter().filter(|edge| edge.valid_to.is_some() && of_kind(edge)).map(Arc::new));
+        }
+        let nodes = nodes.into_iter().filter_map(|(id, distance)| self.node(&id, distance)).collect();
+        Ok(Around { nodes, edges, truncated })
+    }
+
+    fn node(&self, id: &AggregateId, distance: u32) -> Option<Node> {
+        let open = self.open();
+        let aggregate = open.resident.get(id.as_str())?;
+        let definition = open.definition(&aggregate.aggregate_type)?;
+        let label = definition.label_of(&aggregate.state).map(str::to_owned);
+        let findings = open.graph.findings(id.as_str()).unwrap_or_default();
+        Some(Node { aggregate, label, findings, distance })
+    }
+}

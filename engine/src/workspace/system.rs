@@ -1,0 +1,49 @@
+//! What follows the log of this workspace: how far it has come, and building it anew.
+
+use super::Workspace;
+use crate::consumer::{GRAPH, NODES, rebuild};
+use crate::error::Result;
+
+pub use crate::consumer::rebuild::Rebuilt;
+
+/// A follower of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Follower {
+    pub name: &'static str,
+    /// What it keeps.
+    pub keeps: &'static str,
+    /// The last event that it took in.
+    pub position: u64,
+    /// Events that it has not taken in yet.
+    pub lag: u64,
+    /// Steps that are put aside.
+    pub parked: u64,
+}
+
+impl Workspace {
+    /// The followers of the log.
+    pub async fn followers(&self) -> Result<Vec<Follower>> {
+        let open = self.open();
+        open.refresh().await?;
+        let head = open.resident.position();
+        let parked = open.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
+        let worked = *open.worked.borrow();
+        let written = open.log.checkpoint(NODES).await?;
+        let follower = |name, keeps, position: u64, parked| Follower {
+            name,
+            keeps,
+            position: position.min(head),
+            lag: head.saturating_sub(position),
+            parked,
+        };
+        Ok(vec![
+            follower(GRAPH, "facts, edges, derived events and tasks", worked, parked),
+            follower(NODES, "stored snapshots of folded states", written, 0),
+        ])
+    }
+
+    /// Builds the graph anew from the log's first event. The old one serves meanwhile.
+    pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
+        rebuild::rebuild(&self.running.open, &self.running.working).await
+    }
+}

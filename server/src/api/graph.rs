@@ -1,0 +1,145 @@
+//! `/aggregates/:id/graph`: what is around an aggregate in the knowledge graph.
+
+use std::sync::Arc;
+
+use foldwork_engine::Error;
+use foldwork_engine::model::graph::{Edge, facts_of};
+use foldwork_engine::model::json::format_date;
+use foldwork_engine::workspace::graph::{Direction, Node};
+use poem_openapi::param::{Path, Query};
+use poem_openapi::{Object, OpenApi};
+use serde::Serialize;
+
+use super::Section;
+use super::body::Written;
+use super::error::{ApiResult, answer};
+use super::json::AnyObject;
+use crate::auth::ApiRead;
+
+pub struct Api;
+
+/// Nodes and the edges between them.
+#[derive(Object, Serialize)]
+struct GraphBody {
+    /// The aggregate itself first, then the nearest.
+    nodes: Vec<NodeBody>,
+    edges: Vec<EdgeBody>,
+    /// There are more nodes than are answered.
+    truncated: bool,
+}
+
+/// An aggregate as a node of the graph.
+#[derive(Object, Serialize)]
+#[oai(rename = "Node")]
+struct NodeBody {
+    aggregate_id: String,
+    aggregate_type: String,
+    #[oai(nullable)]
+    project_id: Option<String>,
+    #[oai(nullable)]
+    label: Option<String>,
+    /// Further names that plugins found.
+    labels: Vec<String>,
+    /// What plugins derived, by plugin.
+    facts: AnyObject,
+    /// Edges between it and the aggregate that was asked for.
+    distance: u32,
+    version: u64,
+    position: u64,
+    deleted: bool,
+}
+
+/// An edge, and where it comes from.
+#[derive(Object, Serialize)]
+#[oai(rename = "Edge")]
+struct EdgeBody {
+    from: String,
+    to: String,
+    kind: String,
+    weight: f64,
+    source: SourceBody,
+    valid_from: String,
+    /// When a later event closed it.
+    #[oai(nullable)]
+    valid_to: Option<String>,
+}
+
+/// Who found an edge, and in which event.
+#[derive(Object, Serialize)]
+#[oai(rename = "EdgeSource")]
+struct SourceBody {
+    event_id: String,
+    plugin: String,
+}
+
+#[OpenApi(tag = "Section::Aggregates")]
+impl Api {
+    /// The knowledge graph around an aggregate.
+    #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
+    async fn get_graph(
+        &self,
+        access: ApiRead,
+        aggregate_id: Path<String>,
+        /// How many edges away, 1 to 3; 1 where it is not given.
+        depth: Query<Option<u32>>,
+        /// Kinds of edges that are followed, separated by commas; all where none is given.
+        kinds: Query<Option<String>>,
+        /// `out`, `in` or `both`; both where it is not given.
+        direction: Query<Option<String>>,
+        /// Adds the edges that went out from the aggregate and were closed.
+        closed: Query<Option<bool>>,
+    ) -> ApiResult<Written<GraphBody>> {
+        let direction = answer(read_direction(direction.0.as_deref()))?;
+        let kinds = kinds.0.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|kind| !kind.is_empty());
+        let kinds: Vec<Arc<str>> = kinds.map(Arc::from).collect();
+        let closed = closed.0.unwrap_or(false);
+        let around = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed).await;
+        let around = answer(around)?;
+        Ok(Written::new(&GraphBody {
+            nodes: around.nodes.iter().map(NodeBody::from).collect(),
+            edges: around.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),
+            truncated: around.truncated,
+        }))
+    }
+}
+
+fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
+    match direction {
+        None | Some("both") => Ok(Direction::Both),
+        Some("out") => Ok(Direction::Out),
+        Some("in") => Ok(Direction::In),
+        Some(_) => Err(Error::invalid("direction must be out, in or both")),
+    }
+}
+
+impl From<&Node> for NodeBody {
+    fn from(node: &Node) -> NodeBody {
+        let aggregate = &node.aggregate;
+        NodeBody {
+            aggregate_id: aggregate.id.to_string(),
+            aggregate_type: aggregate.aggregate_type.to_string(),
+            project_id: aggregate.project_id.as_deref().map(str::to_owned),
+            label: node.label.clone(),
+            labels: node.findings.values().flat_map(|finding| &finding.labels).map(ToString::to_string).collect(),
+            facts: AnyObject((*facts_of(&node.findings)).clone()),
+            distance: node.distance,
+            version: aggregate.version,
+            position: aggregate.position,
+            deleted: aggregate.deleted,
+        }
+    }
+}
+
+impl From<&Edge> for EdgeBody {
+    fn from(edge: &Edge) -> EdgeBody {
+        EdgeBody {
+            from: edge.from.to_string(),
+            to: edge.to.to_string(),
+            kind: edge.kind.to_string(),
+            weight: edge.weight,
+            source: SourceBody { event_id: edge.event_id.to_string(), plugin: edge.plugin.to_string() },
+            valid_from: format_date(edge.valid_from),
+            valid_to: edge.valid_to.map(format_date),
+        }
+    }
+}

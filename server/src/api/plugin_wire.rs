@@ -1,0 +1,278 @@
+//! What `/plugins` reads and answers.
+
+use foldwork_engine::hook::{Failure, Hook, OnError};
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::facts::{Assignee, Assignment, Facts, Target};
+use foldwork_engine::model::value::{Object as Fields, Value};
+use foldwork_engine::workspace::plugins::{Found, Told, Trial};
+use poem_openapi::Object;
+use serde::{Deserialize, Serialize};
+
+use super::json::{AnyObject, AnyValue};
+
+/// All plugins.
+#[derive(Object, Serialize)]
+pub struct PluginList {
+    pub data: Vec<PluginBody>,
+}
+
+/// A plugin, and what is known of its work in the workspace since the program started.
+#[derive(Object, Serialize)]
+#[oai(rename = "Plugin")]
+pub struct PluginBody {
+    name: String,
+    version: String,
+    description: String,
+    hooks: Vec<String>,
+    /// The events for which it is called: `{events, traits}`.
+    on: AnyObject,
+    /// `park`, `skip` or `retry`.
+    on_error: String,
+    settings: AnyObject,
+    /// `running`, or `stopped` after failures in a row.
+    status: String,
+    /// The event whose failure stopped it.
+    #[oai(nullable)]
+    stopped_by: Option<String>,
+    runs: u64,
+    errors: u64,
+    parked: u64,
+    p50_ms: f64,
+    p99_ms: f64,
+    /// Steps of the script, of all calls that succeeded.
+    operations: u64,
+    #[oai(nullable)]
+    last_error: Option<FailureBody>,
+}
+
+/// Why a call failed.
+#[derive(Object, Serialize)]
+#[oai(rename = "PluginFailure")]
+pub struct FailureBody {
+    kind: String,
+    message: String,
+    /// Where in the plugin's file.
+    #[oai(nullable)]
+    line: Option<u32>,
+    #[oai(nullable)]
+    column: Option<u32>,
+}
+
+/// Which events a plugin is tried on: one of `event_id`, `from_position` and `event`.
+#[derive(Object, Deserialize)]
+pub struct DryRunBody {
+    #[oai(nullable)]
+    pub event_id: Option<String>,
+    /// The events from this position on for which the plugin is called.
+    #[oai(nullable)]
+    pub from_position: Option<u64>,
+    /// With `from_position`: how many events, 1 to 200; 10 where it is not given.
+    #[oai(nullable)]
+    pub limit: Option<u64>,
+    /// One that is not in the log.
+    #[oai(nullable)]
+    pub event: Option<TriedEvent>,
+}
+
+/// An event that a plugin is tried on.
+#[derive(Object, Deserialize)]
+pub struct TriedEvent {
+    aggregate_id: String,
+    aggregate_type: String,
+    event_type: String,
+    #[oai(default)]
+    #[serde(default)]
+    payload: AnyObject,
+    #[oai(default)]
+    #[serde(default)]
+    metadata: AnyObject,
+}
+
+/// What a plugin would make of events.
+#[derive(Object, Serialize)]
+pub struct DryRunResult {
+    pub results: Vec<TrialBody>,
+}
+
+/// What a plugin would make of one event.
+#[derive(Object, Serialize)]
+#[oai(rename = "DryRun")]
+pub struct TrialBody {
+    event_id: String,
+    position: u64,
+    hook: String,
+    /// What `enrich` found.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    facts: Option<AnyValue>,
+    /// Whom `route` gave work.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assignments: Option<AnyValue>,
+    /// What would change of what the plugin found before: `{derived, edges_added, edges_removed}`.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    changes: Option<AnyValue>,
+    #[oai(nullable)]
+    error: Option<FailureBody>,
+    /// Steps of the script.
+    operations: u64,
+    ms: f64,
+}
+
+/// Where a replay begins.
+#[derive(Object, Deserialize)]
+pub struct ReplayBody {
+    /// The first event; the log's first where it is not given.
+    #[oai(nullable)]
+    pub from_position: Option<u64>,
+}
+
+/// What a replay changed.
+#[derive(Object, Serialize)]
+pub struct ReplayResult {
+    /// Events for which the plugin was called.
+    pub events: u64,
+    /// Calls that failed; their steps are parked.
+    pub failed: u64,
+    /// Aggregates of which it says something else now.
+    pub changed: u64,
+    pub edges_opened: u64,
+    pub edges_closed: u64,
+}
+
+/// Whether a plugin was stopped.
+#[derive(Object, Serialize)]
+pub struct ResumeResult {
+    pub resumed: bool,
+}
+
+impl From<Told> for PluginBody {
+    fn from(told: Told) -> PluginBody {
+        let Told { about, measures, parked, stopped_by } = told;
+        let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
+        PluginBody {
+            name: about.name.to_string(),
+            version: about.version,
+            description: about.description,
+            hooks: about.hooks.iter().map(|hook| Hook::name(*hook).to_owned()).collect(),
+            on: AnyObject(Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))])),
+            on_error: OnError::name(about.on_error).to_owned(),
+            settings: AnyObject(about.settings),
+            status: if stopped_by.is_some() { "stopped" } else { "running" }.to_owned(),
+            stopped_by: stopped_by.map(|event| event.to_string()),
+            runs: measures.runs,
+            errors: measures.errors,
+            parked,
+            p50_ms: measures.p50_ms,
+            p99_ms: measures.p99_ms,
+            operations: measures.operations,
+            last_error: measures.last_error.map(FailureBody::from),
+        }
+    }
+}
+
+impl From<Failure> for FailureBody {
+    fn from(failure: Failure) -> FailureBody {
+        let Failure { kind, message, line, column } = failure;
+        FailureBody { kind: kind.name().to_owned(), message, line, column }
+    }
+}
+
+impl From<TriedEvent> for NewEvent {
+    fn from(event: TriedEvent) -> NewEvent {
+        NewEvent {
+            aggregate_id: event.aggregate_id,
+            aggregate_type: event.aggregate_type,
+            event_type: event.event_type,
+            payload: event.payload.0,
+            metadata: event.metadata.0,
+            ..NewEvent::default()
+        }
+    }
+}
+
+impl From<Trial> for TrialBody {
+    fn from(trial: Trial) -> TrialBody {
+        let mut body = TrialBody {
+            event_id: trial.seen.event.event_id.to_string(),
+            position: trial.seen.event.position,
+            hook: trial.hook.name().to_owned(),
+            facts: None,
+            assignments: None,
+            changes: None,
+            error: None,
+            operations: trial.operations,
+            ms: trial.ms,
+        };
+        match trial.result {
+            Ok(Found::Facts(facts, before)) => {
+                body.changes = Some(AnyValue(changes(&facts, before.unwrap_or_default())));
+                body.facts = Some(AnyValue(shown_facts(facts)));
+            }
+            Ok(Found::Assignments(made)) => {
+                body.assignments = Some(AnyValue(made.into_iter().map(shown_assignment).collect::<Vec<_>>().into()));
+            }
+            Err(failure) => body.error = Some(failure.into()),
+        }
+        body
+    }
+}
+
+fn changes(facts: &Facts, before: foldwork_engine::model::graph::Finding) -> Value {
+    let known: Vec<_> = before.wishes.iter().map(|wish| &wish.edge).collect();
+    let same = |a: &foldwork_engine::model::facts::EdgeFact, b: &foldwork_engine::model::facts::EdgeFact| {
+        a.kind == b.kind && a.to == b.to
+    };
+    let added = facts.edges.iter().filter(|edge| !known.iter().any(|known| same(known, edge))).map(shown_edge);
+    let removed = known.iter().filter(|known| !facts.edges.iter().any(|edge| same(known, edge)));
+    let removed = removed.map(|edge| shown_edge(edge));
+    Fields::from_iter([
+        ("derived", Value::from(*before.derived != facts.derived)),
+        ("edges_added", added.collect::<Vec<_>>().into()),
+        ("edges_removed", removed.collect::<Vec<_>>().into()),
+    ])
+    .into()
+}
+
+fn shown_facts(facts: Facts) -> Value {
+    let events = facts.events.into_iter().map(|event| {
+        Value::from(Fields::from_iter([
+            ("event_type", Value::from(event.event_type)),
+            ("payload", event.payload.into()),
+        ]))
+    });
+    Fields::from_iter([
+        ("labels", Value::from(facts.labels.into_iter().map(Value::from).collect::<Vec<_>>())),
+        ("edges", facts.edges.iter().map(shown_edge).collect::<Vec<_>>().into()),
+        ("derived", facts.derived.into()),
+        ("events", events.collect::<Vec<_>>().into()),
+    ])
+    .into()
+}
+
+fn shown_edge(edge: &foldwork_engine::model::facts::EdgeFact) -> Value {
+    let to = match &edge.to {
+        Target::Id(id) => ("to", Value::from(id.clone())),
+        Target::Label(label) => ("to_label", label.clone().into()),
+        Target::Field(field, value) => {
+            ("to_field", Fields::from_iter([("field", field.clone()), ("value", value.clone())]).into())
+        }
+    };
+    Fields::from_iter([("kind", Value::from(edge.kind.clone())), to, ("weight", edge.weight.into())]).into()
+}
+
+fn shown_assignment(assignment: Assignment) -> Value {
+    let assignee = match assignment.assignee {
+        Assignee::Agent(id) => ("agent_id", Value::from(id)),
+        Assignee::User(id) => ("user_id", id.into()),
+    };
+    Fields::from_iter([
+        assignee,
+        ("title", assignment.title.into()),
+        ("priority", assignment.priority.name().into()),
+        ("metadata", assignment.metadata.into()),
+        ("due_in_s", assignment.due_in_s.map(|seconds| seconds as i64).into()),
+    ])
+    .into()
+}

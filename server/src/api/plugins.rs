@@ -1,0 +1,78 @@
+//! `/plugins`: what each plugin does here, what it would do, and doing it again.
+
+use foldwork_engine::Error;
+use foldwork_engine::workspace::plugins::{MAX_TRIALS, Tally, Trying};
+use poem_openapi::OpenApi;
+use poem_openapi::param::Path;
+
+use super::Section;
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::plugin_wire::{DryRunBody, DryRunResult, PluginBody, PluginList, ReplayBody, ReplayResult, ResumeResult};
+use crate::auth::{ApiRead, ApiWrite};
+
+pub struct Api;
+
+#[OpenApi(tag = "Section::Plugins")]
+impl Api {
+    /// The plugins in the order of their execution, with what their calls did and cost.
+    #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
+    async fn list_plugins(&self, access: ApiRead) -> ApiResult<Written<PluginList>> {
+        let data = answer(access.0.plugins().await)?.into_iter().map(PluginBody::from).collect();
+        Ok(Written::new(&PluginList { data }))
+    }
+
+    /// One plugin.
+    #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
+    async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<Written<PluginBody>> {
+        Ok(Written::new(&PluginBody::from(answer(access.0.plugin(&name).await)?)))
+    }
+
+    /// What a plugin would make of events: one of the log, several of it, or one that is given. Nothing is written.
+    #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
+    async fn dry_run_plugin(
+        &self,
+        access: ApiRead,
+        name: Path<String>,
+        body: Body<DryRunBody>,
+    ) -> ApiResult<Written<DryRunResult>> {
+        let trying = answer(trying(body.value))?;
+        let trials = answer(access.0.dry_run(&name, trying).await)?;
+        Ok(Written::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
+    }
+
+    /// Runs a plugin's enrichment again over the log. What it found before is replaced, not added to.
+    #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
+    async fn replay_plugin(
+        &self,
+        access: ApiWrite,
+        name: Path<String>,
+        body: Body<ReplayBody>,
+    ) -> ApiResult<Written<ReplayResult>> {
+        let from = body.from_position.unwrap_or(1).saturating_sub(1);
+        let Tally { events, failed, changed, edges_opened, edges_closed } =
+            answer(access.0.replay_plugin(&name, from).await)?;
+        Ok(Written::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
+    }
+
+    /// Lets a plugin work again that was stopped after failures in a row.
+    #[oai(path = "/plugins/:name/resume", method = "post", operation_id = "resume_plugin")]
+    async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<Written<ResumeResult>> {
+        Ok(Written::new(&ResumeResult { resumed: answer(access.0.resume_plugin(&name).await)? }))
+    }
+}
+
+fn trying(body: DryRunBody) -> Result<Trying, Error> {
+    match (body.event_id, body.from_position, body.event) {
+        (Some(event_id), None, None) => Ok(Trying::Event(event_id)),
+        (None, Some(position), None) => {
+            let limit = body.limit.unwrap_or(10);
+            if !(1..=MAX_TRIALS as u64).contains(&limit) {
+                return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_TRIALS}")));
+            }
+            Ok(Trying::From { position: position.saturating_sub(1), limit: limit as usize })
+        }
+        (None, None, Some(event)) => Ok(Trying::New(Box::new(event.into()))),
+        _ => Err(Error::invalid("give one of event_id, from_position and event")),
+    }
+}
