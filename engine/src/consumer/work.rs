@@ -12,9 +12,10 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::event::NewEvent;
 use crate::model::facts::{Artifact, Product};
+use crate::model::graph::Direction;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::resident::graph::{Direction, Graph, Walk, World};
+use crate::resident::graph::{Graph, Walk, World};
 
 use super::plugins::Plugins;
 

@@ -102,6 +102,34 @@ fn addressable(text: &str) -> Option<Arc<str>> {
     (!text.is_empty() && text.len() <= MAX_ADDRESS).then(|| text.into())
 }
 
+/// Which way edges are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Direction {
+    Out,
+    In,
+    #[default]
+    Both,
+}
+
+impl Direction {
+    pub fn parse(name: &str) -> Option<Direction> {
+        match name {
+            "out" => Some(Direction::Out),
+            "in" => Some(Direction::In),
+            "both" => Some(Direction::Both),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Direction::Out => "out",
+            Direction::In => "in",
+            Direction::Both => "both",
+        }
+    }
+}
+
 /// The part of an aggregate that a target names.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressedBy {

@@ -8,6 +8,7 @@ use crate::pipeline::expr::{Expr, Scope};
 use crate::pipeline::filter::{Filter, Path};
 use crate::pipeline::path::FieldPath;
 use crate::pipeline::projection::Projection;
+use crate::pipeline::scan::EdgeScan;
 
 /// A pipeline or sub-pipeline.
 #[derive(Debug, Default)]
@@ -44,9 +45,10 @@ pub enum Stage {
     Facet(Vec<(Arc<str>, Pipeline)>),
     Bucket(Bucket),
     BucketAuto(BucketAuto),
-    /// Another aggregate type, events, or literal rows. A lookup along the graph's edges
-    /// (`{edge, direction, depth, as}`) would be a variant beside this one.
+    /// Another aggregate type, events, or literal rows.
     Lookup(Box<Lookup>),
+    /// A lookup along the edges of the knowledge graph.
+    Follow(Box<Follow>),
     UnionWith(From, Pipeline),
     Sample(u64),
     Redact(Expr),
@@ -152,6 +154,17 @@ pub struct Lookup {
     pub variables: Vec<(Arc<str>, Expr)>,
     /// What the sub-pipeline's expressions see.
     pub scope: Scope,
+    pub pipeline: Pipeline,
+    pub target: FieldPath,
+}
+
+/// `$lookup` with `edge`, `direction` or `depth`.
+#[derive(Debug)]
+pub struct Follow {
+    pub edges: EdgeScan,
+    /// Where a row names the node to begin at.
+    pub local: FieldPath,
+    /// What is done to the states reached.
     pub pipeline: Pipeline,
     pub target: FieldPath,
 }

@@ -152,6 +152,15 @@ fn steps(nodes: Vec<Node>, above: Owner, scans: &mut Vec<Scan>) -> Vec<Lowered> 
                 about.push("plan", program.describe(scans));
                 ("lookup", Box::new(operator::Lookup { join, probe, variables, program, target }), Owner::Pipeline)
             }
+            Step::Follow(follow) => {
+                let plan::Follow { edges, local, nodes, target } = *follow;
+                about.push("edges", edges.describe());
+                scans.push(Scan { read: Read::Edges(edges), fields: None });
+                let scan = scans.len() - 1;
+                let program = Program { feed: Feed::Given, steps: self::steps(nodes, Owner::Source, scans) };
+                about.push("plan", program.describe(scans));
+                ("follow", Box::new(operator::Follow { scan, local, program, target }), Owner::Pipeline)
+            }
             Step::Union(plan) => {
                 let program = lower(plan, scans);
                 about.push("plan", program.describe(scans));
@@ -271,6 +280,7 @@ impl Scan {
                 }
                 (&scan.streams, [("filter", &scan.filter), ("event_filter", &scan.event_filter)], scan.limit)
             }
+            Read::Edges(edges) => return edges.describe(),
         };
         if !streams.is_empty() {
             object.push("streams", streams.describe());

@@ -30,7 +30,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use filter::Filter;
-pub use scan::{AsOf, EventScan, Read, Scan, Source, StateScan, StreamFilter, Table};
+pub use scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan, StreamFilter, Table};
 
 use crate::model::value::{Object, Value};
 use context::Context;
@@ -104,9 +104,10 @@ impl Prepared {
 
     /// The aggregate types that the pipeline names; those that do not exist deserve a warning.
     pub fn aggregate_types(&self) -> BTreeSet<&Arc<str>> {
-        let streams = self.scans.iter().map(|scan| match &scan.read {
-            Read::Events(scan) => &scan.streams,
-            Read::States(scan) => &scan.streams,
+        let streams = self.scans.iter().filter_map(|scan| match &scan.read {
+            Read::Events(scan) => Some(&scan.streams),
+            Read::States(scan) => Some(&scan.streams),
+            Read::Edges(_) => None,
         });
         streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
     }

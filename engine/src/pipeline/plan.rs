@@ -9,7 +9,7 @@ use super::expr::{Expr, Scope};
 use super::filter::{Filter, Path};
 use super::path::FieldPath;
 use super::projection::Projection;
-use super::scan;
+use super::scan::{self, EdgeScan};
 use crate::model::value::{Object, Value};
 
 #[derive(Debug)]
@@ -74,6 +74,7 @@ pub enum Step {
     Bucket(ast::Bucket),
     BucketAuto(ast::BucketAuto),
     Lookup(Box<Lookup>),
+    Follow(Box<Follow>),
     Union(Plan),
     Sample(u64),
     Redact(Expr),
@@ -88,6 +89,14 @@ pub struct Lookup {
     pub variables: Vec<(Arc<str>, Expr)>,
     pub scope: Scope,
     pub plan: Plan,
+    pub target: FieldPath,
+}
+
+#[derive(Debug)]
+pub struct Follow {
+    pub edges: EdgeScan,
+    pub local: FieldPath,
+    pub nodes: Vec<Node>,
     pub target: FieldPath,
 }
 
@@ -183,6 +192,11 @@ fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
                 let ast::Lookup { from, join, variables, scope, pipeline, target } = *lookup;
                 let plan = over(pipeline, from)?;
                 Step::Lookup(Box::new(Lookup { join, probe: None, variables, scope, plan, target }))
+            }
+            Stage::Follow(follow) => {
+                let ast::Follow { edges, local, pipeline, target } = *follow;
+                let nodes = self::nodes(pipeline.stages.into_iter())?;
+                Step::Follow(Box::new(Follow { edges, local, nodes, target }))
             }
             Stage::UnionWith(from, pipeline) => Step::Union(over(pipeline, from)?),
             Stage::Sample(size) => Step::Sample(size),

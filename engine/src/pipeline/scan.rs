@@ -6,6 +6,7 @@ use std::sync::Arc;
 pub use super::ast::AsOf;
 
 use super::filter::{Comparison, Filter, Node, Test};
+use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 
 /// One thing to read.
@@ -20,6 +21,29 @@ pub struct Scan {
 pub enum Read {
     Events(EventScan),
     States(StateScan),
+    /// States that edges of the knowledge graph lead to.
+    Edges(EdgeScan),
+}
+
+/// Which edges are followed, and how far.
+#[derive(Debug, Clone)]
+pub struct EdgeScan {
+    /// Empty: all kinds.
+    pub kinds: Vec<Arc<str>>,
+    pub direction: Direction,
+    pub depth: u32,
+}
+
+impl EdgeScan {
+    /// For `explain`.
+    pub fn describe(&self) -> Object {
+        Object::from_iter([
+            ("source", Value::from("graph")),
+            ("kinds", self.kinds.iter().cloned().map(Value::from).collect::<Vec<_>>().into()),
+            ("direction", self.direction.name().into()),
+            ("depth", Value::Int(self.depth.into())),
+        ])
+    }
 }
 
 /// Events in order of position.
@@ -156,6 +180,11 @@ fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
 /// Rows that a scan gave. They may be asked for more than once.
 pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
+
+    /// The rows around nodes, of a scan that follows edges: the nearest first, each node once.
+    fn around(&self, _nodes: &[Arc<str>]) -> Vec<Value> {
+        Vec::new()
+    }
 }
 
 impl Table for Vec<Value> {

@@ -25,7 +25,7 @@ fn refused(pipeline: &str) -> Error {
 fn states(prepared: &Prepared) -> &StateScan {
     match &prepared.scans()[0].read {
         Read::States(scan) => scan,
-        Read::Events(_) => panic!("events are read"),
+        Read::Events(_) | Read::Edges(_) => panic!("no states are read"),
     }
 }
 

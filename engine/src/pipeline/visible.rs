@@ -58,6 +58,7 @@ fn check(plan: &Plan, found: &mut Vec<String>) {
             | Step::Facet(_)
             | Step::Bucket(_)
             | Step::BucketAuto(_)
+            | Step::Follow(_)
             | Step::Sample(_)
             | Step::Redact(_) => {}
         }
@@ -106,6 +107,7 @@ fn names(nodes: &[Node], visit: &mut dyn FnMut(&str)) {
             | Step::Bucket(_)
             | Step::BucketAuto(_)
             | Step::Lookup(_)
+            | Step::Follow(_)
             | Step::Union(_)
             | Step::Redact(_) => return,
         }

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use super::Workspace;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
-use crate::model::graph::{Edge, Findings};
+use crate::model::graph::{Direction, Edge, Findings};
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Neighbourhood, Walk};
-
-pub use crate::resident::graph::Direction;
 
 /// The farthest that a walk goes.
 pub const MAX_DEPTH: u32 = 3;

@@ -1,5 +1,6 @@
 //! Queries: a client's pipeline, run over the sources of this workspace.
 
+mod edges;
 mod events;
 mod states;
 
@@ -121,6 +122,7 @@ impl<'a> Reader<'a> {
     fn table(&'a self, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
         let fields = scan.fields.as_ref();
         Ok(match &scan.read {
+            Read::Edges(scan) => Box::new(edges::EdgeTable { reader: self, scan }),
             Read::Events(scan) => {
                 let streams = Streams::new(&scan.streams, self);
                 Box::new(events::EventTable { reader: self, scan, streams })

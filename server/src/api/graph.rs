@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use foldwork_engine::Error;
-use foldwork_engine::model::graph::{Edge, facts_of};
+use foldwork_engine::model::graph::{Direction, Edge, facts_of};
 use foldwork_engine::model::json::format_date;
-use foldwork_engine::workspace::graph::{Direction, Node};
+use foldwork_engine::workspace::graph::Node;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
@@ -104,12 +104,8 @@ impl Api {
 }
 
 fn read_direction(direction: Option<&str>) -> Result<Direction, Error> {
-    match direction {
-        None | Some("both") => Ok(Direction::Both),
-        Some("out") => Ok(Direction::Out),
-        Some("in") => Ok(Direction::In),
-        Some(_) => Err(Error::invalid("direction must be out, in or both")),
-    }
+    let Some(name) = direction else { return Ok(Direction::Both) };
+    Direction::parse(name).ok_or_else(|| Error::invalid("direction must be out, in or both"))
 }
 
 impl From<&Node> for NodeBody {

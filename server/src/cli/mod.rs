@@ -14,6 +14,7 @@ mod keys;
 mod output;
 mod progress;
 mod projects;
+mod rebuild;
 mod retry;
 mod sender;
 #[cfg(test)]
@@ -32,6 +33,8 @@ pub enum Command {
     Import(import::Arguments),
     /// Writes the workspace's events as NDJSON that `import` reads.
     Export(export::Arguments),
+    /// Builds what is derived from the log anew.
+    Rebuild(rebuild::Arguments),
 }
 
 /// Runs one command to its end; an error is for the caller to print, with its causes, before exit code 1.
@@ -40,6 +43,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Keys(arguments) => keys::run(arguments).await,
         Command::Import(arguments) => import::run(arguments).await,
         Command::Export(arguments) => export::run(arguments).await,
+        Command::Rebuild(arguments) => rebuild::run(arguments).await,
     };
     match outcome {
         Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),

@@ -87,6 +87,12 @@ impl Rule {
                         changed |= self.apply_inside(nodes, around);
                     }
                 }
+                Step::Follow(follow) => {
+                    if let Apply::Nodes(apply) = self.apply {
+                        changed |= apply(&mut follow.nodes);
+                    }
+                    changed |= self.apply_inside(&mut follow.nodes, around);
+                }
                 Step::Lookup(lookup) => {
                     let join = lookup.join.as_ref().map(|(_, foreign)| foreign.text().to_string());
                     changed |= self.apply_to(&mut lookup.plan, &Surroundings { options: around.options, join });

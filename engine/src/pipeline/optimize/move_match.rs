@@ -60,6 +60,7 @@ fn step_forward(nodes: &mut Vec<Node>, place: usize) -> bool {
         | Step::Bucket(_)
         | Step::BucketAuto(_)
         | Step::Lookup(_)
+        | Step::Follow(_)
         | Step::Union(_)
         | Step::Sample(_)
         | Step::Redact(_) => return false,

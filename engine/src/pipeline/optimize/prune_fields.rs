@@ -59,6 +59,7 @@ fn read(nodes: &[Node], fields: &mut Fields) -> bool {
                 }
                 lookup.variables.iter().for_each(|(_, expr)| fields.of(expr));
             }
+            Step::Follow(follow) => fields.add(&follow.local.segments().join(".")),
             Step::Project(projection) => {
                 projection.visit_paths(&mut |path| fields.add(path));
                 if projection.kind == Kind::Inclusion {

@@ -20,9 +20,6 @@ pub fn parse(value: &Value, place: &Place) -> Result<Lookup> {
             format!("the $lookup stage specification must be an object, but found {}", value.type_name()),
         ));
     };
-    if object.contains("edge") {
-        return Err(Error::new(9, "$lookup along the edges of the graph is not available"));
-    }
     let stages = match object.get("pipeline") {
         None | Some(Value::Null) => None,
         Some(Value::Array(stages)) => Some(stages.as_slice()),

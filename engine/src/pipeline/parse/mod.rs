@@ -7,6 +7,7 @@ mod facet;
 mod fold;
 mod group;
 mod lookup;
+mod lookup_edges;
 mod names;
 mod numbers;
 mod reshape;
@@ -142,7 +143,12 @@ fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scop
         "$facet" => Stage::Facet(facet::parse(value, place)?),
         "$bucket" => Stage::Bucket(bucket::parse(value, scope)?),
         "$bucketAuto" => Stage::BucketAuto(bucket::parse_auto(value, scope)?),
-        "$lookup" => Stage::Lookup(Box::new(lookup::parse(value, place)?)),
+        "$lookup" => match value {
+            Value::Object(object) if along_edges(object) => {
+                Stage::Follow(Box::new(lookup_edges::parse(object, place)?))
+            }
+            _ => Stage::Lookup(Box::new(lookup::parse(value, place)?)),
+        },
         "$unionWith" => {
             let (from, pipeline) = union_with::parse(value, place)?;
             Stage::UnionWith(from, pipeline)
@@ -150,4 +156,9 @@ fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scop
         "$redact" => Stage::Redact(crate::pipeline::expr::parse(value, &place.redact_scope())?),
         unknown => return Err(names::unknown(unknown)),
     })
+}
+
+/// Whether a `$lookup` follows the edges of the graph instead of matching fields.
+fn along_edges(object: &Object) -> bool {
+    ["edge", "direction", "depth"].iter().any(|name| object.contains(name))
 }

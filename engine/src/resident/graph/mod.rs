@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 
-pub use walk::{Direction, Neighbourhood, Walk};
+pub use walk::{Neighbourhood, Walk};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;

@@ -6,17 +6,8 @@ use indexmap::IndexMap;
 use rustc_hash::FxHashSet;
 
 use super::Edges;
-use crate::model::graph::Edge;
+use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
-
-/// Which way edges are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Direction {
-    Out,
-    In,
-    #[default]
-    Both,
-}
 
 /// How far, and along which edges.
 #[derive(Debug, Clone)]

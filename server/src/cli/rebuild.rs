@@ -1,0 +1,45 @@
+//! `foldwork rebuild`: builds what is derived from the log anew.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::client::Connection;
+use super::output::print_line;
+
+/// A long log takes long; whoever gives up stops the rebuild, and the old graph stays.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
+
+/// Builds what is derived from the log anew; the old one serves until the new one is whole.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    what: What,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum What {
+    /// The knowledge graph: what plugins found, and the edges that follow from it.
+    Graph,
+}
+
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let client = arguments.connection.client()?;
+    match arguments.what {
+        What::Graph => {
+            let request = client.request(Method::POST, &["system", "rebuild-graph"]).timeout(LONGEST);
+            let answer: Value = client.call(request).await?.json()?;
+            let count = |name: &str| answer.get(name).and_then(Value::as_u64).unwrap_or_default();
+            print_line(&format!(
+                "rebuilt from {} events: {} nodes with facts, {} open edges, {} steps parked",
+                count("events"),
+                count("nodes"),
+                count("edges"),
+                count("parked"),
+            ))
+        }
+    }
+}
