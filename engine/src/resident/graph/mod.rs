@@ -1,6 +1,8 @@
 //! The knowledge graph of an open workspace, in memory: findings, open edges both ways, and who waits for whom.
 
 mod settle;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};

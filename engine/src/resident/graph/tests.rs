@@ -1,0 +1,155 @@
+//! Which edges are open after which events.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::*;
+use crate::model::builtin;
+use crate::model::facts::EdgeFact;
+use crate::model::graph::Direction;
+use crate::model::value::{Object, Value};
+
+/// Articles by id, as the follower sees them.
+#[derive(Default)]
+struct Articles {
+    known: BTreeMap<String, Arc<Aggregate>>,
+    position: u64,
+    graph: Graph,
+}
+
+impl World for Articles {
+    fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
+        self.known.get(id).cloned()
+    }
+
+    fn definition(&self, type_name: &str) -> Option<Arc<Definition>> {
+        builtin::definitions().into_iter().find(|known| &*known.type_name == type_name).map(Arc::new)
+    }
+
+    fn aggregates(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_> {
+        Box::new(self.known.values().cloned())
+    }
+}
+
+fn link(to: Target) -> EdgeFact {
+    EdgeFact { kind: "links_to".into(), to, weight: 1.0 }
+}
+
+fn slug(slug: &str) -> Target {
+    Target::Field("slug".into(), slug.into())
+}
+
+impl Articles {
+    /// One event of an article; `edges` is what the plugin `linker` finds in it.
+    fn event(&mut self, id: &str, verb: &str, payload: &[(&str, &str)], edges: &[EdgeFact]) -> Vec<String> {
+        self.position += 1;
+        let before = self.known.get(id).cloned();
+        let event = Event {
+            event_id: format!("e{}", self.position).into(),
+            aggregate_id: AggregateId::parse(id).expect("an id"),
+            aggregate_type: "article".into(),
+            event_type: format!("article.{verb}").into(),
+            project_id: None,
+            version: before.as_ref().map_or(1, |before| before.version + 1),
+            position: self.position,
+            payload: Arc::new(payload.iter().map(|(name, value)| (*name, Value::from(*value))).collect::<Object>()),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: self.position as i64,
+            recorded_at: 0,
+        };
+        let definition = self.definition("article").expect("a built-in type");
+        let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+        self.known.insert(id.to_owned(), after.clone());
+        let graph = std::mem::take(&mut self.graph);
+        let found = vec![("linker".into(), Facts { edges: edges.to_vec(), ..Facts::default() })];
+        let changes = graph.take(self, Turn { event: &event, before: before.as_deref(), after: &after, found });
+        self.graph = graph;
+        let shown = |edge: &Arc<Edge>| {
+            let closed = edge.valid_to.map(|at| format!(" until {at}")).unwrap_or_default();
+            format!("{} to {} of {} from {}{closed}", edge.from, edge.to, edge.event_id, edge.valid_from)
+        };
+        changes.edges.iter().map(shown).collect()
+    }
+
+    fn around(&self, id: &str, direction: Direction, depth: u32) -> Vec<String> {
+        let walk = Walk { kinds: Vec::new(), direction, depth, most: 100 };
+        let id = AggregateId::parse(id).expect("an id");
+        self.graph.walk(&id, &walk).nodes.into_iter().map(|(id, distance)| format!("{id} {distance}")).collect()
+    }
+}
+
+#[test]
+fn an_edge_is_open_while_its_target_is_there() {
+    let mut articles = Articles::default();
+    assert_eq!(articles.event("a", "created", &[("slug", "one")], &[link(slug("two"))]), [""; 0]);
+    // The target comes, and the edge with it; it says in which event it was found.
+    assert_eq!(articles.event("b", "created", &[("slug", "two")], &[]), ["a to b of e1 from 2"]);
+    // Another of the same name is younger, and is not meant.
+    assert_eq!(articles.event("c", "created", &[("slug", "two")], &[]), [""; 0]);
+    assert_eq!(
+        articles.event("b", "updated", &[("slug", "three")], &[]),
+        ["a to b of e1 from 2 until 4", "a to c of e1 from 4"]
+    );
+    assert_eq!(articles.event("c", "deleted", &[], &[]), ["a to c of e1 from 4 until 5"]);
+    assert_eq!(articles.event("c", "restored", &[], &[]), ["a to c of e1 from 6"]);
+    // The wish goes, and the edge with it.
+    assert_eq!(articles.event("a", "updated", &[], &[]), ["a to c of e1 from 6 until 7"]);
+    assert_eq!(articles.event("c", "updated", &[("slug", "other")], &[]), [""; 0]);
+}
+
+#[test]
+fn a_target_is_named_by_id_label_or_any_field() {
+    let mut articles = Articles::default();
+    let wishes = [
+        link(Target::Id("b".into())),
+        link(Target::Label("The C".into())),
+        link(Target::Field("number".into(), "7".into())),
+        link(slug("one")),
+    ];
+    articles.event("b", "created", &[("title", "B")], &[]);
+    articles.event("c", "created", &[("title", "The C")], &[]);
+    articles.event("d", "created", &[("number", "7")], &[]);
+    // It names itself too, which is no edge.
+    assert_eq!(
+        articles.event("a", "created", &[("slug", "one")], &wishes),
+        ["a to b of e4 from 4", "a to c of e4 from 4", "a to d of e4 from 4"]
+    );
+    assert_eq!(articles.event("a", "deleted", &[], &wishes).len(), 3);
+}
+
+#[test]
+fn the_same_wish_changes_nothing() {
+    let mut articles = Articles::default();
+    articles.event("b", "created", &[("slug", "two")], &[]);
+    articles.event("a", "created", &[], &[link(slug("two"))]);
+    assert_eq!(articles.event("a", "updated", &[("title", "x")], &[link(slug("two"))]), [""; 0]);
+    let heavier = EdgeFact { weight: 2.0, ..link(slug("two")) };
+    assert_eq!(articles.event("a", "updated", &[], &[link(slug("two")), heavier]), ["a to b of e2 from 2"]);
+}
+
+#[test]
+fn a_walk_goes_the_way_that_is_asked_for() {
+    let mut articles = Articles::default();
+    for (id, to) in [("a", "b"), ("b", "c"), ("c", "a"), ("d", "b")] {
+        articles.event(id, "created", &[("slug", id)], &[link(slug(to))]);
+    }
+    assert_eq!(articles.around("a", Direction::Out, 1), ["a 0", "b 1"]);
+    assert_eq!(articles.around("a", Direction::Out, 3), ["a 0", "b 1", "c 2"]);
+    assert_eq!(articles.around("b", Direction::In, 1), ["b 0", "a 1", "d 1"]);
+    assert_eq!(articles.around("a", Direction::Both, 2), ["a 0", "b 1", "c 1", "d 2"]);
+}
+
+#[test]
+fn a_graph_that_is_restored_goes_on_as_it_was() {
+    let mut articles = Articles::default();
+    articles.event("a", "created", &[("slug", "one")], &[link(slug("two")), link(slug("three"))]);
+    articles.event("b", "created", &[("slug", "two")], &[]);
+    let findings = articles.graph.all_findings().into_iter().map(|(id, findings)| (id, (*findings).clone()));
+    let open = articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone());
+    let restored = Edges::restore(&articles, findings.collect::<Vec<_>>(), open.collect::<Vec<_>>());
+    assert_eq!(restored.size(), (1, 1));
+    articles.graph.replace(restored);
+    assert_eq!(articles.event("c", "created", &[("slug", "three")], &[]), ["a to c of e1 from 3"]);
+    assert_eq!(articles.event("b", "deleted", &[], &[]), ["a to b of e1 from 2 until 4"]);
+}
