@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use foldwork_engine::clock::SystemClock;
+use foldwork_engine::hook::Plugin;
 use foldwork_engine::{Engine, Settings, Store};
 use poem::Server;
 use poem::http::uri::Scheme;
@@ -13,6 +14,7 @@ use poem::listener::Acceptor;
 use poem::web::{LocalAddr, RemoteAddr};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::config::Plugins;
 use crate::edge::Ending;
 use crate::{Config, application, telemetry};
 
@@ -38,6 +40,7 @@ pub async fn listen(config: Config) -> anyhow::Result<Listening> {
 /// Like [`listen`], with the owner key of a first start given.
 pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Result<Listening> {
     telemetry::start_metrics(&config.metrics).await?;
+    load_plugins(&config.plugins)?;
     let store = open_store(&config).await?;
     let settings = Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
     let engine = Engine::open(store, Arc::new(SystemClock), settings).await?;
@@ -50,6 +53,16 @@ pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Resu
     let address = listener.local_addr()?;
     let first_key = first.map(|first| first.key).filter(|_| !was_chosen);
     Ok(Listening { address, first_key, config, listener, engine })
+}
+
+/// Loads the plugins; one that is broken keeps the server from starting.
+fn load_plugins(settings: &Plugins) -> anyhow::Result<Vec<Arc<dyn Plugin>>> {
+    let Plugins { enabled, folder, settings, limits, .. } = settings;
+    let plugins =
+        foldwork_plugins::load(enabled, folder.as_ref(), settings, *limits).context("a plugin was refused")?;
+    let names: Vec<&str> = plugins.iter().map(|plugin| &*plugin.about().name).collect();
+    tracing::info!(plugins = names.join(","), "plugins loaded");
+    Ok(plugins)
 }
 
 async fn open_store(config: &Config) -> anyhow::Result<Store> {
