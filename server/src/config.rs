@@ -1,9 +1,13 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
+mod plugins;
+
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
+
+pub use plugins::Plugins;
 
 /// The text of the shipped configuration: every setting with its default.
 pub const DEFAULTS: &str = include_str!("../../config.toml");
@@ -15,6 +19,7 @@ pub struct Config {
     pub http: Http,
     pub store: Store,
     pub pipeline: Pipeline,
+    pub plugins: Plugins,
     pub metrics: Metrics,
     pub log: Log,
 }

@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use foldwork_plugins::memory::Counting;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
+use mimalloc::MiMalloc;
 
-/// Appends and pipelines make many small values; the system's allocator costs a third of their time.
+/// Appends and pipelines make many small values; the system's allocator costs a third of their time. What scripts take
+/// of it is counted.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<MiMalloc> = Counting(MiMalloc);
 
 /// An event-sourced server whose folded state is read by pipelines.
 #[derive(Parser)]

@@ -14,7 +14,7 @@ use poem::web::{LocalAddr, RemoteAddr};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::edge::Ending;
-use crate::{Config, application, telemetry};
+use crate::{Config, application, config, telemetry};
 
 /// A pause after a failure to accept, so that a process without free descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -38,9 +38,10 @@ pub async fn listen(config: Config) -> anyhow::Result<Listening> {
 /// Like [`listen`], with the owner key of a first start given.
 pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Result<Listening> {
     telemetry::start_metrics(&config.metrics).await?;
+    let plugins = load_plugins(&config.plugins)?;
     let store = open_store(&config).await?;
     let settings = Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
-    let engine = Engine::open(store, Arc::new(SystemClock), settings, Plugins::none()?).await?;
+    let engine = Engine::open(store, Arc::new(SystemClock), settings, plugins).await?;
     let was_chosen = chosen.is_some();
     let first = engine.first_start(chosen).await?;
     engine.open_all().await?;
@@ -50,6 +51,16 @@ pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Resu
     let address = listener.local_addr()?;
     let first_key = first.map(|first| first.key).filter(|_| !was_chosen);
     Ok(Listening { address, first_key, config, listener, engine })
+}
+
+/// Loads the plugins; one that is broken keeps the server from starting.
+pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
+    let config::Plugins { enabled, folder, settings, limits, threads } = settings;
+    let plugins =
+        foldwork_plugins::load(enabled, folder.as_ref(), settings, *limits).context("a plugin was refused")?;
+    let names: Vec<&str> = plugins.iter().map(|plugin| &*plugin.about().name).collect();
+    tracing::info!(plugins = names.join(","), "plugins loaded");
+    Ok(Plugins::new(plugins, *threads)?)
 }
 
 async fn open_store(config: &Config) -> anyhow::Result<Store> {

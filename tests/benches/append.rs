@@ -11,9 +11,10 @@ use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_plugins::memory::Counting;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 const WRITERS: usize = 64;
 /// Streams that each writer spreads its events over.

@@ -9,9 +9,10 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_plugins::memory::Counting;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 /// The pipelines, by what they show.
 const PIPELINES: [(&str, &str); 6] = [

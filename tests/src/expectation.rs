@@ -24,6 +24,16 @@ pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     files
 }
 
+/// Folders in a folder of this crate, by name.
+pub fn folders(folder: &str) -> Vec<PathBuf> {
+    let folder = home().join(folder);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut folders: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders
+}
+
 pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -16,11 +16,12 @@ use serde_json::{Map, Value};
 
 use crate::expectation::read;
 use crate::json::pretty;
-use crate::server::Server;
+use crate::server::{Server, worked};
 
 /// The line between two steps, and the one from which on a step is written by the machine.
 const BETWEEN: &str = "\n---\n";
 const EXPECT: &str = "\nexpect:\n";
+const PLUGINS: &str = "# plugins:";
 /// The request id of every request that does not bring another one.
 const REQUEST_ID: &str = "request-of-a-test";
 /// A body longer than this is shown by its length.
@@ -77,16 +78,30 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
 
 /// Runs a file against a fresh server and answers the text that it should have.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
-    let server = Server::start().await?;
+    let text = read(path);
+    let server = match plugins(&text) {
+        None => Server::start().await?,
+        Some(names) => Server::start_with_plugins(names).await?,
+    };
     let mut saved: BTreeMap<String, String> =
         server.keys.iter().map(|(name, key)| (format!("key.{name}"), key.clone())).collect();
     let mut out: Vec<String> = Vec::new();
-    for (head, _) in steps(&read(path)) {
+    for (head, _) in steps(&text) {
         let step: Step = parse(head, path)?;
+        if plugins(&text).is_some() {
+            worked(&server.workspace("owner").await?).await?;
+        }
         let answer = answer(&server, &step, &mut saved).await.with_context(|| format!("in '{}'", step.name))?;
         out.push(format!("{}{EXPECT}{}", head.trim_end(), answer.trim_end()));
     }
     Ok(out.join(BETWEEN) + "\n")
+}
+
+/// The plugins that a file asks for in its first line, `# plugins: name, name`. Before each of its steps they have
+/// been called for all that was appended before.
+fn plugins(text: &str) -> Option<Vec<String>> {
+    let names = text.lines().next()?.strip_prefix(PLUGINS)?;
+    Some(names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
 }
 
 /// Each step as what is written by hand and what follows `expect:`.

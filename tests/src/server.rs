@@ -7,12 +7,14 @@ use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_server::serve::load_plugins;
 use foldwork_server::{Config, application, edge::Ending};
 use poem::endpoint::BoxEndpoint;
 use poem::{Endpoint, Request, Response};
 
 use crate::clock::FixedClock;
+use crate::expectation::root;
 
 /// Keys of the first workspace that hold less than everything: who they are, and their scopes.
 const LESSER: [(&str, Scope); 5] = [
@@ -35,7 +37,18 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> anyhow::Result<Server> {
-        Server::start_with(&Config::default()).await
+        let mut config = Config::default();
+        // Most of what is tested here is about what follows from a request alone.
+        config.plugins.enabled.clear();
+        Server::start_with(&config).await
+    }
+
+    /// With these plugins, of the folder `tests/plugins` or shipped.
+    pub async fn start_with_plugins(enabled: Vec<String>) -> anyhow::Result<Server> {
+        let mut config = Config::default();
+        config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
+        config.plugins.enabled = enabled;
+        Server::start_with(&config).await
     }
 
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
@@ -43,7 +56,8 @@ impl Server {
         let settings =
             Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
         let store = Store::connect("mem://").await?;
-        let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, Plugins::none()?).await?;
+        let engine =
+            Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, load_plugins(&config.plugins)?).await?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
@@ -83,6 +97,11 @@ pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Workspace>
 /// How long what follows the log may take to catch up before a test gives up, and how often it is looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
+
+/// Returns when plugins have been called for every event, those of their own making too.
+pub async fn worked(workspace: &Workspace) -> anyhow::Result<()> {
+    tokio::time::timeout(PATIENCE, workspace.worked()).await.context("the plugins do not catch up with the log")
+}
 
 /// Returns when what follows the log has caught up with it.
 pub async fn consumed(workspace: &Workspace) -> anyhow::Result<()> {

@@ -7,5 +7,6 @@ mod pipelines;
 mod reopened;
 mod replay;
 mod scenarios;
+mod scripts;
 mod shared_store;
 mod tidy;

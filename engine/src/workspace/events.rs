@@ -152,6 +152,13 @@ impl Workspace {
         Ok(written.min(*self.open().worked.borrow()))
     }
 
+    /// Returns when plugins have been called for every event of the log.
+    pub async fn worked(&self) {
+        let mut worked = self.open().worked.subscribe();
+        // The sender lives as long as the workspace.
+        let _ = worked.wait_for(|position| *position >= self.position()).await;
+    }
+
     /// Wakes when events have been appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
         self.open().follow()

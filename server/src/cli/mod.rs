@@ -1,4 +1,4 @@
-//! The client half of the program: every command that talks to a server over HTTP.
+//! The client half of the program: the commands that talk to a server over HTTP, and those that need none.
 
 mod batch;
 pub mod client;
@@ -12,6 +12,7 @@ mod import;
 mod input;
 mod keys;
 mod output;
+mod plugins;
 mod progress;
 mod projects;
 mod rebuild;
@@ -24,7 +25,7 @@ mod table;
 use std::io;
 use std::process::ExitCode;
 
-/// A command that talks to a server.
+/// A command that does not serve.
 #[derive(clap::Subcommand, Debug)]
 pub enum Command {
     /// Creates, lists and revokes API keys.
@@ -35,6 +36,8 @@ pub enum Command {
     Export(export::Arguments),
     /// Builds what is derived from the log anew.
     Rebuild(rebuild::Arguments),
+    /// Lists scripted plugins and runs their cases, without a server.
+    Plugins(plugins::Arguments),
 }
 
 /// Runs one command to its end; an error is for the caller to print, with its causes, before exit code 1.
@@ -44,6 +47,7 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Import(arguments) => import::run(arguments).await,
         Command::Export(arguments) => export::run(arguments).await,
         Command::Rebuild(arguments) => rebuild::run(arguments).await,
+        Command::Plugins(arguments) => plugins::run(arguments),
     };
     match outcome {
         Err(error) if is_closed_pipe(&error) => Ok(ExitCode::SUCCESS),

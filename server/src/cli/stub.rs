@@ -117,7 +117,7 @@ async fn serve(
             "HTTP/1.1 {status} X\r\n{headers}Content-Type: application/json\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
-        let _ = stream.write_all((head + &body).as_bytes()).await;
+        let _ = stream.write_all((head + body.as_str()).as_bytes()).await;
     }
 }
 

@@ -1,0 +1,119 @@
+//! Where the files of a scripted plugin come from: a folder on disk, or the program itself.
+
+use std::path::Path;
+
+use crate::registry::LoadError;
+
+/// The files of a scripted plugin.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    pub name: String,
+    /// What messages call the folder: its path.
+    pub place: String,
+    pub manifest: String,
+    pub script: String,
+    pub cases: String,
+}
+
+pub(crate) const MANIFEST: &str = "plugin.toml";
+pub(crate) const SCRIPT: &str = "plugin.rhai";
+pub(crate) const CASES: &str = "cases.toml";
+
+/// The plugins that the program carries: name, manifest, script and cases.
+pub const SHIPPED: [(&str, [&str; 3]); 4] = [
+    (
+        "structured_data",
+        [
+            include_str!("../../scripts/structured_data/plugin.toml"),
+            include_str!("../../scripts/structured_data/plugin.rhai"),
+            include_str!("../../scripts/structured_data/cases.toml"),
+        ],
+    ),
+    (
+        "linker",
+        [
+            include_str!("../../scripts/linker/plugin.toml"),
+            include_str!("../../scripts/linker/plugin.rhai"),
+            include_str!("../../scripts/linker/cases.toml"),
+        ],
+    ),
+    (
+        "reading_stats",
+        [
+            include_str!("../../scripts/reading_stats/plugin.toml"),
+            include_str!("../../scripts/reading_stats/plugin.rhai"),
+            include_str!("../../scripts/reading_stats/cases.toml"),
+        ],
+    ),
+    (
+        "trait_router",
+        [
+            include_str!("../../scripts/trait_router/plugin.toml"),
+            include_str!("../../scripts/trait_router/plugin.rhai"),
+            include_str!("../../scripts/trait_router/cases.toml"),
+        ],
+    ),
+];
+
+impl Folder {
+    /// The plugin of this name: in the folder of scripts, or else one that the program carries.
+    pub fn find(scripts: &Path, name: &str) -> Result<Folder, LoadError> {
+        let path = scripts.join(name);
+        if path.is_dir() {
+            return Folder::read(&path);
+        }
+        Folder::shipped(name).ok_or_else(|| {
+            let known = Folder::names(scripts);
+            let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
+            let message = format!("there is no plugin '{name}': {} is no folder", path.display());
+            LoadError {
+                hint: hint.map(|hint| format!("did you mean '{hint}'?")),
+                ..LoadError::new("[plugins] enabled", message)
+            }
+        })
+    }
+
+    /// Reads a plugin's folder. Cases may be missing.
+    pub fn read(path: &Path) -> Result<Folder, LoadError> {
+        let place = path.display().to_string();
+        let read = |file: &str| {
+            let path = path.join(file);
+            std::fs::read_to_string(&path)
+                .map_err(|error| LoadError::new(path.display().to_string(), error.to_string()))
+        };
+        let cases = if path.join(CASES).exists() { read(CASES)? } else { String::new() };
+        let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Folder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, place })
+    }
+
+    /// A plugin that the program carries.
+    pub fn shipped(name: &str) -> Option<Folder> {
+        let (name, [manifest, script, cases]) = SHIPPED.into_iter().find(|(shipped, _)| *shipped == name)?;
+        let place = format!("scripts/{name}");
+        let (manifest, script, cases) = (manifest.to_owned(), script.to_owned(), cases.to_owned());
+        Some(Folder { name: name.to_owned(), place, manifest, script, cases })
+    }
+
+    /// Names of the plugins that can be had: those on disk and those that the program carries, sorted.
+    pub fn names(scripts: &Path) -> Vec<String> {
+        let mut names = Folder::within(scripts);
+        names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// Names of the folders in a folder that have a manifest, sorted.
+    pub fn within(scripts: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(scripts).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.path().join(MANIFEST).is_file());
+        let mut names: Vec<String> = folders.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn file(&self, name: &str) -> String {
+        format!("{}/{name}", self.place)
+    }
+}

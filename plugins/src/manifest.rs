@@ -1,0 +1,237 @@
+//! The manifest of a scripted plugin, `plugin.toml`: read strictly, with the place of every mistake.
+
+use foldwork_engine::hook::{About, AgentProfile, Hook, OnError, Subscription};
+use foldwork_engine::model::id::is_valid_name;
+use foldwork_engine::model::value::Object;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::folder::{Folder, MANIFEST};
+use crate::registry::LoadError;
+use crate::script::limits::{Limits, Overrides};
+use crate::suggestion::nearest;
+
+/// The hooks that a script can implement.
+const SCRIPTED: [Hook; 3] = [Hook::Enrich, Hook::Route, Hook::Work];
+const LONGEST_DESCRIPTION: usize = 1_000;
+
+/// A manifest that was read and checked.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    pub about: About,
+    pub limits: Limits,
+}
+
+/// The manifest as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    name: Spanned<String>,
+    version: Spanned<String>,
+    description: Spanned<String>,
+    hooks: Spanned<Vec<Spanned<String>>>,
+    #[serde(default)]
+    on: On,
+    on_error: Option<Spanned<String>>,
+    #[serde(default)]
+    settings: Object,
+    #[serde(default)]
+    limits: Overrides,
+    agent: Option<Spanned<Agent>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct On {
+    events: Vec<Spanned<String>>,
+    traits: Vec<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Agent {
+    description: String,
+    #[serde(default)]
+    traits: Vec<Spanned<String>>,
+    #[serde(default)]
+    capabilities: Object,
+}
+
+impl Manifest {
+    /// Reads a folder's manifest; its limits go over the host's.
+    pub fn read(folder: &Folder, host: Limits) -> Result<Manifest, LoadError> {
+        let file = File { path: folder.file(MANIFEST), text: &folder.manifest };
+        let written: Written = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
+        if *written.name.get_ref() != folder.name {
+            let message = format!("the name '{}' is not the folder's, '{}'", written.name.get_ref(), folder.name);
+            return Err(file.at(written.name.span().start, message));
+        }
+        if !is_valid_name(&folder.name) {
+            return Err(file.at(written.name.span().start, "a name is [a-z][a-z0-9_-]{0,63}"));
+        }
+        for (text, what) in [(&written.version, "version"), (&written.description, "description")] {
+            if text.get_ref().trim().is_empty() || text.get_ref().len() > LONGEST_DESCRIPTION {
+                let message = format!("{what} is empty, or longer than {LONGEST_DESCRIPTION} bytes");
+                return Err(file.at(text.span().start, message));
+            }
+        }
+        let hooks = file.hooks(&written.hooks)?;
+        let agent = file.agent(written.agent, &hooks, written.hooks.span().start)?;
+        let limits = written.limits.over(host);
+        limits.check().map_err(|message| LoadError::new(&file.path, format!("[limits] {message}")))?;
+        let about = About {
+            name: folder.name.as_str().into(),
+            version: written.version.into_inner(),
+            description: written.description.into_inner(),
+            hooks,
+            on: file.subscription(&written.on)?,
+            on_error: file.on_error(written.on_error)?,
+            settings: written.settings,
+            agent,
+        };
+        Ok(Manifest { about, limits })
+    }
+}
+
+/// Settings with some of them replaced: of those that the manifest names, by values of the same kind.
+pub(crate) fn merged(defaults: &Object, given: &Object) -> Result<Object, (String, Option<String>)> {
+    let mut settings = defaults.clone();
+    for (name, value) in given.iter() {
+        let Some(default) = defaults.get(name) else {
+            let hint = nearest(name, defaults.keys().map(|name| &**name));
+            let known: Vec<&str> = defaults.keys().map(|name| &**name).collect();
+            let hint = match hint {
+                Some(hint) => format!("did you mean '{hint}'?"),
+                None if known.is_empty() => "there are none".into(),
+                None => format!("there are {}", known.join(", ")),
+            };
+            return Err((format!("the setting '{name}' is unknown"), Some(hint)));
+        };
+        if default.type_rank() != value.type_rank() {
+            let (expected, found) = (default.type_name(), value.type_name());
+            return Err((format!("the setting '{name}' is of type {found}, not {expected}"), None));
+        }
+        settings.insert(name.clone(), value.clone());
+    }
+    Ok(settings)
+}
+
+/// A manifest's text, for messages that name a place in it.
+struct File<'a> {
+    path: String,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn at(&self, offset: usize, message: impl Into<String>) -> LoadError {
+        let (line, column) = place(self.text, offset);
+        LoadError { line: Some(line), column: Some(column), ..LoadError::new(&self.path, message) }
+    }
+
+    fn refused(&self, error: &toml::de::Error) -> LoadError {
+        refusal(&self.path, self.text, error)
+    }
+
+    fn hooks(&self, written: &Spanned<Vec<Spanned<String>>>) -> Result<Vec<Hook>, LoadError> {
+        let mut hooks = Vec::new();
+        for name in written.get_ref() {
+            let Some(hook) = SCRIPTED.into_iter().find(|hook| hook.name() == name.get_ref()) else {
+                let known = SCRIPTED.map(Hook::name);
+                let error = self.at(name.span().start, format!("unknown hook '{}'", name.get_ref()));
+                let hint = match nearest(name.get_ref(), known) {
+                    Some(hint) => format!("did you mean '{hint}'?"),
+                    None => format!("a script can have {}", known.join(", ")),
+                };
+                return Err(LoadError { hint: Some(hint), ..error });
+            };
+            if hooks.contains(&hook) {
+                return Err(self.at(name.span().start, format!("the hook '{}' stands there twice", hook.name())));
+            }
+            hooks.push(hook);
+        }
+        if hooks.is_empty() {
+            return Err(self.at(written.span().start, "a plugin has at least one hook"));
+        }
+        Ok(hooks)
+    }
+
+    fn subscription(&self, on: &On) -> Result<Subscription, LoadError> {
+        for pattern in &on.events {
+            if !is_pattern(pattern.get_ref()) {
+                let message = format!("'{}' is no event pattern", pattern.get_ref());
+                let hint = "a pattern is article.created, article.*, *.created or *";
+                return Err(LoadError { hint: Some(hint.into()), ..self.at(pattern.span().start, message) });
+            }
+        }
+        Ok(Subscription {
+            events: on.events.iter().map(|pattern| pattern.get_ref().as_str().into()).collect(),
+            traits: self.traits(&on.traits)?,
+        })
+    }
+
+    fn traits(&self, written: &[Spanned<String>]) -> Result<Vec<std::sync::Arc<str>>, LoadError> {
+        match written.iter().find(|name| !is_valid_name(name.get_ref())) {
+            Some(name) => Err(self.at(name.span().start, format!("'{}' is no name of a trait", name.get_ref()))),
+            None => Ok(written.iter().map(|name| name.get_ref().as_str().into()).collect()),
+        }
+    }
+
+    fn on_error(&self, written: Option<Spanned<String>>) -> Result<OnError, LoadError> {
+        let Some(written) = written else { return Ok(OnError::default()) };
+        OnError::ALL.into_iter().find(|way| way.name() == written.get_ref()).ok_or_else(|| {
+            let known = OnError::ALL.map(OnError::name).join(", ");
+            let error = self.at(written.span().start, format!("on_error is no '{}'", written.get_ref()));
+            LoadError { hint: Some(format!("it is one of {known}")), ..error }
+        })
+    }
+
+    /// The agent stands there exactly for plugins that work.
+    fn agent(
+        &self,
+        written: Option<Spanned<Agent>>,
+        hooks: &[Hook],
+        hooks_at: usize,
+    ) -> Result<Option<AgentProfile>, LoadError> {
+        match (written, hooks.contains(&Hook::Work)) {
+            (None, false) => Ok(None),
+            (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'work' needs an [agent]")),
+            (Some(agent), false) => Err(self.at(agent.span().start, "an [agent] is for plugins with the hook 'work'")),
+            (Some(agent), true) => {
+                let Agent { description, traits, capabilities } = agent.into_inner();
+                Ok(Some(AgentProfile { description, traits: self.traits(&traits)?, capabilities }))
+            }
+        }
+    }
+}
+
+/// `article.created`, `article.*`, `*.created` or `*`.
+fn is_pattern(text: &str) -> bool {
+    let part = |part: &str| part == "*" || is_valid_name(part);
+    match text.split_once('.') {
+        Some((name, verb)) => part(name) && part(verb),
+        None => text == "*",
+    }
+}
+
+/// Why a file of ours was refused by the reader of TOML.
+pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadError {
+    let (line, column) = error.span().map(|span| place(text, span.start)).unzip();
+    // Of an unknown key the message names the key and then all that are known, each in backticks.
+    let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
+    let hint = match quoted.split_first() {
+        Some((unknown, known)) if error.message().starts_with("unknown field") => {
+            nearest(unknown, known.iter().copied())
+        }
+        _ => None,
+    };
+    let message = error.message().lines().collect::<Vec<_>>().join(" ");
+    let hint = hint.map(|hint| format!("did you mean '{hint}'?"));
+    LoadError { line, column, hint, ..LoadError::new(path, message) }
+}
+
+/// Line and column of a byte of a text, from 1.
+pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
+    let before = text.get(..offset).unwrap_or(text);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
+}

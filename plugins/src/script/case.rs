@@ -1,0 +1,241 @@
+//! A plugin's cases, `cases.toml`: what its hooks are given, and what they must return. They need no server.
+
+mod given;
+
+use foldwork_engine::hook::{Hook, Plugin};
+use foldwork_engine::model::facts::{Assignee, Assignment, EventFact, Facts, Product, Target};
+use foldwork_engine::model::value::{Object, Value};
+use serde::Deserialize;
+use toml::Spanned;
+
+use self::given::Given;
+use super::{Script, located, result};
+use crate::folder::{CASES, Folder};
+use crate::manifest::{place, refusal};
+use crate::registry::LoadError;
+
+/// How a case went.
+#[derive(Debug)]
+pub struct Outcome {
+    pub name: String,
+    pub failure: Option<LoadError>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    case: Vec<Spanned<Case>>,
+}
+
+/// A case as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// May be missing where the plugin has one hook.
+    hook: Option<String>,
+    #[serde(default)]
+    settings: Object,
+    event: Option<Object>,
+    state: Option<Object>,
+    #[serde(default)]
+    facts: Object,
+    /// The traits of the aggregate's type.
+    traits: Option<Vec<String>>,
+    #[serde(default)]
+    agents: Vec<Object>,
+    task: Option<Object>,
+    #[serde(default)]
+    messages: Vec<Object>,
+    #[serde(default)]
+    related: Vec<Object>,
+    expect: Option<Value>,
+    /// A part of the message that the hook must fail with.
+    error: Option<String>,
+}
+
+/// Runs a folder's cases, under the manifest's settings and those that a case has itself.
+pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> {
+    let path = folder.file(CASES);
+    let file: File = toml::from_str(&folder.cases).map_err(|error| refusal(&path, &folder.cases, &error))?;
+    let outcomes = file.case.into_iter().map(|case| {
+        let (line, _) = place(&folder.cases, case.span().start);
+        let case = case.into_inner();
+        let name = case.name.clone();
+        let failure = case.failure(script, folder).map(|message| LoadError {
+            line: Some(line),
+            ..LoadError::new(&path, format!("the case '{name}' fails: {message}"))
+        });
+        Outcome { name, failure }
+    });
+    Ok(outcomes.collect())
+}
+
+impl Case {
+    fn failure(self, script: &Script, folder: &Folder) -> Option<String> {
+        let wanted = match (&self.expect, &self.error) {
+            (Some(expect), None) => Ok(expect.clone()),
+            (None, Some(error)) => Err(error.clone()),
+            _ => return Some("it needs exactly one of expect and error".into()),
+        };
+        let returned = match self.returned(script, folder) {
+            Ok(returned) => returned,
+            Err(wrong) => return Some(wrong),
+        };
+        match (wanted, returned) {
+            (Ok(wanted), (hook, Ok(returned))) => match expected(hook, &wanted) {
+                Ok(wanted) => difference(&wanted, &returned),
+                Err(wrong) => Some(format!("what it expects is no result: {wrong}")),
+            },
+            (Ok(_), (_, Err(message))) => Some(message),
+            (Err(error), (_, Ok(returned))) => {
+                Some(format!("it should fail with '{error}', and returns\n{}", pretty(&returned)))
+            }
+            (Err(error), (_, Err(message))) if message.contains(&error) => None,
+            (Err(error), (_, Err(message))) => {
+                Some(format!("it should fail with '{error}', and fails with\n{message}"))
+            }
+        }
+    }
+
+    /// The hook that was called, and what it returned or why it failed; an error where the case itself is wrong.
+    fn returned(self, script: &Script, folder: &Folder) -> Result<(Hook, Result<Value, String>), String> {
+        let hook = self.hook(script)?;
+        let script = script.with_settings(&self.settings).map_err(|error| error.to_string())?;
+        let failed = |failure| located(folder, &failure).to_string();
+        let given = Given::of(self, script.about())?;
+        let returned = match hook {
+            Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|done| facts(&done.value)),
+            Hook::Route => script.route(&given.route(script.about())?).map(|done| assignments(&done.value)),
+            Hook::Work | Hook::Mount => script.work(&given.work()).map(|done| product(&done.value)),
+        };
+        Ok((hook, returned.map(canonical).map_err(failed)))
+    }
+
+    fn hook(&self, script: &Script) -> Result<Hook, String> {
+        let hooks = &script.about().hooks;
+        match (&self.hook, hooks.as_slice()) {
+            (None, [hook]) => Ok(*hook),
+            (None, _) => Err("it does not say which hook is called".into()),
+            (Some(name), _) => {
+                let hook = hooks.iter().find(|hook| hook.name() == name);
+                hook.copied().ok_or_else(|| format!("the plugin has no hook '{name}'"))
+            }
+        }
+    }
+}
+
+/// What a case expects, read as strictly as what a hook returns.
+fn expected(hook: Hook, wanted: &Value) -> Result<Value, String> {
+    Ok(canonical(match hook {
+        Hook::Enrich => {
+            // The type that events belong to was checked on what the hook returned.
+            let prefix = wanted.get("events").and_then(Value::as_array).and_then(|events| events.first());
+            let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
+            facts(&result::facts::read(wanted, prefix.split('.').next().unwrap_or_default())?)
+        }
+        Hook::Route => assignments(&result::assignments::read(wanted)?),
+        Hook::Work | Hook::Mount => product(&result::product::read(wanted, None)?),
+    }))
+}
+
+fn facts(facts: &Facts) -> Value {
+    let edges = facts.edges.iter().map(|edge| {
+        let (name, target) = match &edge.to {
+            Target::Id(id) => ("to", Value::from(id.clone())),
+            Target::Label(label) => ("to_label", Value::from(label.clone())),
+            Target::Field(field, value) if &**field == "slug" => ("to_slug", Value::from(value.clone())),
+            Target::Field(field, value) => {
+                let parts = [("field", Value::from(field.clone())), ("value", Value::from(value.clone()))];
+                ("to_field", parts.into_iter().collect::<Object>().into())
+            }
+        };
+        let fields = [("kind", Value::from(edge.kind.clone())), (name, target), ("weight", Value::Double(edge.weight))];
+        Value::from(fields.into_iter().collect::<Object>())
+    });
+    let labels: Vec<Value> = facts.labels.iter().cloned().map(Value::from).collect();
+    let events: Vec<Value> = facts.events.iter().map(event).collect();
+    let fields: [(&str, Value); 4] = [
+        ("labels", labels.into()),
+        ("edges", edges.collect::<Vec<_>>().into()),
+        ("derived", facts.derived.clone().into()),
+        ("events", events.into()),
+    ];
+    fields.into_iter().collect::<Object>().into()
+}
+
+fn event(event: &EventFact) -> Value {
+    let fields = [("event_type", Value::from(event.event_type.as_str())), ("payload", event.payload.clone().into())];
+    fields.into_iter().collect::<Object>().into()
+}
+
+fn assignments(assignments: &[Assignment]) -> Value {
+    let shown = assignments.iter().map(|assignment| {
+        let (name, id) = match &assignment.assignee {
+            Assignee::Agent(id) => ("agent_id", id),
+            Assignee::User(id) => ("user_id", id),
+        };
+        let fields: [(&str, Value); 5] = [
+            (name, id.clone().into()),
+            ("title", assignment.title.clone().into()),
+            ("priority", assignment.priority.name().into()),
+            ("metadata", assignment.metadata.clone().into()),
+            ("due_in_s", assignment.due_in_s.map(|seconds| seconds as i64).into()),
+        ];
+        Value::from(fields.into_iter().collect::<Object>())
+    });
+    shown.collect::<Vec<_>>().into()
+}
+
+fn product(product: &Product) -> Value {
+    let artifacts = product.artifacts.iter().map(|artifact| {
+        let fields: [(&str, Value); 3] = [
+            ("name", artifact.name.as_str().into()),
+            ("parts", artifact.parts.clone().into()),
+            ("effect", artifact.effect.as_ref().map(event).into()),
+        ];
+        Value::from(fields.into_iter().collect::<Object>())
+    });
+    let fields: [(&str, Value); 3] = [
+        ("artifacts", artifacts.collect::<Vec<_>>().into()),
+        ("message", product.message.clone().into()),
+        ("review", product.review.into()),
+    ];
+    fields.into_iter().collect::<Object>().into()
+}
+
+/// The same value with its fields in alphabetical order, and without nulls and empty lists, which a case need not write.
+fn canonical(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(<[Value]>::is_empty);
+            let fields = object.iter().map(|(name, value)| (name.clone(), canonical(value.clone())));
+            let mut fields: Vec<_> = fields.filter(|(_, value)| !empty(value)).collect();
+            fields.sort_by(|a, b| a.0.cmp(&b.0));
+            fields.into_iter().collect::<Object>().into()
+        }
+        Value::Array(items) => items.iter().cloned().map(canonical).collect::<Vec<_>>().into(),
+        other => other,
+    }
+}
+
+/// The lines in which two results differ, if they do: `-` was expected, `+` was returned.
+fn difference(expected: &Value, returned: &Value) -> Option<String> {
+    if expected == returned {
+        return None;
+    }
+    let (expected, returned) = (pretty(expected), pretty(returned));
+    let (expected, returned): (Vec<_>, Vec<_>) = (expected.lines().collect(), returned.lines().collect());
+    let same = expected.iter().zip(&returned).take_while(|(a, b)| a == b).count();
+    let tail = expected[same..].iter().rev().zip(returned[same..].iter().rev()).take_while(|(a, b)| a == b).count();
+    let lines = expected[..same].iter().map(|line| format!("  {line}"));
+    let lines = lines.chain(expected[same..expected.len() - tail].iter().map(|line| format!("- {line}")));
+    let lines = lines.chain(returned[same..returned.len() - tail].iter().map(|line| format!("+ {line}")));
+    let lines = lines.chain(expected[expected.len() - tail..].iter().map(|line| format!("  {line}")));
+    Some(format!("what it returns differs (- expected, + returned)\n{}", lines.collect::<Vec<_>>().join("\n")))
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}

@@ -1,0 +1,217 @@
+//! What a case gives to a hook: the parts that it writes, and the usual for the others.
+
+use std::sync::Arc;
+
+use foldwork_engine::hook::{About, Enrich, Route, Work};
+use foldwork_engine::model::aggregate::{Aggregate, no_facts};
+use foldwork_engine::model::builtin;
+use foldwork_engine::model::definition::Definition;
+use foldwork_engine::model::event::Event;
+use foldwork_engine::model::id::AggregateId;
+use foldwork_engine::model::json::parse_date;
+use foldwork_engine::model::value::{Object, Value};
+
+use super::Case;
+use crate::suggestion::nearest;
+
+/// When everything happens in a case that does not say so: 2024-05-01T12:00:00Z.
+const NOW_MS: i64 = 1_714_564_800_000;
+const EVENT: [&str; 12] = [
+    "event_id",
+    "aggregate_id",
+    "aggregate_type",
+    "event_type",
+    "project_id",
+    "version",
+    "position",
+    "payload",
+    "metadata",
+    "actor",
+    "occurred_at",
+    "recorded_at",
+];
+
+/// What a case gives, complete.
+pub(super) struct Given {
+    event: Event,
+    aggregate: Aggregate,
+    definition: Definition,
+    agents: Vec<Value>,
+    task: Value,
+    messages: Vec<Value>,
+    /// For `work`: the aggregate's row.
+    row: Value,
+    related: Vec<Value>,
+}
+
+impl Given {
+    pub(super) fn of(case: Case, about: &About) -> Result<Given, String> {
+        let written = case.event.unwrap_or_default();
+        let event = event(&written)?;
+        let definition = definition(&event.aggregate_type, case.traits, about)?;
+        let state = Arc::new(case.state.unwrap_or_else(|| (*event.payload).clone()));
+        let aggregate = Aggregate {
+            id: event.aggregate_id.clone(),
+            aggregate_type: event.aggregate_type.clone(),
+            project_id: event.project_id.clone(),
+            version: event.version,
+            position: event.position,
+            first_position: 1,
+            created_at: event.occurred_at,
+            last_event_at: event.occurred_at,
+            deleted: event.verb() == "deleted",
+            state,
+            facts: if case.facts.is_empty() { no_facts() } else { Arc::new(case.facts) },
+        };
+        let agents = case.agents.into_iter().enumerate().map(|(index, agent)| {
+            let id = format!("agent-{}", index + 1);
+            let name = agent.get("id").cloned().unwrap_or_else(|| id.as_str().into());
+            over(
+                agent,
+                [
+                    ("id", id.into()),
+                    ("name", name),
+                    ("traits", Vec::new().into()),
+                    ("capabilities", Object::new().into()),
+                    ("status", "active".into()),
+                    ("open_tasks", Value::Int(0)),
+                ],
+            )
+        });
+        let related = case.related.into_iter().enumerate().map(|(index, node)| {
+            over(
+                node,
+                [
+                    ("id", format!("node-{}", index + 1).into()),
+                    ("aggregate_type", "article".into()),
+                    ("label", Value::Null),
+                    ("slug", Value::Null),
+                    ("linked", Value::Bool(false)),
+                ],
+            )
+        });
+        let messages =
+            case.messages.into_iter().map(|message| over(message, [("role", "user".into()), ("text", "".into())]));
+        let task = over(
+            case.task.unwrap_or_default(),
+            [
+                ("_id", "task-1".into()),
+                ("title", "Task".into()),
+                ("status", "in_progress".into()),
+                ("priority", "normal".into()),
+                ("metadata", Object::new().into()),
+            ],
+        );
+        Ok(Given {
+            row: aggregate.row(&definition),
+            agents: agents.collect(),
+            related: related.collect(),
+            messages: messages.collect(),
+            task,
+            event,
+            aggregate,
+            definition,
+        })
+    }
+
+    pub(super) fn enrich(&self, about: &About) -> Result<Enrich<'_>, String> {
+        self.admitted(about)?;
+        Ok(Enrich { event: &self.event, aggregate: &self.aggregate, definition: &self.definition })
+    }
+
+    pub(super) fn route(&self, about: &About) -> Result<Route<'_>, String> {
+        self.admitted(about)?;
+        let Given { event, aggregate, definition, agents, .. } = self;
+        Ok(Route { event, aggregate, definition, agents })
+    }
+
+    pub(super) fn work(&self) -> Work<'_> {
+        let Given { task, messages, row, related, .. } = self;
+        Work { task, messages, aggregate: Some(row), related, now_ms: self.event.occurred_at }
+    }
+
+    /// A case of an event that the plugin is never called for shows nothing.
+    fn admitted(&self, about: &About) -> Result<(), String> {
+        match about.on.admits(&self.event.event_type, &self.definition.traits) {
+            true => Ok(()),
+            false => {
+                let traits = self.definition.traits.join(", ");
+                Err(format!(
+                    "the plugin is not called on {} of a type with the traits [{traits}]",
+                    self.event.event_type
+                ))
+            }
+        }
+    }
+}
+
+fn event(written: &Object) -> Result<Event, String> {
+    if let Some(unknown) = written.keys().find(|name| !EVENT.contains(&&***name)) {
+        let hint = nearest(unknown, EVENT).map(|hint| format!("; did you mean {hint}?")).unwrap_or_default();
+        return Err(format!("event.{unknown} is unknown{hint}"));
+    }
+    let text = |name: &str, usual: &str| -> Result<Arc<str>, String> {
+        match written.get(name) {
+            None => Ok(usual.into()),
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(_) => Err(format!("event.{name} is no string")),
+        }
+    };
+    let object = |name: &str| match written.get(name) {
+        None => Ok(Arc::default()),
+        Some(Value::Object(object)) => Ok(object.clone()),
+        Some(_) => Err(format!("event.{name} is no table")),
+    };
+    let number = |name: &str| match written.get(name) {
+        None => Ok(1),
+        Some(Value::Int(number)) if *number > 0 => Ok(*number as u64),
+        Some(_) => Err(format!("event.{name} is no number from 1")),
+    };
+    let time = |name: &str, usual: i64| match written.get(name) {
+        None => Ok(usual),
+        Some(Value::String(text)) => parse_date(text).ok_or_else(|| format!("event.{name} is no time in RFC 3339")),
+        Some(_) => Err(format!("event.{name} is no time in quotes")),
+    };
+    let named = written.get("aggregate_type").and_then(Value::as_str).unwrap_or("article");
+    let event_type = text("event_type", &format!("{named}.created"))?;
+    let aggregate_type = text("aggregate_type", event_type.split('.').next().unwrap_or_default())?;
+    let aggregate_id = text("aggregate_id", &format!("{aggregate_type}-1"))?;
+    let occurred_at = time("occurred_at", NOW_MS)?;
+    Ok(Event {
+        event_id: text("event_id", "event-1")?,
+        aggregate_id: AggregateId::parse(&aggregate_id).ok_or("event.aggregate_id is no id")?,
+        aggregate_type,
+        event_type,
+        project_id: written.get("project_id").and_then(Value::as_str).map(Arc::from),
+        version: number("version")?,
+        position: number("position")?,
+        payload: object("payload")?,
+        metadata: object("metadata")?,
+        actor: text("actor", "system")?,
+        occurred_at,
+        recorded_at: time("recorded_at", occurred_at)?,
+    })
+}
+
+/// The program's own type of this name, or one with the traits that the case or the plugin names.
+fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<Definition, String> {
+    let own = builtin::definitions().into_iter().find(|definition| *definition.type_name == *name);
+    match (own, traits) {
+        (Some(own), None) => Ok(own),
+        (_, Some(traits)) => {
+            let traits = traits.iter().map(|name| name.as_str().into()).collect();
+            Ok(Definition::new(name, name, traits, Vec::new()))
+        }
+        (None, None) => Ok(Definition::new(name, name, about.on.traits.clone(), Vec::new())),
+    }
+}
+
+/// An object, with the usual for the fields that it does not have.
+fn over<const N: usize>(mut object: Object, usual: [(&str, Value); N]) -> Value {
+    for (name, value) in usual {
+        if !object.contains(name) {
+            object.push(name, value);
+        }
+    }
+    object.into()
+}

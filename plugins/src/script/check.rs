@@ -1,0 +1,250 @@
+//! What is found wrong with a script before it is ever called: its syntax, its hooks, and calls that cannot succeed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foldwork_engine::hook::Hook;
+use rhai::{AST, ASTNode, Engine, Expr, FnCallExpr, Position, Stmt};
+
+use crate::folder::{Folder, SCRIPT};
+use crate::manifest::place;
+use crate::registry::LoadError;
+use crate::script::declaration;
+use crate::suggestion::nearest;
+
+/// Functions of an interpreter that a script may not call.
+const REFUSED: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
+/// Functions that the parser knows by itself.
+const KEYWORDS: [(&str, usize); 6] =
+    [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
+/// Functions that take a closure, and do not keep it.
+const TAKE_CLOSURES: [&str; 18] = [
+    "filter",
+    "map",
+    "for_each",
+    "find",
+    "find_map",
+    "index_of",
+    "some",
+    "all",
+    "sort",
+    "sort_by",
+    "reduce",
+    "reduce_rev",
+    "dedup",
+    "drain",
+    "retain",
+    "order",
+    "any",
+    "none",
+];
+
+/// The parameters of each hook's function.
+fn parameters(hook: Hook) -> &'static [&'static str] {
+    match hook {
+        Hook::Enrich => &["event", "state", "settings"],
+        Hook::Route => &["event", "state", "facts", "aggregate_type", "agents", "settings"],
+        Hook::Work => &["task", "messages", "state", "related", "settings"],
+        Hook::Mount => &[],
+    }
+}
+
+/// Compiles a folder's script, and refuses what could never run.
+pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Result<AST, LoadError> {
+    let script = Source { path: folder.file(SCRIPT), text: &folder.script };
+    let ast = engine.compile(&folder.script).map_err(|error| {
+        let message = error.err_type().to_string();
+        script.at(error.position(), format!("{}{}", message[..1].to_lowercase(), &message[1..]))
+    })?;
+    if let Some(statement) = ast.statements().iter().find(|statement| !matches!(statement, Stmt::Noop(_))) {
+        return Err(script.at(statement.position(), "a script holds functions only"));
+    }
+    script.hooks(&ast, hooks)?;
+    script.calls(engine, &ast)?;
+    Ok(ast)
+}
+
+/// A script's text, for messages that name a place in it.
+struct Source<'a> {
+    path: String,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn at(&self, position: Position, message: impl Into<String>) -> LoadError {
+        LoadError { line: position.line(), column: position.position(), ..LoadError::new(&self.path, message) }
+    }
+
+    fn hooks(&self, ast: &AST, hooks: &[Hook]) -> Result<(), LoadError> {
+        for hook in [Hook::Enrich, Hook::Route, Hook::Work] {
+            let wanted = parameters(hook);
+            let signature = format!("fn {}({})", hook.name(), wanted.join(", "));
+            let defined: Vec<usize> =
+                ast.iter_functions().filter(|f| f.name == hook.name()).map(|f| f.params.len()).collect();
+            match (hooks.contains(&hook), defined.is_empty(), defined.contains(&wanted.len())) {
+                (false, true, _) | (true, false, true) => {}
+                (true, true, _) => {
+                    let message =
+                        format!("the manifest names the hook '{}', and the script has no such function", hook.name());
+                    return Err(LoadError {
+                        hint: Some(format!("write {signature}")),
+                        ..LoadError::new(&self.path, message)
+                    });
+                }
+                (true, false, false) => {
+                    let message = format!("{} takes {}, not {}", hook.name(), count(wanted.len()), defined[0]);
+                    return Err(LoadError {
+                        hint: Some(format!("write {signature}")),
+                        ..self.at_function(hook, message)
+                    });
+                }
+                (false, false, _) => {
+                    let message = format!("the function '{}' is a hook that the manifest does not name", hook.name());
+                    let hint = Some(format!("add it to hooks in {}", crate::folder::MANIFEST));
+                    return Err(LoadError { hint, ..self.at_function(hook, message) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn at_function(&self, hook: Hook, message: String) -> LoadError {
+        let place = self.text.find(&format!("fn {}(", hook.name())).map(|offset| place(self.text, offset));
+        let (line, column) = place.unzip();
+        LoadError { line, column, ..LoadError::new(&self.path, message) }
+    }
+
+    /// Looks at every call: whether what it calls exists, takes as many arguments, and is allowed.
+    fn calls(&self, engine: &Engine, ast: &AST) -> Result<(), LoadError> {
+        let known = Known::of(engine, ast);
+        let mut refused = None;
+        ast.walk(&mut |path| {
+            refused = self.node(&known, path).err();
+            refused.is_none()
+        });
+        refused.map_or(Ok(()), Err)
+    }
+
+    fn node(&self, known: &Known, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
+        match path.last() {
+            Some(ASTNode::Expr(Expr::FnCall(call, position)) | ASTNode::Stmt(Stmt::FnCall(call, position))) => {
+                if is_capture(path) {
+                    return Ok(());
+                }
+                self.call(known, call, call.args.len(), *position)
+            }
+            Some(ASTNode::Expr(Expr::MethodCall(call, position))) => {
+                self.call(known, call, call.args.len() + 1, *position)
+            }
+            Some(ASTNode::Stmt(Stmt::Share(_))) => self.closure(known, path),
+            _ => Ok(()),
+        }
+    }
+
+    fn call(&self, known: &Known, call: &FnCallExpr, arguments: usize, position: Position) -> Result<(), LoadError> {
+        let name = call.name.as_str();
+        if call.op_token.is_some() || !name.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+            return Ok(());
+        }
+        if REFUSED.contains(&name) && !known.scripted.contains_key(name) {
+            return Err(self.at(position, format!("a script may not call '{name}'")));
+        }
+        if known.takes(name, arguments) {
+            return Ok(());
+        }
+        let signatures = known.signatures(name);
+        if !signatures.is_empty() {
+            let message = format!("'{name}' does not take {}", count(arguments));
+            return Err(LoadError {
+                hint: Some(format!("there is {}", signatures.join(", "))),
+                ..self.at(position, message)
+            });
+        }
+        let error = self.at(position, format!("unknown function '{name}'"));
+        let hint = nearest(name, known.names());
+        let hint = hint.map(|hint| format!("did you mean {}?", known.signatures(hint).join(", ")));
+        Err(LoadError { hint, ..error })
+    }
+
+    /// A closure that captures variables may only be handed to a function that uses it at once: kept in a variable, and
+    /// captured by the next one, closures would nest without end.
+    fn closure(&self, known: &Known, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
+        // The statement stands in the block that the closure is, and that in the call.
+        let call = path.iter().rev().skip(2).find(|node| !matches!(node, ASTNode::Stmt(Stmt::Expr(_))));
+        let name = match call {
+            Some(
+                ASTNode::Expr(Expr::MethodCall(call, _) | Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _)),
+            ) => call.name.as_str(),
+            _ => "",
+        };
+        if TAKE_CLOSURES.contains(&name) && !known.scripted.contains_key(name) {
+            return Ok(());
+        }
+        let position = path.iter().rev().find_map(|node| match node {
+            ASTNode::Expr(expr) => Some(expr.position()),
+            _ => None,
+        });
+        let message = "a closure that uses variables around it can only be given to a function such as filter or map";
+        Err(self.at(position.unwrap_or(Position::NONE), message))
+    }
+}
+
+/// Whether a call is the one that a closure with captured variables becomes.
+fn is_capture(path: &[ASTNode<'_>]) -> bool {
+    let called = match path.last() {
+        Some(ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _))) => call.name.as_str(),
+        _ => return false,
+    };
+    called == "curry"
+        && path.iter().rev().skip(1).take(2).any(|node| match node {
+            ASTNode::Expr(Expr::Stmt(block)) => {
+                block.statements().first().is_some_and(|first| matches!(first, Stmt::Share(_)))
+            }
+            _ => false,
+        })
+}
+
+/// The functions that a script can call.
+struct Known {
+    host: BTreeMap<String, BTreeMap<usize, Vec<String>>>,
+    scripted: BTreeMap<String, BTreeSet<usize>>,
+    scripted_signatures: BTreeMap<String, Vec<String>>,
+}
+
+impl Known {
+    fn of(engine: &Engine, ast: &AST) -> Known {
+        let mut scripted: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+        let mut scripted_signatures: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for function in ast.iter_functions() {
+            scripted.entry(function.name.to_owned()).or_default().insert(function.params.len());
+            let signature = format!("{}({})", function.name, function.params.join(", "));
+            scripted_signatures.entry(function.name.to_owned()).or_default().push(signature);
+        }
+        Known { host: declaration::functions(engine), scripted, scripted_signatures }
+    }
+
+    fn takes(&self, name: &str, arguments: usize) -> bool {
+        // Called as a method, a scripted function has what stands before the dot as `this`.
+        let scripted =
+            |counts: &BTreeSet<usize>| counts.contains(&arguments) || counts.contains(&arguments.wrapping_sub(1));
+        self.host.get(name).is_some_and(|counts| counts.contains_key(&arguments))
+            || self.scripted.get(name).is_some_and(scripted)
+            || KEYWORDS.contains(&(name, arguments))
+            || (name == "call" && arguments > 0)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.host.keys().chain(self.scripted.keys()).map(String::as_str)
+    }
+
+    fn signatures(&self, name: &str) -> Vec<String> {
+        let host = self.host.get(name).into_iter().flat_map(BTreeMap::values).filter_map(|same| same.first()).cloned();
+        host.chain(self.scripted_signatures.get(name).cloned().unwrap_or_default()).take(4).collect()
+    }
+}
+
+fn count(arguments: usize) -> String {
+    match arguments {
+        1 => "1 argument".into(),
+        many => format!("{many} arguments"),
+    }
+}

@@ -1,0 +1,153 @@
+//! Values of the engine and values of the interpreter, turned into one another without a text between.
+
+use foldwork_engine::model::json::{MAX_DEPTH, format_date};
+use foldwork_engine::model::value::{Object, Value};
+use rhai::{Array, Dynamic, ImmutableString, Map};
+
+/// A value as scripts see it: null is `()`, a date its RFC 3339 text.
+pub(super) fn to_dynamic(value: &Value) -> Dynamic {
+    match value {
+        Value::Null => Dynamic::UNIT,
+        Value::Bool(flag) => Dynamic::from_bool(*flag),
+        Value::Int(number) => Dynamic::from_int(*number),
+        Value::Double(number) => Dynamic::from_float(*number),
+        Value::Date(ms) => format_date(*ms).into(),
+        Value::String(text) => text_to_dynamic(text),
+        Value::Array(items) => Dynamic::from_array(items.iter().map(to_dynamic).collect()),
+        Value::Object(object) => Dynamic::from_map(to_map(object)),
+    }
+}
+
+pub(super) fn to_map(object: &Object) -> Map {
+    object.iter().map(|(name, value)| ((&**name).into(), to_dynamic(value))).collect()
+}
+
+pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
+    Dynamic::from(ImmutableString::from(text))
+}
+
+/// Turns what a script made into a value, as long as it stays within some bytes.
+pub(super) struct Reader {
+    bytes_left: usize,
+    path: String,
+}
+
+impl Reader {
+    /// A reader of a value that messages call `name`.
+    pub(super) fn new(name: &str, bytes: usize) -> Reader {
+        Reader { bytes_left: bytes, path: name.to_owned() }
+    }
+
+    pub(super) fn read(&mut self, value: &Dynamic) -> Result<Value, String> {
+        self.value(value, MAX_DEPTH)
+    }
+
+    pub(super) fn read_map(&mut self, map: &Map) -> Result<Value, String> {
+        self.map(map, MAX_DEPTH)
+    }
+
+    pub(super) fn read_array(&mut self, items: &Array) -> Result<Value, String> {
+        self.array(items, MAX_DEPTH)
+    }
+
+    fn value(&mut self, value: &Dynamic, depth: usize) -> Result<Value, String> {
+        self.take(size_of::<Value>())?;
+        if value.is_unit() {
+            Ok(Value::Null)
+        } else if let Ok(text) = value.as_immutable_string_ref() {
+            self.take(text.len())?;
+            Ok(Value::from(text.as_str()))
+        } else if let Ok(number) = value.as_int() {
+            Ok(Value::Int(number))
+        } else if let Ok(flag) = value.as_bool() {
+            Ok(Value::Bool(flag))
+        } else if let Ok(number) = value.as_float() {
+            self.double(number)
+        } else if let Ok(map) = value.as_map_ref() {
+            self.map(&map, depth)
+        } else if let Ok(items) = value.as_array_ref() {
+            self.array(&items, depth)
+        } else if let Ok(character) = value.as_char() {
+            Ok(Value::from(character.to_string()))
+        } else {
+            Err(format!("{} is a value of type {}, which is no data", self.path, value.type_name()))
+        }
+    }
+
+    fn double(&self, number: f64) -> Result<Value, String> {
+        match number.is_finite() {
+            true => Ok(Value::Double(number)),
+            false => Err(format!("{} is no finite number", self.path)),
+        }
+    }
+
+    fn map(&mut self, map: &Map, depth: usize) -> Result<Value, String> {
+        let depth = self.deeper(depth)?;
+        let mut object = Object::with_capacity(map.len());
+        for (name, value) in map {
+            self.take(name.len())?;
+            let end = self.path.len();
+            self.path.push('.');
+            self.path.push_str(name);
+            object.push(name.as_str(), self.value(value, depth)?);
+            self.path.truncate(end);
+        }
+        Ok(object.into())
+    }
+
+    fn array(&mut self, items: &Array, depth: usize) -> Result<Value, String> {
+        let depth = self.deeper(depth)?;
+        let mut values = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            let end = self.path.len();
+            self.path.push_str(&format!("[{index}]"));
+            values.push(self.value(item, depth)?);
+            self.path.truncate(end);
+        }
+        Ok(values.into())
+    }
+
+    fn deeper(&self, depth: usize) -> Result<usize, String> {
+        depth.checked_sub(1).ok_or_else(|| format!("{} is nested more than {MAX_DEPTH} levels deep", cut(&self.path)))
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        match self.bytes_left.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes_left = left;
+                Ok(())
+            }
+            None => Err(format!("too large at {}", cut(&self.path))),
+        }
+    }
+}
+
+/// The beginning of a path that may be long.
+fn cut(path: &str) -> &str {
+    let end = (0..=path.len().min(100)).rev().find(|end| path.is_char_boundary(*end)).unwrap_or(0);
+    &path[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_come_back_as_they_went() {
+        let json = r#"{"a":9007199254740993,"b":0.5,"c":null,"d":[true,"ä",[]],"e":{"f":{}}}"#;
+        let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
+        let back = Reader::new("value", 10_000).read(&to_dynamic(&value)).expect("data");
+        assert_eq!(back.to_string(), json);
+    }
+
+    #[test]
+    fn what_is_no_data_or_too_large_is_refused_with_its_path() {
+        let read = |value: Dynamic, bytes| Reader::new("facts", bytes).read(&value).expect_err("refused");
+        let map = |value: Dynamic| Dynamic::from_map(Map::from_iter([("x".into(), Dynamic::from_array(vec![value]))]));
+        assert_eq!(read(map(Dynamic::from_float(f64::NAN)), 1_000), "facts.x[0] is no finite number");
+        assert_eq!(read(map("long".repeat(100).into()), 300), "too large at facts.x[0]");
+        assert!(read(map(Dynamic::from(0..3_i64)), 1_000).contains("facts.x[0] is a value of type"));
+        let nested = (0..300).fold(Dynamic::UNIT, |inner, _| Dynamic::from_array(vec![inner]));
+        assert!(read(nested, 100_000).contains("nested more than 180 levels deep"));
+    }
+}

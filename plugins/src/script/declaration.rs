@@ -1,0 +1,90 @@
+//! What a script may call, from the functions that are registered: for `host.d.rhai` and for the checks at load.
+
+use std::collections::BTreeMap;
+
+use rhai::Engine;
+use serde::Deserialize;
+
+use super::limits::Limits;
+use super::sandbox;
+
+/// Functions by name and number of arguments, each with its signatures.
+pub(super) type Functions = BTreeMap<String, BTreeMap<usize, Vec<String>>>;
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    functions: Vec<Function>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Function {
+    name: String,
+    num_params: usize,
+    signature: String,
+    #[serde(default)]
+    doc_comments: Vec<String>,
+}
+
+/// All functions that an engine has, those of the language among them.
+pub(super) fn functions(engine: &Engine) -> Functions {
+    let mut functions = Functions::new();
+    // What is documented comes first, so that messages show it.
+    let mut all = registered(engine, true);
+    all.sort_by_key(|function| function.doc_comments.is_empty());
+    for function in all {
+        let same = functions.entry(function.name).or_default().entry(function.num_params).or_default();
+        same.push(named(&function.signature));
+    }
+    functions
+}
+
+/// The text of `host.d.rhai`.
+pub fn text() -> String {
+    let mut text = String::from(
+        "//! What scripts may call besides rhai's own functions on numbers, texts, arrays and maps.\n//!\n\
+         //! Written from the functions that the host registers, for people and language servers. Each example holds.\n\n\
+         module static;\n",
+    );
+    let mut functions = documented();
+    functions.sort_by(|a, b| (&a.name, a.num_params).cmp(&(&b.name, b.num_params)));
+    for function in functions {
+        text += &format!("\n{}\nfn {};\n", function.doc_comments.join("\n"), function.signature);
+    }
+    text
+}
+
+/// The example of each function of the host: an expression that is true.
+pub fn examples() -> Vec<String> {
+    let lines = documented().into_iter().flat_map(|function| {
+        let lines: Vec<String> = function.doc_comments.iter().flat_map(|doc| doc.lines()).map(str::to_owned).collect();
+        lines
+    });
+    lines.filter_map(|line| Some(line.strip_prefix("/// `")?.strip_suffix('`')?.to_owned())).collect()
+}
+
+/// Whether an expression is true where scripts run.
+pub fn holds(expression: &str) -> Result<bool, String> {
+    let engine = sandbox::engine("example", &Limits::default());
+    engine.eval_expression::<bool>(expression).map_err(|error| error.to_string())
+}
+
+fn documented() -> Vec<Function> {
+    let engine = sandbox::engine("example", &Limits::default());
+    registered(&engine, false).into_iter().filter(|function| !function.doc_comments.is_empty()).collect()
+}
+
+fn registered(engine: &Engine, with_language: bool) -> Vec<Function> {
+    let metadata = engine.gen_fn_metadata_to_json(with_language).unwrap_or_default();
+    serde_json::from_str::<Metadata>(&metadata).map(|metadata| metadata.functions).unwrap_or_default()
+}
+
+/// A signature with names of parameters only.
+fn named(signature: &str) -> String {
+    let Some((name, rest)) = signature.split_once('(') else { return signature.to_owned() };
+    let parameters = rest.rsplit_once(')').map_or(rest, |(parameters, _)| parameters);
+    let names: Vec<&str> =
+        parameters.split(", ").map(|parameter| parameter.split(':').next().unwrap_or(parameter).trim()).collect();
+    format!("{name}({})", names.join(", "))
+}

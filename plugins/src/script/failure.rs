@@ -1,0 +1,99 @@
+//! From an interpreter's error to a failure that the writer of the plugin understands.
+
+use std::any::Any;
+
+use foldwork_engine::hook::{Failure, FailureKind};
+use rhai::{Dynamic, EvalAltResult, Position};
+
+use super::guard::Stop;
+use super::limits::Limits;
+
+/// The longest message that is kept.
+const LONGEST: usize = 2_000;
+
+/// What went wrong in a call.
+pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
+    let error = innermost(error);
+    let position = error.position();
+    let (kind, message) = match error {
+        EvalAltResult::ErrorTooManyOperations(_) => {
+            (FailureKind::Operations, format!("stopped after {} operations", limits.operations))
+        }
+        EvalAltResult::ErrorTerminated(token, _) => match token.try_cast::<Stop>() {
+            Some(Stop::Memory) => {
+                (FailureKind::Memory, format!("stopped with more than {} bytes of memory", limits.memory_bytes))
+            }
+            _ => (FailureKind::Deadline, format!("stopped after {} ms", limits.deadline_ms)),
+        },
+        EvalAltResult::ErrorDataTooLarge(what, _) => {
+            (FailureKind::Size, format!("{} over the limit", what.to_lowercase()))
+        }
+        EvalAltResult::ErrorTooManyVariables(_) => {
+            (FailureKind::Size, format!("more than {} variables", limits.variables))
+        }
+        EvalAltResult::ErrorStackOverflow(_) => {
+            (FailureKind::Depth, format!("more than {} calls within one another", limits.call_levels))
+        }
+        EvalAltResult::ErrorRuntime(thrown, _) => (FailureKind::Thrown, thrown_text(&thrown)),
+        mut error => {
+            error.set_position(Position::NONE);
+            (FailureKind::Thrown, lowered(&error.to_string()))
+        }
+    };
+    Failure { kind, message: cut(message), line: line(position), column: column(position) }
+}
+
+/// What a panic in a function of the host said.
+pub(super) fn of_panic(payload: &(dyn Any + Send)) -> Failure {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let message = format!("a function of the host failed: {}", text.unwrap_or("no message"));
+    Failure { kind: FailureKind::Panic, message: cut(message), line: None, column: None }
+}
+
+/// A result that is not what its hook returns.
+pub(super) fn of_result(message: String) -> Failure {
+    Failure { kind: FailureKind::Result, message: cut(message), line: None, column: None }
+}
+
+fn innermost(mut error: EvalAltResult) -> EvalAltResult {
+    loop {
+        match error {
+            EvalAltResult::ErrorInFunctionCall(_, _, inner, _) | EvalAltResult::ErrorInModule(_, inner, _) => {
+                error = *inner
+            }
+            error => return error,
+        }
+    }
+}
+
+fn thrown_text(thrown: &Dynamic) -> String {
+    match thrown.as_immutable_string_ref() {
+        Ok(text) => cut(text.to_string()),
+        Err(_) if thrown.is_map() || thrown.is_array() => format!("threw a value of type {}", thrown.type_name()),
+        Err(_) => thrown.to_string(),
+    }
+}
+
+/// The message as a fragment: without a capital at its beginning.
+fn lowered(message: &str) -> String {
+    let mut rest = message.chars();
+    let first = rest.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(rest).collect()
+}
+
+fn cut(mut message: String) -> String {
+    if message.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}
+
+pub(super) fn line(position: Position) -> Option<u32> {
+    position.line().and_then(|line| u32::try_from(line).ok())
+}
+
+pub(super) fn column(position: Position) -> Option<u32> {
+    position.position().and_then(|column| u32::try_from(column).ok())
+}

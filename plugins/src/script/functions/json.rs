@@ -1,0 +1,45 @@
+//! JSON texts to values, and back.
+
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::Value;
+use rhai::{Dynamic, Engine, ImmutableString, NativeCallContext};
+
+use super::{Refused, function, thrown, too_large};
+use crate::script::convert::{Reader, to_dynamic};
+
+pub(super) fn register(engine: &mut Engine) {
+    function(
+        "parse_json",
+        &["text: string", "?"],
+        "Reads a JSON text; throws where it is none.",
+        r#"parse_json("{\"a\": [1, null]}") == #{a: [1, ()]}"#,
+    )
+    .register_into_engine(engine, |text: &str| -> Result<Dynamic, Refused> {
+        json::parse(text.as_bytes())
+            .map(|value| to_dynamic(&value))
+            .map_err(|error| thrown(format!("no JSON: {error}")))
+    });
+    function(
+        "to_json",
+        &["value: ?", "string"],
+        "Writes a value as JSON, the fields of maps in alphabetical order.",
+        r#"to_json(#{b: 1, a: [true, ()]}) == "{\"a\":[true,null],\"b\":1}""#,
+    )
+    .register_into_engine(engine, |context: NativeCallContext, value: Dynamic| {
+        written(&context, |reader| reader.read(&value))
+    });
+}
+
+/// A value as JSON, within the size that texts may have; also what maps and arrays look like as texts.
+pub(in crate::script) fn written(
+    context: &NativeCallContext,
+    read: impl FnOnce(&mut Reader) -> Result<Value, String>,
+) -> Result<ImmutableString, Refused> {
+    // An item of an array takes at least this many bytes as a value, and two as JSON.
+    let bytes = context.engine().max_string_size().saturating_mul(size_of::<Value>() / 2);
+    let value = read(&mut Reader::new("value", bytes)).map_err(|message| match message.starts_with("too large") {
+        true => too_large("a text of JSON is"),
+        false => thrown(message),
+    })?;
+    Ok(value.to_string().into())
+}

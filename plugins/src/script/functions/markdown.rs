@@ -1,0 +1,118 @@
+//! Functions on Markdown: CommonMark with tables, footnotes and strikethrough.
+
+use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
+use rhai::{Array, Dynamic, Engine, INT, ImmutableString, Map};
+
+use super::{Refused, function};
+use crate::script::guard::checkpoint;
+
+pub(super) fn register(engine: &mut Engine) {
+    function(
+        "markdown_text",
+        &["markdown: string", "string"],
+        "Gives the text of Markdown without its marks, a line a block; code stays.",
+        r##"markdown_text("# A *title*\n\nAnd `code`.") == "A title\nAnd code.""##,
+    )
+    .register_into_engine(engine, markdown_text);
+    function(
+        "markdown_links",
+        &["markdown: string", "array"],
+        "Lists the links of Markdown as `#{text, url}`: inline, by reference, and in angle brackets.",
+        r##"markdown_links("[a](b.md) <http://c.d>") == [#{text: "a", url: "b.md"}, #{text: "http://c.d", url: "http://c.d"}]"##,
+    )
+    .register_into_engine(engine, markdown_links);
+    function(
+        "markdown_headings",
+        &["markdown: string", "array"],
+        "Lists the headings of Markdown as `#{level, text}`.",
+        r##"markdown_headings("# One\n\nText\n\n## Two") == [#{level: 1, text: "One"}, #{level: 2, text: "Two"}]"##,
+    )
+    .register_into_engine(engine, markdown_headings);
+}
+
+fn parser(markdown: &str) -> Parser<'_> {
+    Parser::new_ext(markdown, Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH)
+}
+
+fn markdown_text(markdown: &str) -> Result<ImmutableString, Refused> {
+    let mut text = String::with_capacity(markdown.len());
+    for event in parser(markdown) {
+        checkpoint()?;
+        match event {
+            Event::Text(part) | Event::Code(part) => text.push_str(&part),
+            Event::SoftBreak => text.push(' '),
+            Event::HardBreak => text.push('\n'),
+            Event::End(
+                TagEnd::Paragraph
+                | TagEnd::Heading(_)
+                | TagEnd::Item
+                | TagEnd::CodeBlock
+                | TagEnd::TableHead
+                | TagEnd::TableRow,
+            ) => end_line(&mut text),
+            Event::End(TagEnd::TableCell) => text.push(' '),
+            _ => {}
+        }
+    }
+    text.truncate(text.trim_end().len());
+    Ok(text.into())
+}
+
+fn end_line(text: &mut String) {
+    text.truncate(text.trim_end_matches(' ').len());
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+}
+
+fn markdown_links(markdown: &str) -> Result<Array, Refused> {
+    let mut links = Array::new();
+    // The link that is open, and its text so far.
+    let mut open: Option<(ImmutableString, String)> = None;
+    for event in parser(markdown) {
+        checkpoint()?;
+        match event {
+            Event::Start(Tag::Link { link_type, dest_url, .. }) => {
+                let mail = if link_type == LinkType::Email { "mailto:" } else { "" };
+                open = Some((format!("{mail}{dest_url}").into(), String::new()));
+            }
+            Event::End(TagEnd::Link) => {
+                if let Some((url, text)) = open.take() {
+                    let entries = [("text".into(), text.into()), ("url".into(), Dynamic::from(url))];
+                    links.push(Dynamic::from_map(Map::from_iter(entries)));
+                }
+            }
+            Event::Text(part) | Event::Code(part) => {
+                if let Some((_, text)) = &mut open {
+                    text.push_str(&part);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(links)
+}
+
+fn markdown_headings(markdown: &str) -> Result<Array, Refused> {
+    let mut headings = Array::new();
+    let mut open: Option<(INT, String)> = None;
+    for event in parser(markdown) {
+        checkpoint()?;
+        match event {
+            Event::Start(Tag::Heading { level, .. }) => open = Some((level as INT, String::new())),
+            Event::End(TagEnd::Heading(_)) => {
+                if let Some((level, text)) = open.take() {
+                    let entries = [("level".into(), Dynamic::from_int(level)), ("text".into(), text.trim().into())];
+                    headings.push(Dynamic::from_map(Map::from_iter(entries)));
+                }
+            }
+            Event::Text(part) | Event::Code(part) => {
+                if let Some((_, text)) = &mut open {
+                    text.push_str(&part);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(headings)
+}

@@ -1,0 +1,200 @@
+//! Regular expressions whose cost is bounded: a lazily built automaton that gives up where it grows too often, and for
+//! groups a search within one match that visits each of its places once.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use regex_automata::hybrid::dfa;
+use regex_automata::hybrid::regex::{Cache, Regex};
+use regex_automata::nfa::thompson;
+use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
+use regex_automata::util::interpolate;
+use regex_automata::{Anchored, Input, Match};
+use rhai::{Array, Dynamic, Engine, ImmutableString, NativeCallContext};
+
+use super::{Refused, function, thrown, too_large};
+use crate::script::convert::text_to_dynamic;
+use crate::script::guard::checkpoint;
+
+const LONGEST_PATTERN: usize = 2_000;
+/// Patterns that an engine keeps compiled.
+const KEPT: usize = 16;
+const PROGRAM_BYTES: usize = 1 << 20;
+const STATES_BYTES: usize = 2 << 20;
+/// Times that the automaton may start anew within one search.
+const RESTARTS: usize = 8;
+/// Places that the search for groups may visit: program times text.
+const VISITED_BYTES: usize = 256 << 10;
+
+pub(super) fn register(engine: &mut Engine) {
+    let patterns = Arc::new(Patterns::default());
+    let same = patterns.clone();
+    function(
+        "regex_find_all",
+        &["text: string", "pattern: string", "array"],
+        "Lists what a regular expression matches in a text; where the expression has groups, the first group of each match.",
+        r#"regex_find_all("a1 b22", "[a-z]([0-9]+)") == ["1", "22"]"#,
+    )
+    .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str| {
+        same.compiled(pattern)?.find_all(text, context.engine().max_array_size())
+    });
+    function(
+        "regex_replace",
+        &["text: string", "pattern: string", "replacement: string", "string"],
+        "Replaces what a regular expression matches; `$1` or `${1}` in the replacement is the first group, `$$` a dollar.",
+        r#"regex_replace("2024-05", "([0-9]+)-([0-9]+)", "${2}/${1}") == "05/2024""#,
+    )
+    .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, replacement: &str| {
+        patterns.compiled(pattern)?.replace(text, replacement, context.engine().max_string_size())
+    });
+}
+
+/// Compiled patterns of an engine.
+#[derive(Default)]
+struct Patterns {
+    compiled: Mutex<HashMap<String, Arc<Pattern>>>,
+}
+
+impl Patterns {
+    fn compiled(&self, pattern: &str) -> Result<Arc<Pattern>, Refused> {
+        if let Some(known) = self.compiled.lock().unwrap_or_else(PoisonError::into_inner).get(pattern) {
+            return Ok(known.clone());
+        }
+        let made = Arc::new(Pattern::compile(pattern)?);
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        // A script that makes patterns up as it goes starts over; one that has its few never comes here.
+        if compiled.len() >= KEPT {
+            compiled.clear();
+        }
+        compiled.insert(pattern.to_owned(), made.clone());
+        Ok(made)
+    }
+}
+
+struct Pattern {
+    regex: Regex,
+    cache: Mutex<Option<Cache>>,
+    /// For patterns with groups.
+    groups: Option<BoundedBacktracker>,
+}
+
+impl Pattern {
+    fn compile(pattern: &str) -> Result<Pattern, Refused> {
+        if pattern.len() > LONGEST_PATTERN {
+            return Err(too_large("a pattern is"));
+        }
+        let automaton = dfa::Config::new()
+            .cache_capacity(STATES_BYTES)
+            .skip_cache_capacity_check(true)
+            .unicode_word_boundary(true)
+            .minimum_cache_clear_count(Some(RESTARTS));
+        let program = thompson::Config::new().nfa_size_limit(Some(PROGRAM_BYTES));
+        let refused = |error: &dyn std::error::Error| thrown(format!("no regular expression: {}", reason(error)));
+        let regex = Regex::builder()
+            .dfa(automaton)
+            .thompson(program.clone())
+            .build(pattern)
+            .map_err(|error| refused(&error))?;
+        let groups = BoundedBacktracker::builder()
+            .configure(backtrack::Config::new().visited_capacity(VISITED_BYTES))
+            .thompson(program)
+            .build(pattern)
+            .map_err(|error| refused(&error))?;
+        let has_groups = groups.get_nfa().group_info().group_len(regex_automata::PatternID::ZERO) > 1;
+        Ok(Pattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
+    }
+
+    fn find_all(&self, text: &str, most: usize) -> Result<Array, Refused> {
+        let mut found = Array::new();
+        self.each(text, |matched, groups| {
+            if found.len() >= most {
+                return Err(too_large(format!("a list of more than {most} matches is")));
+            }
+            let part = match groups {
+                Some(groups) => groups.get_group(1).map_or("", |span| text.get(span.range()).unwrap_or_default()),
+                None => text.get(matched.range()).unwrap_or_default(),
+            };
+            found.push(text_to_dynamic(part));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn replace(&self, text: &str, replacement: &str, most: usize) -> Result<Dynamic, Refused> {
+        let mut out = String::new();
+        let mut end = 0;
+        self.each(text, |matched, groups| {
+            out.push_str(text.get(end..matched.start()).unwrap_or_default());
+            end = matched.end();
+            let index = |name: &str| groups.and_then(|groups| groups.group_info().to_index(matched.pattern(), name));
+            let append = |group: usize, out: &mut String| {
+                let span = match groups {
+                    Some(groups) => groups.get_group(group).map(|span| span.range()),
+                    None => (group == 0).then(|| matched.range()),
+                };
+                out.push_str(span.and_then(|span| text.get(span)).unwrap_or_default());
+            };
+            // A replacement can name a group many times: it is written out beside, and measured.
+            let mut inserted = String::new();
+            if replacement.matches('$').count().saturating_mul(matched.len()) > most {
+                return Err(too_large("a text after replacing is"));
+            }
+            interpolate::string(replacement, append, index, &mut inserted);
+            out.push_str(&inserted);
+            if out.len() > most {
+                return Err(too_large("a text after replacing is"));
+            }
+            Ok(())
+        })?;
+        out.push_str(text.get(end..).unwrap_or_default());
+        Ok(Dynamic::from(ImmutableString::from(out)))
+    }
+
+    /// Calls a function for each match, with its groups where the pattern has some.
+    fn each(
+        &self,
+        text: &str,
+        mut on_match: impl FnMut(Match, Option<&regex_automata::util::captures::Captures>) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let expensive = || thrown("the regular expression is too expensive for this text");
+        let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut cache: Cache = kept.unwrap_or_else(|| self.regex.create_cache());
+        let mut searched = self.groups.as_ref().map(|groups| (groups, groups.create_cache(), groups.create_captures()));
+        let mut at = 0;
+        let mut last_end = None;
+        while at <= text.len() {
+            checkpoint()?;
+            let input = Input::new(text).range(at..);
+            let Some(matched) = self.regex.try_search(&mut cache, &input).map_err(|_| expensive())? else { break };
+            // An empty match right behind the last one is none; the next begins a character further on.
+            if matched.is_empty() && last_end == Some(matched.end()) {
+                at = text[at..].chars().next().map_or(text.len() + 1, |next| at + next.len_utf8());
+                continue;
+            }
+            match &mut searched {
+                None => on_match(matched, None)?,
+                Some((groups, cache, captures)) => {
+                    let input = Input::new(text).range(matched.range()).anchored(Anchored::Yes);
+                    groups.try_captures(cache, input, captures).map_err(|_| expensive())?;
+                    on_match(matched, Some(captures))?;
+                }
+            }
+            last_end = Some(matched.end());
+            at = matched.end();
+        }
+        // What gave up once would give up sooner the next time.
+        if cache.forward().clear_count() + cache.reverse().clear_count() == 0 {
+            *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
+        }
+        Ok(())
+    }
+}
+
+/// The innermost reason, which says what is wrong in one line.
+fn reason(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,88 @@
+//! Watches a call while it runs: its time, its memory, its steps and its log lines.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use rhai::{Dynamic, EvalAltResult, Position};
+
+use super::limits::Limits;
+use crate::memory::allocated;
+
+/// Lines that one call may log.
+const LOG_LINES: u32 = 100;
+
+/// What the call that runs on this thread may still take.
+#[derive(Clone, Copy)]
+struct Watch {
+    deadline: Instant,
+    /// What [`allocated`] may say at most.
+    memory_end: i64,
+}
+
+thread_local! {
+    static WATCH: Cell<Option<Watch>> = const { Cell::new(None) };
+    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    static LOGGED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// A call under way on this thread. It ends when this is dropped.
+pub(super) struct Guard {
+    before: Option<Watch>,
+}
+
+impl Guard {
+    pub(super) fn begin(limits: &Limits) -> Guard {
+        let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
+        let deadline = Instant::now() + Duration::from_millis(limits.deadline_ms);
+        OPERATIONS.set(0);
+        LOGGED.set(0);
+        Guard { before: WATCH.replace(Some(Watch { deadline, memory_end })) }
+    }
+
+    /// Steps that the call has taken.
+    pub(super) fn operations() -> u64 {
+        OPERATIONS.get()
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        WATCH.set(self.before);
+    }
+}
+
+/// Why a call is stopped from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    Deadline,
+    Memory,
+}
+
+/// Called by the interpreter for every step.
+pub(super) fn progress(operations: u64) -> Option<Dynamic> {
+    OPERATIONS.set(operations);
+    stop().map(Dynamic::from)
+}
+
+/// Called by functions of the host that go on for long.
+pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
+    match stop() {
+        Some(stop) => Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()),
+        None => Ok(()),
+    }
+}
+
+/// Whether the call may write another line into the log.
+pub(super) fn may_log() -> bool {
+    let logged = LOGGED.get();
+    LOGGED.set(logged.saturating_add(1));
+    logged < LOG_LINES
+}
+
+fn stop() -> Option<Stop> {
+    let watch = WATCH.get()?;
+    if allocated() > watch.memory_end {
+        return Some(Stop::Memory);
+    }
+    (Instant::now() > watch.deadline).then_some(Stop::Deadline)
+}

@@ -1,0 +1,96 @@
+//! What one call of a script may take.
+
+use serde::{Deserialize, Serialize};
+
+/// Bounds of one call. A manifest may set its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    pub operations: u64,
+    pub deadline_ms: u64,
+    pub memory_bytes: u64,
+    pub string_bytes: usize,
+    pub array_items: usize,
+    pub map_items: usize,
+    pub call_levels: usize,
+    pub expression_depth: usize,
+    pub function_expression_depth: usize,
+    pub variables: usize,
+    pub functions: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            operations: 500_000,
+            deadline_ms: 250,
+            memory_bytes: 64 << 20,
+            string_bytes: 1 << 20,
+            array_items: 10_000,
+            map_items: 10_000,
+            call_levels: 32,
+            expression_depth: 64,
+            function_expression_depth: 32,
+            variables: 256,
+            functions: 128,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses limits that would be none: rhai reads 0 as "any number".
+    pub fn check(&self) -> Result<(), String> {
+        let counts = [
+            ("operations", self.operations),
+            ("deadline_ms", self.deadline_ms),
+            ("memory_bytes", self.memory_bytes),
+            ("string_bytes", self.string_bytes as u64),
+            ("array_items", self.array_items as u64),
+            ("map_items", self.map_items as u64),
+            ("call_levels", self.call_levels as u64),
+            ("expression_depth", self.expression_depth as u64),
+            ("function_expression_depth", self.function_expression_depth as u64),
+            ("variables", self.variables as u64),
+            ("functions", self.functions as u64),
+        ];
+        match counts.into_iter().find(|(_, count)| *count == 0 || i64::try_from(*count).is_err()) {
+            Some((name, _)) => Err(format!("{name} is at least 1 and fits 63 bits")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The limits that a manifest sets; the others are the host's.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    operations: Option<u64>,
+    deadline_ms: Option<u64>,
+    memory_bytes: Option<u64>,
+    string_bytes: Option<usize>,
+    array_items: Option<usize>,
+    map_items: Option<usize>,
+    call_levels: Option<usize>,
+    expression_depth: Option<usize>,
+    function_expression_depth: Option<usize>,
+    variables: Option<usize>,
+    functions: Option<usize>,
+}
+
+impl Overrides {
+    pub fn over(self, host: Limits) -> Limits {
+        Limits {
+            operations: self.operations.unwrap_or(host.operations),
+            deadline_ms: self.deadline_ms.unwrap_or(host.deadline_ms),
+            memory_bytes: self.memory_bytes.unwrap_or(host.memory_bytes),
+            string_bytes: self.string_bytes.unwrap_or(host.string_bytes),
+            array_items: self.array_items.unwrap_or(host.array_items),
+            map_items: self.map_items.unwrap_or(host.map_items),
+            call_levels: self.call_levels.unwrap_or(host.call_levels),
+            expression_depth: self.expression_depth.unwrap_or(host.expression_depth),
+            function_expression_depth: self.function_expression_depth.unwrap_or(host.function_expression_depth),
+            variables: self.variables.unwrap_or(host.variables),
+            functions: self.functions.unwrap_or(host.functions),
+        }
+    }
+}

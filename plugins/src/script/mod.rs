@@ -1,0 +1,163 @@
+//! Scripted plugins: a folder with a manifest, functions in rhai and their cases, run in a sandbox.
+//!
+//! A script is a function from data to data. It is compiled and checked once; a call gets its arguments, runs under its
+//! limits on the caller's thread, and what it returns is read strictly.
+
+pub mod case;
+mod check;
+mod convert;
+pub mod declaration;
+mod failure;
+mod functions;
+mod guard;
+mod input;
+pub mod limits;
+mod replaced;
+mod result;
+mod sandbox;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Work};
+use foldwork_engine::model::facts::{Assignment, Facts, Product};
+use foldwork_engine::model::json::format_date;
+use foldwork_engine::model::value::{Object, Value};
+use rhai::{AST, CallFnOptions, Dynamic, Engine, Scope};
+
+use self::guard::Guard;
+use self::limits::Limits;
+use crate::folder::{Folder, MANIFEST};
+use crate::manifest::{Manifest, merged};
+use crate::registry::LoadError;
+
+/// A call never begins with less stack than this: values that a script nests are walked and dropped recursively.
+const STACK_BYTES: usize = 64 << 20;
+
+/// A scripted plugin, ready to be called.
+#[derive(Clone)]
+pub struct Script {
+    about: About,
+    /// The settings as the script is given them.
+    settings: Dynamic,
+    program: Arc<Program>,
+}
+
+/// What is the same whatever the settings are.
+struct Program {
+    engine: Engine,
+    ast: AST,
+    limits: Limits,
+}
+
+impl Script {
+    /// Reads, compiles and checks a folder. Its cases are another matter: [`case::run`].
+    pub fn load(folder: &Folder, limits: Limits) -> Result<Script, LoadError> {
+        Script::load_with(folder, limits, |_| {})
+    }
+
+    /// Like [`Script::load`], with further functions of the host.
+    pub fn load_with(folder: &Folder, limits: Limits, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
+        let Manifest { about, limits } = Manifest::read(folder, limits)?;
+        let mut engine = sandbox::engine(&about.name, &limits);
+        extend(&mut engine);
+        let ast = on_large_stack(|| check::compile(&engine, folder, &about.hooks))?;
+        let settings = Dynamic::from_map(convert::to_map(&about.settings));
+        Ok(Script { about, settings, program: Arc::new(Program { engine, ast, limits }) })
+    }
+
+    /// The same plugin with some of its settings replaced.
+    pub fn with_settings(&self, given: &Object) -> Result<Script, LoadError> {
+        let settings = merged(&self.about.settings, given).map_err(|(message, hint)| {
+            let place = format!("[plugins.{}]", self.about.name);
+            let known = format!("{message} ({MANIFEST} names them under [settings])");
+            LoadError { hint, ..LoadError::new(place, known) }
+        })?;
+        let mut script = self.clone();
+        script.settings = Dynamic::from_map(convert::to_map(&settings));
+        script.about.settings = settings;
+        Ok(script)
+    }
+
+    /// Calls a hook's function and reads what it returns.
+    fn call<T, const N: usize>(
+        &self,
+        hook: Hook,
+        now_ms: i64,
+        arguments: impl FnOnce() -> [Dynamic; N],
+        read: impl FnOnce(&Value) -> Result<T, String>,
+    ) -> Outcome<T> {
+        let Program { engine, ast, limits } = &*self.program;
+        let run = || {
+            let guard = Guard::begin(limits);
+            let options = CallFnOptions::new().eval_ast(false).rewind_scope(false).with_tag(format_date(now_ms));
+            let mut scope = Scope::new();
+            let called: Result<Dynamic, _> =
+                engine.call_fn_with_options(options, &mut scope, ast, hook.name(), arguments().to_vec());
+            let operations = Guard::operations();
+            let value = called.map_err(|error| failure::of_error(*error, limits)).and_then(|returned| {
+                let returned = result::value_of(&returned, hook, limits);
+                returned.and_then(|value| read(&value)).map_err(failure::of_result)
+            });
+            drop(guard);
+            value.map(|value| Done { value, operations })
+        };
+        // What a panic leaves behind is dropped with the call: engine and program are never written.
+        on_large_stack(|| catch_unwind(AssertUnwindSafe(run)))
+            .unwrap_or_else(|payload| Err(failure::of_panic(&*payload)))
+    }
+}
+
+fn on_large_stack<T>(run: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(STACK_BYTES, STACK_BYTES, run)
+}
+
+impl Plugin for Script {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn enrich(&self, call: &Enrich<'_>) -> Outcome<Facts> {
+        let arguments =
+            || [input::event(call.event), input::state(call.aggregate, call.definition), self.settings.clone()];
+        let event_type = &call.event.aggregate_type;
+        self.call(Hook::Enrich, call.event.occurred_at, arguments, |value| result::facts::read(value, event_type))
+    }
+
+    fn route(&self, call: &Route<'_>) -> Outcome<Vec<Assignment>> {
+        let arguments = || {
+            [
+                input::event(call.event),
+                input::state(call.aggregate, call.definition),
+                Dynamic::from_map(convert::to_map(&call.aggregate.facts)),
+                input::aggregate_type(call.definition),
+                input::list(call.agents),
+                self.settings.clone(),
+            ]
+        };
+        self.call(Hook::Route, call.event.occurred_at, arguments, result::assignments::read)
+    }
+
+    fn work(&self, call: &Work<'_>) -> Outcome<Product> {
+        let arguments = || {
+            [
+                convert::to_dynamic(call.task),
+                input::list(call.messages),
+                call.aggregate.map_or(Dynamic::UNIT, convert::to_dynamic),
+                input::list(call.related),
+                self.settings.clone(),
+            ]
+        };
+        let aggregate_type = call.aggregate.and_then(|state| state.get("aggregate_type")).and_then(Value::as_str);
+        self.call(Hook::Work, call.now_ms, arguments, |value| result::product::read(value, aggregate_type))
+    }
+}
+
+/// A failure with the place of the script before it.
+pub(crate) fn located(folder: &Folder, failure: &Failure) -> LoadError {
+    LoadError {
+        line: failure.line.map(|line| line as usize),
+        column: failure.column.map(|column| column as usize),
+        ..LoadError::new(folder.file(crate::folder::SCRIPT), &failure.message)
+    }
+}

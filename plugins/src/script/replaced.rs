@@ -1,0 +1,96 @@
+//! Functions of the language that one call can make explode, replaced by ones that measure first.
+//!
+//! rhai checks sizes of results after a function made them, and does not see what `map[key] = value` adds: a text that
+//! takes memory once may then be written out ten thousand times.
+
+use std::cmp::Ordering;
+
+use rhai::{Array, Dynamic, Engine, EvalAltResult, FLOAT, INT, ImmutableString, Map, NativeCallContext, Position};
+
+use super::functions::written;
+
+type Refused = Box<EvalAltResult>;
+
+pub(super) fn register(engine: &mut Engine) {
+    engine
+        .register_fn("replace", |context: NativeCallContext, text: &mut ImmutableString, find: &str, by: &str| {
+            replace(&context, text, find, by)
+        })
+        .register_fn("replace", |context: NativeCallContext, text: &mut ImmutableString, find: &str, by: char| {
+            replace(&context, text, find, by.encode_utf8(&mut [0; 4]))
+        })
+        .register_fn("replace", |context: NativeCallContext, text: &mut ImmutableString, find: char, by: &str| {
+            replace(&context, text, find.encode_utf8(&mut [0; 4]), by)
+        })
+        .register_fn("replace", |context: NativeCallContext, text: &mut ImmutableString, find: char, by: char| {
+            replace(&context, text, find.encode_utf8(&mut [0; 4]), by.encode_utf8(&mut [0; 4]))
+        });
+    for name in ["to_string", "to_debug", "print", "debug", "to_json"] {
+        engine
+            .register_fn(name, |context: NativeCallContext, map: &mut Map| {
+                written(&context, |reader| reader.read_map(map))
+            })
+            .register_fn(name, |context: NativeCallContext, array: &mut Array| {
+                written(&context, |reader| reader.read_array(array))
+            });
+    }
+    engine
+        .register_fn("sort", |context: NativeCallContext, array: &mut Array| sort(&context, array, false))
+        .register_fn("sort_desc", |context: NativeCallContext, array: &mut Array| sort(&context, array, true))
+        .register_fn("sleep", |_: INT| -> Result<(), Refused> { Err(no_clock()) })
+        .register_fn("sleep", |_: FLOAT| -> Result<(), Refused> { Err(no_clock()) });
+}
+
+fn no_clock() -> Refused {
+    refused("a script may not call 'sleep'")
+}
+
+fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, by: &str) -> Result<(), Refused> {
+    let most = context.engine().max_string_size();
+    let count = text.matches(find).count();
+    let length = text.len().saturating_sub(count * find.len()).saturating_add(count.saturating_mul(by.len()));
+    if length > most {
+        return Err(EvalAltResult::ErrorDataTooLarge("Length of string".into(), Position::NONE).into());
+    }
+    if count > 0 {
+        *text = text.replace(find, by).into();
+    }
+    Ok(())
+}
+
+/// Sorts values of one kind; texts that are too long together are refused.
+fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Result<(), Refused> {
+    let first = array.first().map(Dynamic::type_id);
+    if array.iter().any(|item| Some(item.type_id()) != first) {
+        return Err(refused("values of different types have no order; give sort a function that compares them"));
+    }
+    let text = |item: &Dynamic| item.as_immutable_string_ref().map_or(0, |text| text.len());
+    if array.iter().map(text).fold(0, usize::saturating_add) > context.engine().max_string_size() {
+        return Err(EvalAltResult::ErrorDataTooLarge("Length of string".into(), Position::NONE).into());
+    }
+    if let Some(unordered) = array.first().filter(|item| compare(item, item).is_none()) {
+        let kind = unordered.type_name();
+        return Err(refused(&format!("values of type {kind} have no order; give sort a function that compares them")));
+    }
+    array.sort_by(|a, b| {
+        let order = compare(a, b).unwrap_or(Ordering::Equal);
+        if descending { order.reverse() } else { order }
+    });
+    Ok(())
+}
+
+/// The order of two values of one kind; `None` for kinds without an order.
+fn compare(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
+    if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
+        return Some(a.as_str().cmp(b.as_str()));
+    }
+    let ints = a.as_int().ok().zip(b.as_int().ok()).map(|(a, b)| a.cmp(&b));
+    let floats = || a.as_float().ok().zip(b.as_float().ok()).map(|(a, b)| a.total_cmp(&b));
+    let characters = || a.as_char().ok().zip(b.as_char().ok()).map(|(a, b)| a.cmp(&b));
+    let flags = || a.as_bool().ok().zip(b.as_bool().ok()).map(|(a, b)| a.cmp(&b));
+    ints.or_else(floats).or_else(characters).or_else(flags)
+}
+
+fn refused(message: &str) -> Refused {
+    EvalAltResult::ErrorRuntime(message.into(), Position::NONE).into()
+}

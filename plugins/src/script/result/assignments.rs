@@ -1,0 +1,85 @@
+//! Assignments: what `route` returns.
+
+use foldwork_engine::model::facts::{Assignee, Assignment, Priority};
+use foldwork_engine::model::value::Value;
+
+use super::{Fields, kind, list};
+use crate::suggestion::nearest;
+
+const MOST_ASSIGNMENTS: usize = 100;
+/// A title's longest, in characters.
+const LONGEST_TITLE: usize = 200;
+/// Ten years.
+const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
+
+/// An array of `#{agent_id | user_id, title, priority, metadata, due_in_s}`; `()` says that nobody gets work.
+pub(in crate::script) fn read(value: &Value) -> Result<Vec<Assignment>, String> {
+    match value.is_null() {
+        true => Ok(Vec::new()),
+        false => list("assignments", value, MOST_ASSIGNMENTS, assignment),
+    }
+}
+
+fn assignment(path: String, value: &Value) -> Result<Assignment, String> {
+    let fields = Fields::of(path, value, &["agent_id", "user_id", "title", "priority", "metadata", "due_in_s"])?;
+    let assignee = match (fields.text("agent_id")?, fields.text("user_id")?) {
+        (Some(id), None) if !id.is_empty() => Assignee::Agent(id.into()),
+        (None, Some(id)) if !id.is_empty() => Assignee::User(id.into()),
+        _ => return Err(format!("{} needs exactly one of agent_id, user_id", fields.path)),
+    };
+    let title = fields.text("title")?.map(str::to_owned);
+    if title.as_ref().is_some_and(|title| title.chars().nth(LONGEST_TITLE).is_some()) {
+        return Err(format!("{} is longer than {LONGEST_TITLE} characters", fields.path("title")));
+    }
+    let due_in_s = match fields.get("due_in_s") {
+        None => None,
+        Some(Value::Int(seconds @ 0..=LATEST_DUE_S)) => Some(*seconds as u64),
+        Some(other) => {
+            return Err(format!(
+                "{} is {}, not seconds from 0 to {LATEST_DUE_S}",
+                fields.path("due_in_s"),
+                kind(other)
+            ));
+        }
+    };
+    let priority = fields.text("priority")?.map_or(Ok(Priority::default()), |name| priority(&fields, name))?;
+    Ok(Assignment { assignee, title, priority, metadata: fields.object("metadata")?, due_in_s })
+}
+
+fn priority(fields: &Fields<'_>, name: &str) -> Result<Priority, String> {
+    Priority::ALL.into_iter().find(|priority| priority.name() == name).ok_or_else(|| {
+        let known = Priority::ALL.map(Priority::name);
+        let hint = match nearest(name, known) {
+            Some(hint) => format!("did you mean {hint}?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        format!("{} is '{name}'; {hint}", fields.path("priority"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_told_with_their_paths() {
+        let refused = |json: &str| {
+            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
+            read(&value).expect_err("refused")
+        };
+        assert_eq!(refused("[{}]"), "assignments[0] needs exactly one of agent_id, user_id");
+        assert_eq!(
+            refused(r#"[{"agent_id": "a", "user_id": "b"}]"#),
+            "assignments[0] needs exactly one of agent_id, user_id"
+        );
+        assert_eq!(
+            refused(r#"[{"agent_id": "a", "priority": "hihg"}]"#),
+            "assignments[0].priority is 'hihg'; did you mean high?"
+        );
+        assert_eq!(
+            refused(r#"[{"agent_id": "a", "due_in_s": -1}]"#),
+            "assignments[0].due_in_s is an integer, not seconds from 0 to 316224000"
+        );
+        assert_eq!(refused("{}"), "assignments is a map, not an array");
+    }
+}

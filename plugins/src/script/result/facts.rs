@@ -1,0 +1,121 @@
+//! Facts: what `enrich` returns.
+
+use foldwork_engine::model::facts::{EdgeFact, Facts, SLUG, Target};
+use foldwork_engine::model::id::is_valid_name;
+use foldwork_engine::model::value::Value;
+
+use super::{Fields, event, kind, shared};
+
+const MOST_LABELS: usize = 50;
+const MOST_EDGES: usize = 1_000;
+const MOST_EVENTS: usize = 20;
+const DERIVED_BYTES: usize = 64 << 10;
+/// Ways of saying where an edge goes.
+const TARGETS: [&str; 4] = ["to", "to_slug", "to_label", "to_field"];
+
+/// `#{labels, edges, derived, events}`, each of them optional; `()` says that there are no facts.
+pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Facts, String> {
+    if value.is_null() {
+        return Ok(Facts::default());
+    }
+    let fields = Fields::of("facts".into(), value, &["labels", "edges", "derived", "events"])?;
+    let derived = fields.object("derived")?;
+    let bytes = derived.size_bytes();
+    if bytes > DERIVED_BYTES {
+        return Err(format!("facts.derived takes {bytes} bytes, and may take {DERIVED_BYTES}"));
+    }
+    Ok(Facts {
+        labels: fields.list("labels", MOST_LABELS, |path, item| shared(&path, item))?,
+        edges: fields.list("edges", MOST_EDGES, edge)?,
+        derived,
+        events: fields.list("events", MOST_EVENTS, |path, item| event(path, item, Some(aggregate_type)))?,
+    })
+}
+
+/// `#{kind, to | to_slug | to_label | to_field, weight}`.
+fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
+    let fields = Fields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "weight"])?;
+    let kind_name = fields.needed_text("kind")?;
+    if !is_valid_name(kind_name) {
+        return Err(format!("{} is '{kind_name}', not [a-z][a-z0-9_-]{{0,63}}", fields.path("kind")));
+    }
+    let given: Vec<&str> = TARGETS.into_iter().filter(|name| fields.get(name).is_some()).collect();
+    let &[name] = given.as_slice() else {
+        return Err(format!("{} needs exactly one of {}, and has {}", fields.path, TARGETS.join(", "), given.len()));
+    };
+    let target = fields.get(name).unwrap_or(&Value::Null);
+    let path = fields.path(name);
+    let to = match name {
+        "to" => Target::Id(shared(&path, target)?),
+        "to_slug" => Target::Field(SLUG.into(), shared(&path, target)?),
+        "to_label" => Target::Label(shared(&path, target)?),
+        _ => field_target(path, target)?,
+    };
+    let weight = match fields.get("weight") {
+        None => 1.0,
+        Some(weight) => weight
+            .as_f64()
+            .filter(|weight| weight.is_finite())
+            .ok_or_else(|| format!("{} is {}, not a finite number", fields.path("weight"), kind(weight)))?,
+    };
+    Ok(EdgeFact { kind: kind_name.into(), to, weight })
+}
+
+/// `#{field, value}`: a number stands as its text.
+fn field_target(path: String, value: &Value) -> Result<Target, String> {
+    let fields = Fields::of(path, value, &["field", "value"])?;
+    let field = fields.needed_text("field")?;
+    let value = match fields.get("value") {
+        Some(Value::String(text)) if !text.is_empty() => text.clone(),
+        Some(number @ (Value::Int(_) | Value::Double(_))) => number.to_string().into(),
+        Some(other) => return Err(format!("{} is {}, not a string or a number", fields.path("value"), kind(other))),
+        None => return Err(format!("{} is missing", fields.path("value"))),
+    };
+    Ok(Target::Field(field.into(), value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(json: &str) -> String {
+        let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
+        read(&value, "article").expect_err("refused")
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_paths() {
+        let edges = |edge: &str| refused(&format!(r#"{{"edges": [{{"kind": "a", "to": "b"}}, {edge}]}}"#));
+        assert_eq!(
+            edges(r#"{"kind": "a", "to": "b", "wieght": 1}"#),
+            "facts.edges[1].wieght is unknown; did you mean weight?"
+        );
+        assert_eq!(
+            edges(r#"{"kind": "a", "to": "b", "to_slug": "c"}"#),
+            "facts.edges[1] needs exactly one of to, to_slug, to_label, to_field, and has 2"
+        );
+        assert_eq!(edges(r#"{"kind": "A b", "to": "b"}"#), "facts.edges[1].kind is 'A b', not [a-z][a-z0-9_-]{0,63}");
+        assert_eq!(edges(r#"{"kind": "a", "to": 7}"#), "facts.edges[1].to is an integer, not a string");
+        assert_eq!(
+            edges(r#"{"kind": "a", "to": "b", "weight": "1"}"#),
+            "facts.edges[1].weight is a string, not a finite number"
+        );
+        assert_eq!(refused(r#"{"derived": []}"#), "facts.derived is an array, not a map");
+        assert_eq!(
+            refused(r#"{"events": [{"event_type": "note.created"}]}"#),
+            "facts.events[0].event_type is 'note.created', and must begin with 'article.'"
+        );
+        assert_eq!(refused("[]"), "facts is an array, not a map");
+        assert_eq!(refused(r#"{"labels": ["a", ""]}"#), "facts.labels[1] is empty");
+        let many = vec![r#""x""#; 51].join(",");
+        assert_eq!(refused(&format!(r#"{{"labels": [{many}]}}"#)), "facts.labels has 51 items, and may have 50");
+    }
+
+    #[test]
+    fn numbers_name_nodes_as_texts() {
+        let json = br#"{"edges": [{"kind": "a", "to_field": {"field": "number", "value": 1234}}]}"#;
+        let facts = read(&foldwork_engine::model::json::parse(json).expect("JSON"), "article").expect("facts");
+        assert_eq!(facts.edges[0].to, Target::Field("number".into(), "1234".into()));
+        assert_eq!(facts.edges[0].weight, 1.0);
+    }
+}

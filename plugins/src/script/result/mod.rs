@@ -1,0 +1,148 @@
+//! What hooks return, read strictly: every mistake is told with its path.
+
+pub(super) mod assignments;
+pub(super) mod facts;
+pub(super) mod product;
+
+use std::sync::Arc;
+
+use foldwork_engine::hook::Hook;
+use foldwork_engine::model::facts::EventFact;
+use foldwork_engine::model::id::is_valid_name;
+use foldwork_engine::model::value::{Object, Value};
+use rhai::Dynamic;
+
+use super::convert::Reader;
+use super::limits::Limits;
+use crate::suggestion::nearest;
+
+/// What a hook returned, as a value.
+pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &Limits) -> Result<Value, String> {
+    Reader::new(name(hook), limits.string_bytes.saturating_mul(4)).read(returned)
+}
+
+/// What messages call a hook's result.
+fn name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::Enrich => "facts",
+        Hook::Route => "assignments",
+        Hook::Work | Hook::Mount => "product",
+    }
+}
+
+/// A map at a path.
+struct Fields<'a> {
+    path: String,
+    object: &'a Object,
+}
+
+impl<'a> Fields<'a> {
+    /// The map, if it has no other fields than these.
+    fn of(path: String, value: &'a Value, known: &[&str]) -> Result<Fields<'a>, String> {
+        let Some(object) = value.as_object() else {
+            return Err(format!("{path} is {}, not a map", kind(value)));
+        };
+        if let Some(unknown) = object.keys().find(|name| !known.contains(&&***name)) {
+            let hint = match nearest(unknown, known.iter().copied()) {
+                Some(hint) => format!("did you mean {hint}?"),
+                None => format!("known are {}", known.join(", ")),
+            };
+            return Err(format!("{path}.{unknown} is unknown; {hint}"));
+        }
+        Ok(Fields { path, object })
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}.{name}", self.path)
+    }
+
+    /// The field, where it is there and not null.
+    fn get(&self, name: &str) -> Option<&'a Value> {
+        self.object.get(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&self, name: &str) -> Result<Option<&'a str>, String> {
+        self.get(name).map(|value| text(&self.path(name), value)).transpose()
+    }
+
+    fn needed_text(&self, name: &str) -> Result<&'a str, String> {
+        self.text(name)?.filter(|text| !text.is_empty()).ok_or_else(|| format!("{} is missing", self.path(name)))
+    }
+
+    fn object(&self, name: &str) -> Result<Object, String> {
+        match self.get(name) {
+            None => Ok(Object::new()),
+            Some(Value::Object(object)) => Ok((**object).clone()),
+            Some(other) => Err(format!("{} is {}, not a map", self.path(name), kind(other))),
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        match self.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(format!("{} is {}, not a boolean", self.path(name), kind(other))),
+        }
+    }
+
+    /// The items of an array, each read with its path; none where the field is missing.
+    fn list<T>(
+        &self,
+        name: &str,
+        most: usize,
+        read: impl Fn(String, &'a Value) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
+        self.get(name).map_or(Ok(Vec::new()), |value| list(&self.path(name), value, most, read))
+    }
+}
+
+fn list<'a, T>(
+    path: &str,
+    value: &'a Value,
+    most: usize,
+    read: impl Fn(String, &'a Value) -> Result<T, String>,
+) -> Result<Vec<T>, String> {
+    let Some(items) = value.as_array() else { return Err(format!("{path} is {}, not an array", kind(value))) };
+    if items.len() > most {
+        return Err(format!("{path} has {} items, and may have {most}", items.len()));
+    }
+    items.iter().enumerate().map(|(index, item)| read(format!("{path}[{index}]"), item)).collect()
+}
+
+fn text<'a>(path: &str, value: &'a Value) -> Result<&'a str, String> {
+    value.as_str().ok_or_else(|| format!("{path} is {}, not a string", kind(value)))
+}
+
+fn shared(path: &str, value: &Value) -> Result<Arc<str>, String> {
+    match text(path, value)? {
+        "" => Err(format!("{path} is empty")),
+        text => Ok(text.into()),
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "()",
+        Value::Bool(_) => "a boolean",
+        Value::Int(_) => "an integer",
+        Value::Double(_) => "a number",
+        Value::Date(_) => "a date",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "a map",
+    }
+}
+
+/// An event `#{event_type, payload}` for an aggregate of a type.
+fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<EventFact, String> {
+    let fields = Fields::of(path, value, &["event_type", "payload"])?;
+    let event_type = fields.needed_text("event_type")?;
+    let verb = event_type.split_once('.').filter(|(prefix, verb)| is_valid_name(prefix) && is_valid_name(verb));
+    match (verb, aggregate_type) {
+        (None, _) => Err(format!("{} is '{event_type}', not <type>.<verb>", fields.path("event_type"))),
+        (Some((prefix, _)), Some(wanted)) if prefix != wanted => {
+            Err(format!("{} is '{event_type}', and must begin with '{wanted}.'", fields.path("event_type")))
+        }
+        (Some(_), _) => Ok(EventFact { event_type: event_type.to_owned(), payload: fields.object("payload")? }),
+    }
+}

@@ -1,0 +1,69 @@
+//! Products: what `work` returns.
+
+use foldwork_engine::model::facts::{Artifact, Product};
+use foldwork_engine::model::value::Value;
+
+use super::{Fields, event};
+
+const MOST_ARTIFACTS: usize = 20;
+const MOST_PARTS: usize = 20;
+/// Ways of being a part.
+const CONTENTS: [&str; 3] = ["text", "data", "file"];
+
+/// `#{artifacts, message, review}`, each of them optional.
+pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Result<Product, String> {
+    let fields = Fields::of("product".into(), value, &["artifacts", "message", "review"])?;
+    Ok(Product {
+        artifacts: fields.list("artifacts", MOST_ARTIFACTS, |path, item| artifact(path, item, aggregate_type))?,
+        message: fields.text("message")?.map(str::to_owned),
+        review: fields.flag("review")?,
+    })
+}
+
+/// `#{name, parts, effect}`.
+fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Artifact, String> {
+    let fields = Fields::of(path, value, &["name", "parts", "effect"])?;
+    let parts = fields.list("parts", MOST_PARTS, part)?;
+    if parts.is_empty() {
+        return Err(format!("{} has no item", fields.path("parts")));
+    }
+    let effect = fields.get("effect").map(|effect| event(fields.path("effect"), effect, aggregate_type)).transpose()?;
+    Ok(Artifact { name: fields.needed_text("name")?.to_owned(), parts, effect })
+}
+
+/// `#{text | data | file, media_type}`.
+fn part(path: String, value: &Value) -> Result<Value, String> {
+    let fields = Fields::of(path, value, &["text", "data", "file", "media_type"])?;
+    fields.text("media_type")?;
+    fields.text("text")?;
+    match CONTENTS.into_iter().filter(|name| fields.get(name).is_some()).count() {
+        1 => Ok(value.clone()),
+        given => Err(format!("{} needs exactly one of {}, and has {given}", fields.path, CONTENTS.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_told_with_their_paths() {
+        let refused = |json: &str| {
+            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
+            read(&value, Some("article")).expect_err("refused")
+        };
+        assert_eq!(refused("null"), "product is (), not a map");
+        assert_eq!(refused(r#"{"review": "yes"}"#), "product.review is a string, not a boolean");
+        assert_eq!(
+            refused(r#"{"artifacts": [{"name": "a", "parts": [{"text": "x", "data": {}}]}]}"#),
+            "product.artifacts[0].parts[0] needs exactly one of text, data, file, and has 2"
+        );
+        assert_eq!(refused(r#"{"artifacts": [{"name": "a"}]}"#), "product.artifacts[0].parts has no item");
+        assert_eq!(
+            refused(
+                r#"{"artifacts": [{"name": "a", "parts": [{"text": "x"}], "effect": {"event_type": "enriched"}}]}"#
+            ),
+            "product.artifacts[0].effect.event_type is 'enriched', not <type>.<verb>"
+        );
+    }
+}

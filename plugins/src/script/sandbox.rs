@@ -1,0 +1,35 @@
+//! The interpreter that scripts run in: no clock, network, files, chance, modules or `eval`, and a bound to everything.
+
+use rhai::module_resolvers::DummyModuleResolver;
+use rhai::packages::{Package, StandardPackage};
+use rhai::{Engine, OptimizationLevel};
+
+use super::limits::Limits;
+use super::{functions, guard, replaced};
+
+/// An engine with the functions of the host, under these limits.
+pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {
+    let mut engine = Engine::new_raw();
+    StandardPackage::new().register_into_engine(&mut engine);
+    engine
+        .set_module_resolver(DummyModuleResolver::new())
+        .set_optimization_level(OptimizationLevel::Simple)
+        .set_strict_variables(true)
+        .disable_symbol("eval")
+        .disable_symbol("import")
+        .disable_symbol("export")
+        .set_max_operations(limits.operations)
+        .set_max_call_levels(limits.call_levels)
+        .set_max_expr_depths(limits.expression_depth, limits.function_expression_depth)
+        .set_max_variables(limits.variables)
+        .set_max_functions(limits.functions)
+        .set_max_modules(0)
+        .set_max_string_size(limits.string_bytes)
+        .set_max_array_size(limits.array_items)
+        .set_max_map_size(limits.map_items)
+        .set_max_strings_interned(256)
+        .on_progress(guard::progress);
+    replaced::register(&mut engine);
+    functions::register(&mut engine, plugin);
+    engine
+}

@@ -1,0 +1,120 @@
+//! `foldwork plugins`: lists scripted plugins and runs their cases, without a server.
+
+use std::path::{Path, PathBuf};
+
+use foldwork_engine::hook::{Hook, Plugin};
+use foldwork_plugins::Folder;
+use foldwork_plugins::script::{Script, case};
+use serde_json::{Value, json};
+
+use super::output::{print, print_line};
+use super::table::Table;
+use crate::Config;
+
+/// Lists scripted plugins and runs their cases.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Runs the cases that lie beside the scripts: a line for each, and a difference for each that fails.
+    Test {
+        /// A plugin's folder, or a folder of such; the configured one and the shipped plugins where it is not given.
+        folder: Option<PathBuf>,
+    },
+    /// Lists plugins: what they are called for, and what they are.
+    List {
+        /// A plugin's folder, or a folder of such; the configured one and the shipped plugins where it is not given.
+        folder: Option<PathBuf>,
+    },
+}
+
+/// Runs one action on plugins.
+pub fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let config = Config::load(None)?;
+    match arguments.action {
+        Action::Test { folder } => test(&config, folder.as_deref()),
+        Action::List { folder } => list(&config, folder.as_deref()),
+    }
+}
+
+fn test(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
+    let (mut passed, mut failed) = (0, 0);
+    for folder in folders(config, folder)? {
+        let outcomes = folder.and_then(|folder| {
+            let script = Script::load(&folder, config.plugins.limits)?;
+            Ok((folder.name.clone(), case::run(&script, &folder)?))
+        });
+        match outcomes {
+            Err(refused) => {
+                failed += 1;
+                print_line(&format!("refused  {refused}"))?;
+            }
+            Ok((plugin, outcomes)) => {
+                for case::Outcome { name, failure } in outcomes {
+                    match failure {
+                        None => {
+                            passed += 1;
+                            print_line(&format!("ok       {plugin}: {name}"))?;
+                        }
+                        Some(failure) => {
+                            failed += 1;
+                            print_line(&format!("failed   {plugin}: {name}\n{failure}"))?;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    print_line(&format!("{passed} passed, {failed} failed"))?;
+    match failed {
+        0 => Ok(()),
+        failed => anyhow::bail!("{failed} of {} cases failed", passed + failed),
+    }
+}
+
+fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
+    const COLUMNS: [&str; 6] = ["name", "version", "enabled", "hooks", "on", "description"];
+    let mut table = Table::new(&COLUMNS);
+    let mut refused = Vec::new();
+    for folder in folders(config, folder)? {
+        match folder.and_then(|folder| Script::load(&folder, config.plugins.limits)) {
+            Err(error) => refused.push(format!("refused: {error}\n")),
+            Ok(script) => {
+                let about = script.about();
+                let enabled = config.plugins.enabled.iter().position(|name| *name == *about.name);
+                let row = [
+                    json!(&*about.name),
+                    json!(about.version),
+                    enabled.map_or(Value::Null, |place| json!(place + 1)),
+                    json!(about.hooks.iter().map(|hook| Hook::name(*hook)).collect::<Vec<_>>()),
+                    json!(about.on.events.iter().chain(&about.on.traits).map(|name| &**name).collect::<Vec<_>>()),
+                    json!(about.description),
+                ];
+                table.push(&row.each_ref());
+            }
+        }
+    }
+    print(&format!("{}{}", table.render(), refused.concat()))?;
+    match refused.len() {
+        0 => Ok(()),
+        refused => anyhow::bail!("{refused} plugins were refused"),
+    }
+}
+
+/// The plugins that are meant: one, those of a folder, or all that the configuration can name.
+fn folders(config: &Config, folder: Option<&Path>) -> anyhow::Result<Vec<Result<Folder, foldwork_plugins::LoadError>>> {
+    let Some(folder) = folder else {
+        let scripts = Path::new(&config.plugins.folder);
+        return Ok(Folder::names(scripts).iter().map(|name| Folder::find(scripts, name)).collect());
+    };
+    if folder.join("plugin.toml").is_file() {
+        return Ok(vec![Folder::read(folder)]);
+    }
+    let within = Folder::within(folder);
+    anyhow::ensure!(!within.is_empty(), "{} holds no folder with a plugin.toml", folder.display());
+    Ok(within.iter().map(|name| Folder::read(&folder.join(name))).collect())
+}

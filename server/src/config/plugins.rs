@@ -1,0 +1,140 @@
+//! The settings of plugins: which run, and `[plugins.<name>]` for each, whose keys the plugin's manifest knows.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use foldwork_engine::model::value::Object;
+use foldwork_plugins::script::limits::Limits;
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plugins {
+    /// In the order in which their hooks are called.
+    pub enabled: Vec<String>,
+    pub folder: String,
+    pub threads: usize,
+    pub limits: Limits,
+    /// What stands in `[plugins.<name>]`.
+    pub settings: BTreeMap<String, Object>,
+}
+
+impl Default for Plugins {
+    fn default() -> Plugins {
+        Plugins {
+            enabled: ["structured_data", "linker", "reading_stats", "trait_router"].map(str::to_owned).to_vec(),
+            folder: "scripts".into(),
+            threads: 2,
+            limits: Limits::default(),
+            settings: BTreeMap::new(),
+        }
+    }
+}
+
+// By hand, because the tables of the plugins stand beside the settings that are the same for all.
+
+impl Serialize for Plugins {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("enabled", &self.enabled)?;
+        map.serialize_entry("folder", &self.folder)?;
+        map.serialize_entry("threads", &self.threads)?;
+        map.serialize_entry("limits", &self.limits)?;
+        for (name, settings) in &self.settings {
+            map.serialize_entry(name, settings)?;
+        }
+        map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Plugins {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Plugins, D::Error> {
+        deserializer.deserialize_map(Section)
+    }
+}
+
+struct Section;
+
+impl<'de> Visitor<'de> for Section {
+    type Value = Plugins;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the settings of plugins")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Plugins, A::Error> {
+        let mut plugins = Plugins::default();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "enabled" => plugins.enabled = map.next_value::<Names>()?.0,
+                "folder" => plugins.folder = map.next_value()?,
+                "threads" => plugins.threads = map.next_value()?,
+                "limits" => plugins.limits = map.next_value()?,
+                _ => {
+                    let wrong =
+                        |error| A::Error::custom(format_args!("[plugins] {key} is no setting and no table: {error}"));
+                    let settings = map.next_value::<Object>().map_err(wrong)?;
+                    plugins.settings.insert(key, settings);
+                }
+            }
+        }
+        match plugins.threads {
+            0 => Err(A::Error::custom("[plugins] threads is at least 1")),
+            _ => Ok(plugins),
+        }
+    }
+}
+
+/// A list of names; as a variable of the environment a text with commas between them.
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Names, D::Error> {
+        deserializer.deserialize_any(Names(Vec::new()))
+    }
+}
+
+impl<'de> Visitor<'de> for Names {
+    type Value = Names;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of names of plugins")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Names, E> {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Ok(Names(names.map(str::to_owned).collect()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut names: A) -> Result<Names, A::Error> {
+        while let Some(name) = names.next_element()? {
+            self.0.push(name);
+        }
+        Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_plugins_stand_beside_the_common_settings() {
+        let text = "enabled = [\"linker\"]\n[limits]\noperations = 7\n[linker]\nkind = \"cites\"\n";
+        let plugins: Plugins = toml::from_str(text).expect("settings");
+        assert_eq!(plugins.enabled, ["linker"]);
+        assert_eq!(plugins.limits.operations, 7);
+        assert_eq!(plugins.settings["linker"].get("kind").and_then(|kind| kind.as_str()), Some("cites"));
+        let again: Plugins = toml::from_str(&toml::to_string(&plugins).expect("TOML")).expect("settings");
+        assert_eq!(again, plugins);
+    }
+
+    #[test]
+    fn a_list_may_be_a_text_and_what_is_no_table_is_refused() {
+        let plugins: Plugins = toml::from_str("enabled = \"linker, trait_router\"").expect("settings");
+        assert_eq!(plugins.enabled, ["linker", "trait_router"]);
+        let refused = toml::from_str::<Plugins>("treads = 3").expect_err("refused").to_string();
+        assert!(refused.contains("[plugins] treads is no setting and no table"), "{refused}");
+    }
+}
