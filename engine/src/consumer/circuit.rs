@@ -13,9 +13,16 @@ pub struct Circuit {
     failures: usize,
     /// The event whose failure opened it.
     opened_by: Option<Arc<str>>,
+    /// It never opens: whoever repairs what a broken plugin did calls it however often it fails.
+    bridged: bool,
 }
 
 impl Circuit {
+    /// One that never opens.
+    pub fn bridged() -> Circuit {
+        Circuit { bridged: true, ..Circuit::default() }
+    }
+
     pub fn opened_by(&self) -> Option<&Arc<str>> {
         self.opened_by.as_ref()
     }
@@ -26,7 +33,7 @@ impl Circuit {
 
     /// Failures that it still bears.
     pub fn bears(&self) -> usize {
-        FAILURES.saturating_sub(self.failures).max(1)
+        if self.bridged { usize::MAX } else { FAILURES.saturating_sub(self.failures).max(1) }
     }
 
     pub fn succeeded(&mut self) {
@@ -36,7 +43,7 @@ impl Circuit {
     /// Answers whether this failure opened it.
     pub fn failed(&mut self, event_id: &Arc<str>) -> bool {
         self.failures += 1;
-        let opens = self.failures >= FAILURES && self.opened_by.is_none();
+        let opens = self.failures >= FAILURES && self.opened_by.is_none() && !self.bridged;
         if opens {
             self.opened_by = Some(event_id.clone());
         }
@@ -55,7 +62,7 @@ impl Circuit {
         let stored = stored.and_then(Value::as_object);
         let failures = stored.and_then(|stored| stored.get("failures")).and_then(Value::as_int).unwrap_or(0);
         let opened_by = stored.and_then(|stored| stored.get("opened_by")).and_then(Value::as_str).map(Arc::from);
-        Circuit { failures: usize::try_from(failures).unwrap_or(0), opened_by }
+        Circuit { failures: usize::try_from(failures).unwrap_or(0), opened_by, bridged: false }
     }
 }
 

@@ -100,14 +100,12 @@ pub async fn rebuild(open: &Arc<Open>, working: &Working) -> Result<Rebuilt> {
 impl Rebuild<'_> {
     async fn advance(&mut self, target: u64) -> Result<()> {
         let open = self.past.open;
-        // A rebuild is the cure for what a broken plugin did: no circuit holds it up.
-        let mut circuits: Vec<Circuit> = open.plugins.about().map(|_| Circuit::default()).collect();
+        let mut circuits: Vec<Circuit> = open.plugins.about().map(|_| Circuit::bridged()).collect();
         while self.position < target {
             let events = open.events_after(self.position, PAGE).await?;
             let Some(last) = events.last() else { break };
             self.position = last.position.min(target);
             let seen = self.observe(events.into_iter().filter(|event| event.position <= target));
-            circuits.fill(Circuit::default());
             let enriched = enrich::enrich(open, &open.plugins, &mut circuits, &seen).await;
             let mut changes = Changes::default();
             for (seen, enriched) in seen.iter().zip(enriched) {

@@ -87,6 +87,9 @@ fn error_schema() -> Value {
     })
 }
 
+/// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
+const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
+
 /// Scopes in one place, and the errors that the operation may answer.
 fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     let scopes = operation["security"][0].as_object().and_then(|scheme| scheme.keys().next().cloned());
@@ -107,7 +110,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     if stands_in("path") {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    if has_input && method != "get" && !path.ends_with("/query") {
+    if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
         errors.push(("409", "A conflict with what is there."));
     }
     if has_body {
