@@ -5,6 +5,7 @@
 //! dispatch, notify. Of these, `nodes` (the snapshots that projection begins with) is here; enrichment puts its facts
 //! before it and dispatch its tasks after it, each under a checkpoint of its own name.
 
+mod labels;
 mod nodes;
 
 use std::sync::Arc;
@@ -29,20 +30,24 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 pub struct Consumer {
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
+    labels: tokio::task::JoinHandle<()>,
 }
 
 impl Consumer {
     pub fn start(open: Arc<Open>) -> Consumer {
         let (stop, stopped) = watch::channel(false);
+        let labels = tokio::spawn(labels::follow(open.clone(), stopped.clone()));
         let task = tokio::spawn(follow(open, stopped));
-        Consumer { stop, task }
+        Consumer { stop, task, labels }
     }
 
     /// Lets the consumer come as close to the log's end as it does in [`STOP_WITHIN`], and ends it.
     pub async fn stop(self) {
         self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
-            tracing::error!(%error, "the consumer did not end well");
+        for task in [self.task, self.labels] {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "the consumer did not end well");
+            }
         }
     }
 }

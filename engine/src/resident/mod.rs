@@ -3,6 +3,7 @@
 //! Aggregates stand in chunks, in the order of their first events. A snapshot shares the chunks, and a chunk is
 //! copied only when it is written while a snapshot still holds it; so readers never wait for long, nor do appends.
 
+pub mod labels;
 pub mod seen;
 pub mod tail;
 pub mod unsaved;

@@ -11,6 +11,7 @@ pub mod events;
 pub mod keys;
 pub mod projects;
 pub mod query;
+pub mod search;
 pub mod staging;
 pub mod state;
 pub mod types;

@@ -17,6 +17,7 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::Resident;
+use crate::resident::labels::Labels;
 use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
 use crate::resident::unsaved::Unsaved;
@@ -36,6 +37,7 @@ pub struct Open {
     pub tail: Tail,
     pub seen: Seen,
     pub unsaved: Unsaved,
+    pub labels: Labels,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -64,6 +66,7 @@ impl Open {
             tail: Tail::default(),
             seen: Seen::default(),
             unsaved: Unsaved::default(),
+            labels: Labels::default(),
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),
@@ -204,6 +207,7 @@ impl Open {
         self.resident.publish(aggregates, last.position);
         // After the states: whoever takes a mark finds at least the state that it was made for.
         self.unsaved.mark(events);
+        self.labels.touch(events.iter().map(|event| &event.aggregate_id));
         self.tail.extend(events);
         self.head.send_replace(last.position);
     }
@@ -218,11 +222,19 @@ impl Open {
 
     /// Replaces one definition, in memory.
     pub fn set_definition(&self, definition: Arc<Definition>) {
+        let labels = |definition: &Definition| -> Vec<Arc<str>> {
+            definition.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+        };
+        let before = self.definition(&definition.type_name);
+        let relabels = before.is_some_and(|before| labels(&before) != labels(&definition));
         self.definitions.rcu(|definitions| {
             let mut definitions = Definitions::clone(definitions);
             definitions.insert(definition.type_name.clone(), definition.clone());
             definitions
         });
+        if relabels {
+            self.labels.forget();
+        }
     }
 
     /// Follows the position of the last committed event.

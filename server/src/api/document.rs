@@ -40,6 +40,8 @@ macro_rules! shown_as {
 }
 pub(super) use shown_as;
 
+/// Operations that are posts and change nothing.
+const READING: [&str; 2] = ["/query", "/search"];
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -107,7 +109,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     if stands_in("path") {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    if has_input && method != "get" && !path.ends_with("/query") {
+    if has_input && method != "get" && !READING.iter().any(|reading| path.ends_with(reading)) {
         errors.push(("409", "A conflict with what is there."));
     }
     if has_body {
