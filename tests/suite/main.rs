@@ -7,5 +7,7 @@ mod pipelines;
 mod reopened;
 mod replay;
 mod scenarios;
+mod search;
 mod shared_store;
 mod tidy;
+mod vectors;

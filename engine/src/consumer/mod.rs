@@ -7,6 +7,7 @@
 
 mod labels;
 mod nodes;
+mod vectors;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +32,23 @@ pub struct Consumer {
     stop: watch::Sender<bool>,
     task: tokio::task::JoinHandle<()>,
     labels: tokio::task::JoinHandle<()>,
+    vectors: tokio::task::JoinHandle<()>,
 }
 
 impl Consumer {
     pub fn start(open: Arc<Open>) -> Consumer {
         let (stop, stopped) = watch::channel(false);
         let labels = tokio::spawn(labels::follow(open.clone(), stopped.clone()));
+        let vectors = tokio::spawn(vectors::follow(open.clone(), stopped.clone()));
         let task = tokio::spawn(follow(open, stopped));
-        Consumer { stop, task, labels }
+        Consumer { stop, task, labels, vectors }
     }
 
     /// Lets the consumer come as close to the log's end as it does in [`STOP_WITHIN`], and ends it.
     pub async fn stop(self) {
         self.stop.send_replace(true);
+        // A model may take its time; what it leaves undone is found at the next start.
+        self.vectors.abort();
         for task in [self.task, self.labels] {
             if let Err(error) = task.await {
                 tracing::error!(%error, "the consumer did not end well");

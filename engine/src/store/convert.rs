@@ -80,6 +80,14 @@ pub fn int_field(record: &Record, name: &str) -> Result<i64> {
     int(field(record, name)?).map_err(|_| Error::Corrupt(format!("field '{name}' is no integer")))
 }
 
+pub fn float_field(record: &Record, name: &str) -> Result<f64> {
+    match field(record, name)? {
+        Record::Number(Number::Float(number)) => Ok(*number),
+        Record::Number(Number::Int(number)) => Ok(*number as f64),
+        _ => Err(Error::Corrupt(format!("field '{name}' is no number"))),
+    }
+}
+
 pub fn unsigned_field(record: &Record, name: &str) -> Result<u64> {
     u64::try_from(int_field(record, name)?).map_err(|_| Error::Corrupt(format!("field '{name}' is negative")))
 }

@@ -15,6 +15,7 @@ pub mod search;
 pub mod staging;
 pub mod state;
 pub mod types;
+pub mod vectors;
 
 use std::sync::Arc;
 

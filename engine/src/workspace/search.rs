@@ -1,6 +1,9 @@
 //! Search: the aggregates whose labels, or bodies, are like what is asked.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::Workspace;
 use super::articles::unknown_project;
@@ -19,6 +22,19 @@ pub const MAX_LIMIT: u64 = 100;
 const MAX_QUERY: usize = 1_000;
 /// Found only where the type is asked for: a task repeats the label of what it is about.
 const WITHOUT_TYPES: &[&str] = &["task"];
+
+/// The leg of what is near in meaning.
+const VECTOR: &str = "vector";
+/// Neighbours and hits that are ranked before the rankings are fused; a filter may leave few of the neighbours.
+const NEAREST: usize = 100;
+const RANKED: usize = 100;
+/// A likeness below this says less than a meaning that is near.
+const CLEAR: f64 = 0.5;
+/// The constant of reciprocal rank fusion.
+const RANK_SHIFT: f64 = 60.0;
+
+/// An aggregate and the cosine between its label and what is asked.
+type Near = (AggregateId, f64);
 
 /// What a client asks.
 #[derive(Debug, Clone, Default)]
@@ -44,9 +60,11 @@ pub struct Found {
     pub aggregate: Arc<Aggregate>,
     pub label: Arc<str>,
     pub score: f64,
-    /// The measure that the score is of.
+    /// The best of the measures.
     pub kind: &'static str,
     pub legs: Legs,
+    /// The cosine between the meanings of label and query, where vectors are searched too.
+    pub vector: Option<f64>,
 }
 
 impl Workspace {
@@ -68,31 +86,76 @@ impl Workspace {
             without_types: WITHOUT_TYPES,
             project_id,
         };
-        let warnings = match &filter.aggregate_type {
+        let mut warnings = match &filter.aggregate_type {
             Some(name) if self.open().definition(name).is_none() => {
                 vec![format!("unknown aggregate_type '{name:.64}'")]
             }
             _ => Vec::new(),
         };
+        let mut near = None;
+        if let Some(vectors) = &self.open().vectors {
+            match vectors.nearest(self.open(), &search.query, NEAREST).await {
+                Ok(found) => near = Some(found),
+                Err(reason) => warnings.push(format!("searched by text only: {reason}")),
+            }
+        }
         let workspace = self.clone();
-        let results = tokio::task::spawn_blocking(move || workspace.found(&search.query, filter, limit));
+        let results = tokio::task::spawn_blocking(move || workspace.found(&search.query, filter, near, limit));
         let results = results.await.map_err(Error::internal)?;
         let took_us = self.engine.clock().monotonic_us().saturating_sub(began);
         Ok(Answer { results, took_us, warnings })
     }
 
-    fn found(&self, query: &str, filter: Filter, limit: usize) -> Vec<Found> {
+    fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Found> {
         let open = self.open();
         open.keep_labels();
-        let hits = open.labels.search(query, filter, limit);
-        let found = hits.into_iter().filter_map(|hit| {
-            let aggregate = open.resident.get(hit.id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-            let label = label_of(&aggregate, &*open.definition(&aggregate.aggregate_type)?).unwrap_or_default();
-            let (kind, score) = hit.legs.best();
-            Some(Found { aggregate, label, score, kind, legs: hit.legs })
+        let Some(near) = near else {
+            let hits = open.labels.search(query, filter, limit);
+            return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.legs, None)).collect();
+        };
+        let hits = open.labels.search(query, filter.clone(), RANKED).into_iter();
+        let mut found: FxHashMap<AggregateId, Found> = FxHashMap::default();
+        for (rank, hit) in hits.filter(|hit| hit.legs.bm25 > 0.0 || hit.score >= CLEAR).enumerate() {
+            if let Some(shown) = self.show(&hit.id, hit.legs, None) {
+                found.insert(hit.id, Found { score: reciprocal(rank), ..shown });
+            }
+        }
+        let near = near.into_iter().filter_map(|(id, cosine)| {
+            let shown = self.show(&id, Legs::default(), Some(cosine))?;
+            let admitted = filter.admits(&shown.aggregate.aggregate_type, shown.aggregate.project_id.as_ref());
+            admitted.then_some((id, cosine, shown))
         });
-        found.collect()
+        for (rank, (id, cosine, shown)) in near.enumerate() {
+            let known = found.entry(id).or_insert(Found { score: 0.0, ..shown });
+            known.score += reciprocal(rank);
+            known.vector = Some(cosine);
+            if cosine > known.legs.best().1 {
+                known.kind = VECTOR;
+            }
+        }
+        let mut found: Vec<Found> = found.into_values().collect();
+        found.iter_mut().for_each(|found| found.score = (found.score * 1e4).round() / 1e4);
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(&a.aggregate, &b.aggregate)));
+        found.truncate(limit);
+        found
     }
+
+    fn show(&self, id: &AggregateId, legs: Legs, vector: Option<f64>) -> Option<Found> {
+        let open = self.open();
+        let aggregate = open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
+        let label = label_of(&aggregate, &*open.definition(&aggregate.aggregate_type)?).unwrap_or_default();
+        let (kind, score) = legs.best();
+        Some(Found { aggregate, label, score, kind, legs, vector })
+    }
+}
+
+/// What a place in one ranking adds to a score; being first in both makes 1.
+fn reciprocal(rank: usize) -> f64 {
+    (RANK_SHIFT + 1.0) / (RANK_SHIFT + 1.0 + rank as f64) / 2.0
+}
+
+fn newer(a: &Aggregate, b: &Aggregate) -> Ordering {
+    b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()))
 }
 
 fn checked_limit(limit: Option<u64>) -> Result<usize> {
@@ -110,10 +173,7 @@ impl Open {
         let text = |aggregate: &Aggregate| -> Option<Text> {
             self.labels.text(aggregate, definitions.get(&aggregate.aggregate_type)?)
         };
-        self.labels.make(|| {
-            let snapshot = self.resident.snapshot();
-            snapshot.iter().filter_map(|aggregate| text(aggregate)).collect::<Vec<_>>()
-        });
+        self.labels.make(|tell| self.resident.snapshot().iter().filter_map(|aggregate| text(aggregate)).for_each(tell));
         self.labels.catch_up(|id: &AggregateId| text(&*self.resident.get(id.as_str())?))
     }
 }

@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
+use super::vectors::Vectors;
 use crate::clock::Clock;
 use crate::consumer;
 use crate::error::Result;
@@ -38,6 +39,8 @@ pub struct Open {
     pub seen: Seen,
     pub unsaved: Unsaved,
     pub labels: Labels,
+    /// Where an embedding is switched on.
+    pub vectors: Option<Vectors>,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -67,6 +70,7 @@ impl Open {
             seen: Seen::default(),
             unsaved: Unsaved::default(),
             labels: Labels::default(),
+            vectors: None,
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),
@@ -207,9 +211,17 @@ impl Open {
         self.resident.publish(aggregates, last.position);
         // After the states: whoever takes a mark finds at least the state that it was made for.
         self.unsaved.mark(events);
-        self.labels.touch(events.iter().map(|event| &event.aggregate_id));
+        self.labels_changed(events.iter().map(|event| &event.aggregate_id));
         self.tail.extend(events);
         self.head.send_replace(last.position);
+    }
+
+    /// Marks aggregates whose labels or bodies may have changed, for search.
+    pub fn labels_changed<'a>(&self, ids: impl Iterator<Item = &'a AggregateId> + Clone) {
+        if let Some(vectors) = &self.vectors {
+            vectors.touch(ids.clone());
+        }
+        self.labels.touch(ids);
     }
 
     pub fn definitions(&self) -> Arc<Definitions> {
@@ -234,6 +246,9 @@ impl Open {
         });
         if relabels {
             self.labels.forget();
+            if let Some(vectors) = &self.vectors {
+                vectors.touch(self.resident.snapshot().iter().map(|aggregate| &aggregate.id));
+            }
         }
     }
 

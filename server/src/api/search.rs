@@ -47,7 +47,7 @@ struct SearchHit {
     #[oai(nullable)]
     project_id: Option<String>,
     label: String,
-    /// From 0 to 1.
+    /// From 0 to 1: the best measure, or with an embedding the places in both rankings, fused.
     score: f64,
     r#match: SearchMatch,
     #[oai(rename = "_last_event_at")]
@@ -58,7 +58,7 @@ struct SearchHit {
 /// How well the aggregate answers the query by each measure, from 0 to 1.
 #[derive(Object, Serialize)]
 struct SearchMatch {
-    /// The best of them: `exact`, `prefix`, `trigram`, `token_set` or `bm25`.
+    /// The best of them: `exact`, `prefix`, `trigram`, `token_set`, `bm25` or `vector`.
     kind: String,
     /// The label is what is asked, but for case, accents and signs.
     exact: f64,
@@ -70,11 +70,15 @@ struct SearchMatch {
     token_set: f64,
     /// BM25 over label and body.
     bm25: f64,
+    /// The cosine between the meanings of label and query, where an embedding is switched on.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vector: Option<f64>,
 }
 
 impl From<Found> for SearchHit {
     fn from(found: Found) -> SearchHit {
-        let Found { aggregate, label, score, kind, legs } = found;
+        let Found { aggregate, label, score, kind, legs, vector } = found;
         SearchHit {
             aggregate_id: aggregate.id.to_string(),
             aggregate_type: aggregate.aggregate_type.to_string(),
@@ -88,6 +92,7 @@ impl From<Found> for SearchHit {
                 trigram: legs.trigram,
                 token_set: legs.token_set,
                 bm25: legs.bm25,
+                vector: vector.map(|cosine| (cosine * 1e4).round() / 1e4),
             },
             last_event_at: format_date(aggregate.last_event_at),
         }

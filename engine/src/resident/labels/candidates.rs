@@ -38,12 +38,16 @@ pub struct Filter {
 }
 
 impl Filter {
-    fn admits(&self, entry: &Entry) -> bool {
+    pub fn admits(&self, aggregate_type: &Arc<str>, project_id: Option<&Arc<str>>) -> bool {
         let of_type = match &self.aggregate_type {
-            Some(wanted) => *wanted == entry.aggregate_type,
-            None => !self.without_types.contains(&&*entry.aggregate_type),
+            Some(wanted) => wanted == aggregate_type,
+            None => !self.without_types.contains(&&**aggregate_type),
         };
-        of_type && self.project_id.as_ref().is_none_or(|wanted| Some(wanted) == entry.project_id.as_ref())
+        of_type && self.project_id.as_ref().is_none_or(|wanted| Some(wanted) == project_id)
+    }
+
+    fn admits_entry(&self, entry: &Entry) -> bool {
+        self.admits(&entry.aggregate_type, entry.project_id.as_ref())
     }
 }
 
@@ -76,8 +80,8 @@ pub fn likeness(asked: &str, word: &str) -> f64 {
 /// Letters that may be wrong in a word of this length.
 fn edits(length: usize) -> usize {
     match length {
-        0..=2 => 0,
-        3..=4 => 1,
+        0..=3 => 0,
+        4 => 1,
         _ => 2,
     }
 }
@@ -127,7 +131,7 @@ impl Index {
             if *shared == 0 || share < LEAST_SHARE {
                 return None;
             }
-            let entry = self.entry(number as u32).filter(|entry| asked.filter.admits(entry))?;
+            let entry = self.entry(number as u32).filter(|entry| asked.filter.admits_entry(entry))?;
             Some((share, entry.last_event_at, number as u32))
         });
         best(found.collect())
@@ -152,7 +156,7 @@ impl Index {
         }
         let weighed = |number: usize, weight: f32| {
             let entry = self.entry(number as u32)?;
-            asked.filter.admits(entry).then_some((weight, entry.last_event_at, number as u32))
+            asked.filter.admits_entry(entry).then_some((weight, entry.last_event_at, number as u32))
         };
         let some = weights.iter().enumerate().filter(|(_, weight)| **weight > 0.0);
         best(some.filter_map(|(number, weight)| weighed(number, *weight)).collect())

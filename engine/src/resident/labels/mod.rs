@@ -115,8 +115,8 @@ impl Labels {
         })
     }
 
-    /// Makes the index of everything that there is, where it is not made yet.
-    pub fn make<T: IntoIterator<Item = Text>>(&self, everything: impl FnOnce() -> T) {
+    /// Makes the index, where it is not made yet; `tell` tells everything that there is.
+    pub fn make(&self, tell: impl FnOnce(&mut dyn FnMut(Text))) {
         // From here on changes are marked; what is read below is at least as new.
         self.used.store(true, Ordering::SeqCst);
         if self.index.read().unwrap_or_else(PoisonError::into_inner).is_some() {
@@ -125,7 +125,7 @@ impl Labels {
         let mut slot = self.write();
         if slot.is_none() {
             let mut index = Index::default();
-            everything().into_iter().for_each(|text| index.set(text));
+            tell(&mut |text| index.set(text));
             *slot = Some(index);
         }
     }
@@ -133,7 +133,10 @@ impl Labels {
     /// Takes marked aggregates in; `text` is what is searched of one now. Answers whether any are left.
     pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
         for _ in 0..BEFORE_A_SEARCH / AT_ONCE {
-            // The lock comes first: whoever finds nothing marked knows that it was taken in.
+            // Marks are taken under the lock: whoever finds none and reads then, reads what was made of them.
+            if !self.is_behind() {
+                return false;
+            }
             let mut slot = self.write();
             let taken: Vec<AggregateId> = {
                 let mut changed = self.changed();
