@@ -1,18 +1,20 @@
 //! The engine: a store, the workspaces in it that are open, and who may enter them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::OnceCell;
 
 use crate::clock::Clock;
 use crate::consumer::plugins::Plugins;
 use crate::error::{Error, Result};
+use crate::hook::Embed;
 use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
 use crate::store::{Database, Store};
 use crate::workspace::agents::register_scripted;
 use crate::workspace::keys::{NewKey, hash_of, record_of};
 use crate::workspace::state::Open;
+use crate::workspace::vectors::Vectors;
 use crate::workspace::{Running, Workspace};
 
 /// What the engine is told by whoever embeds it.
@@ -46,6 +48,7 @@ pub struct Engine {
     workspaces: Mutex<HashMap<Arc<str>, Opening>>,
     /// Keys by hash. Trusted only where no other process can revoke one.
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
+    embed: OnceLock<Arc<dyn Embed>>,
 }
 
 /// What the first start of an empty store made.
@@ -63,9 +66,15 @@ impl Engine {
         plugins: Plugins,
     ) -> Result<Arc<Engine>> {
         let control = store.control().await?;
-        let (workspaces, keys) = Default::default();
+        let (workspaces, keys, embed) = Default::default();
         let plugins = Arc::new(plugins);
-        Ok(Arc::new(Engine { store, control, clock, settings, plugins, workspaces, keys }))
+        Ok(Arc::new(Engine { store, control, clock, settings, plugins, workspaces, keys, embed }))
+    }
+
+    /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
+    pub fn embed_with(&self, embed: Arc<dyn Embed>) {
+        // A second model would throw away what the first has made.
+        let _ = self.embed.set(embed);
     }
 
     /// On an empty store, makes the workspace `default` with an owner and a key of every scope.
@@ -162,7 +171,9 @@ impl Engine {
         let record = records.into_iter().find(|record| record.id == *workspace_id);
         let record = record.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
         let log = self.store.workspace(workspace_id).await?;
-        let open = Open::load(record, log, self.clock.clone(), self.store.is_exclusive(), self.plugins.clone()).await?;
+        let plugins = self.plugins.clone();
+        let mut open = Open::load(record, log, self.clock.clone(), self.store.is_exclusive(), plugins).await?;
+        open.vectors = self.embed.get().cloned().map(Vectors::new);
         let running = Arc::new(Running::start(open));
         register_scripted(&running).await?;
         Ok(running)

@@ -209,6 +209,20 @@ impl FailureKind {
     }
 }
 
+/// What turns texts into vectors that lie near one another where the texts mean alike.
+pub trait Embed: Send + Sync + 'static {
+    /// Names the model. Vectors of one model are never compared with those of another.
+    fn model(&self) -> &str;
+
+    /// A vector for each text, in their order, all of one length. It may block.
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure>;
+}
+
+/// Why texts could not be embedded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EmbedFailure(pub String);
+
 #[cfg(test)]
 mod tests {
     use super::*;

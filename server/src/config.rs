@@ -20,6 +20,7 @@ pub struct Config {
     pub store: Store,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
+    pub search: Search,
     pub metrics: Metrics,
     pub log: Log,
 }
@@ -71,6 +72,47 @@ impl Default for Pipeline {
     fn default() -> Pipeline {
         Pipeline { timeout_ms: 5_000, memory_bytes: 64 << 20 }
     }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Search {
+    pub embedding: Embedding,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Embedding {
+    pub kind: EmbeddingKind,
+    pub path: String,
+    pub url: String,
+    pub model: String,
+    pub timeout_ms: u64,
+    pub batch: usize,
+}
+
+impl Default for Embedding {
+    fn default() -> Embedding {
+        Embedding {
+            kind: EmbeddingKind::Off,
+            path: String::new(),
+            url: String::new(),
+            model: String::new(),
+            timeout_ms: 5_000,
+            batch: 32,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbeddingKind {
+    #[default]
+    Off,
+    /// A model in a folder.
+    Local,
+    /// A service.
+    Http,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ pub mod auth;
 pub mod cli;
 pub mod config;
 pub mod edge;
+pub mod embedding;
 pub mod serve;
 pub mod telemetry;
 

@@ -14,7 +14,7 @@ use poem::web::{LocalAddr, RemoteAddr};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::edge::Ending;
-use crate::{Config, application, config, telemetry};
+use crate::{Config, application, config, embedding, telemetry};
 
 /// A pause after a failure to accept, so that a process without free descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -42,6 +42,9 @@ pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Resu
     let store = open_store(&config).await?;
     let settings = Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
     let engine = Engine::open(store, Arc::new(SystemClock), settings, plugins).await?;
+    if let Some(embed) = embedding::open(&config.search.embedding)? {
+        engine.embed_with(embed);
+    }
     let was_chosen = chosen.is_some();
     let first = engine.first_start(chosen).await?;
     engine.open_all().await?;

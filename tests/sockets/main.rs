@@ -1,6 +1,7 @@
 //! What needs a real socket: streams that stay open, chunked bodies, and an orderly end.
 
 mod client;
+mod embedding;
 
 use std::time::Duration;
 
@@ -22,7 +23,10 @@ struct Serving {
 }
 
 async fn serve() -> Serving {
-    let mut config = Config::default();
+    serve_with(Config::default()).await
+}
+
+async fn serve_with(mut config: Config) -> Serving {
     config.http.listen = "127.0.0.1:0".into();
     config.store.url = "mem://".into();
     // What they append would stand among what is tested.

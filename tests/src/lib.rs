@@ -6,5 +6,6 @@ pub mod case;
 pub mod clock;
 pub mod expectation;
 pub mod json;
+pub mod perturbed;
 pub mod scenario;
 pub mod server;

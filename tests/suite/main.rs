@@ -8,5 +8,7 @@ mod reopened;
 mod replay;
 mod scenarios;
 mod scripts;
+mod search;
 mod shared_store;
 mod tidy;
+mod vectors;

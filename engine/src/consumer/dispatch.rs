@@ -108,7 +108,7 @@ pub fn tasks(
 }
 
 fn task(seen: &Seen, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
-    let label = seen.definition.label_of(&seen.after.state).unwrap_or(seen.after.id.as_str());
+    let label = seen.definition.label_of(&seen.after.state).unwrap_or_else(|| seen.after.id.text());
     let title = assignment.title.unwrap_or_else(|| format!("{}: {label}", seen.event.event_type));
     let due_at = assignment.due_in_s.map(|seconds| {
         let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);

@@ -9,6 +9,7 @@ pub mod circuit;
 mod dispatch;
 pub mod dry_run;
 mod enrich;
+mod labels;
 pub mod measured;
 mod nodes;
 mod parking;
@@ -18,6 +19,7 @@ pub mod rebuild;
 pub mod replay;
 mod roster;
 mod steps;
+mod vectors;
 mod work;
 pub mod worker;
 pub mod world;
@@ -50,7 +52,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(2);
 /// The followers of one open workspace.
 pub struct Consumer {
     stop: watch::Sender<bool>,
-    tasks: [tokio::task::JoinHandle<()>; 2],
+    tasks: [tokio::task::JoinHandle<()>; 3],
+    vectors: tokio::task::JoinHandle<()>,
 }
 
 /// The follower that grows the graph, once it has taken up its work. Whoever holds it holds the follower up.
@@ -59,16 +62,20 @@ pub type Working = Arc<Mutex<Option<Worker>>>;
 impl Consumer {
     pub fn start(open: Arc<Open>, appender: Appender, working: Working) -> Consumer {
         let (stop, stopped) = watch::channel(false);
+        let labels = tokio::spawn(labels::follow(open.clone(), stopped.clone()));
+        let vectors = tokio::spawn(vectors::follow(open.clone(), stopped.clone()));
         let nodes =
             follow(open.clone(), NODES, PAUSE, stopped.clone(), async |open: Arc<Open>| nodes::step(&open).await);
         let graph =
             follow(open, GRAPH, GATHER, stopped, async move |open: Arc<Open>| work_on(open, &appender, &working).await);
-        Consumer { stop, tasks: [tokio::spawn(nodes), tokio::spawn(graph)] }
+        Consumer { stop, tasks: [tokio::spawn(nodes), tokio::spawn(graph), labels], vectors }
     }
 
     /// Lets the followers come as close to the log's end as they do in [`STOP_WITHIN`], and ends them.
     pub async fn stop(self) {
         self.stop.send_replace(true);
+        // A model may take its time; what it leaves undone is found at the next start.
+        self.vectors.abort();
         for task in self.tasks {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a follower of the log did not end well");

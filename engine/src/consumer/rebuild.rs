@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::circuit::Circuit;
-use super::worker::Worker;
+use super::worker::{Worker, show};
 use super::world::Seen;
 use super::{Working, enrich};
 use crate::error::Result;
@@ -13,7 +13,6 @@ use crate::hook::Hook;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
-use crate::model::graph::facts_of;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Changes, Edges, Turn, World};
 use crate::store;
@@ -172,10 +171,9 @@ impl Worker {
         self.stand.generation = generation;
         self.commit_now(self.stand.position).await?;
         let before = self.open.graph.replace(edges);
-        let gone = before.into_iter().map(|id| (id, crate::model::aggregate::no_facts()));
-        self.open.resident.set_facts(gone);
+        show(&self.open, before.iter().map(|id| (id, None)));
         let found = self.open.graph.all_findings();
-        self.open.resident.set_facts(found.into_iter().map(|(id, findings)| (id, facts_of(&findings))));
+        show(&self.open, found.iter().map(|(id, findings)| (id, Some(&**findings))));
         Ok(())
     }
 }

@@ -113,7 +113,7 @@ fn mentioned(world: &dyn World, about: &Aggregate) -> Vec<AggregateId> {
         let label = definition.as_ref().and_then(|definition| definition.label_of(&node.state));
         let near = node.project_id == about.project_id && node.id != about.id && !node.deleted;
         if let Some(label) = label.filter(|label| near && label.len() >= SHORTEST_LABEL) {
-            labels.entry(words(label).join(" ")).or_default().push((node.first_position, node.id.clone()));
+            labels.entry(words(&label).join(" ")).or_default().push((node.first_position, node.id.clone()));
         }
     }
     let mut found: Vec<(u64, AggregateId)> = Vec::new();

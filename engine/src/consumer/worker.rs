@@ -63,7 +63,7 @@ impl Worker {
         look_back(open, stand.position).await?;
         let findings = open.log.read_findings(stand.generation).await?;
         let edges = open.log.read_edges(stand.generation, None).await?;
-        open.resident.set_facts(findings.iter().map(|(id, findings)| (id.clone(), facts_of(findings))));
+        show(open, findings.iter().map(|(id, findings)| (id, Some(findings))));
         let now = Now::new(open);
         open.graph.replace(Edges::restore(&now, findings, edges));
         let mut roster = Roster::default();
@@ -152,9 +152,7 @@ impl Worker {
             Err(error) => return Err(error.into()),
         }
         let changed = std::mem::take(&mut self.unwritten).findings;
-        let shown = |(id, findings): (AggregateId, Option<Arc<Findings>>)| (id, findings.map(|found| facts_of(&found)));
-        let shown = changed.into_iter().map(shown).map(|(id, facts)| (id, facts.unwrap_or_else(no_facts)));
-        open.resident.set_facts(shown);
+        show(open, changed.iter().map(|(id, findings)| (id, findings.as_deref())));
         self.stand = after;
         self.stored = position;
         open.worked.send_replace(position);
@@ -171,5 +169,15 @@ impl Worker {
             }
         }
         self.unwritten.edges.extend(changes.edges);
+    }
+}
+
+/// Lets pipelines and search see what was found about aggregates, or that nothing is any more.
+pub fn show<'a>(open: &Open, found: impl Iterator<Item = (&'a AggregateId, Option<&'a Findings>)> + Clone) {
+    let facts = found.clone().map(|(id, findings)| (id.clone(), findings.map_or_else(no_facts, facts_of)));
+    open.resident.set_facts(facts);
+    for (id, findings) in found {
+        let labels = findings.into_iter().flat_map(|findings| findings.values()).flat_map(|finding| &finding.labels);
+        open.labels.set_further(id, labels.cloned().collect());
     }
 }

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::value::{Object, Value};
 
+/// Fields that are labels where a type does not say which.
+const USUAL_LABELS: [&str; 2] = ["title", "name"];
+
 /// What a field holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
@@ -145,11 +148,15 @@ impl Definition {
         }
     }
 
-    /// The label of an aggregate's node: the field that is one by definition, or else its `title` or `name`.
-    pub fn label_of<'a>(&self, state: &'a Object) -> Option<&'a str> {
-        let declared = self.fields.iter().find(|field| field.label).map(|field| &*field.name);
-        let names = declared.into_iter().chain(["title", "name"]);
-        names.filter_map(|name| state.get(name)).find_map(Value::as_str).filter(|label| !label.is_empty())
+    /// The text by which an aggregate is known: the field that the type says, or else its `title` or `name`.
+    pub fn label_of(&self, state: &Object) -> Option<Arc<str>> {
+        let declared = self.fields.iter().filter(|field| field.label).map(|field| &*field.name);
+        let text = |name: &str| match state.get(name)? {
+            Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
+            number @ (Value::Int(_) | Value::Double(_)) => Some(number.to_string().into()),
+            _ => None,
+        };
+        declared.chain(USUAL_LABELS).find_map(text)
     }
 
     /// The field of this name.

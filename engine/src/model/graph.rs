@@ -86,7 +86,9 @@ pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy)
         return None;
     }
     match by {
-        AddressedBy::Label => definition.label_of(&aggregate.state).and_then(addressable).map(Target::Label),
+        AddressedBy::Label => {
+            definition.label_of(&aggregate.state).and_then(|label| addressable(&label)).map(Target::Label)
+        }
         AddressedBy::Field(field) => {
             let text = match aggregate.state.get(field)? {
                 Value::String(text) => addressable(text)?,

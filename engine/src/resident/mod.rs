@@ -5,6 +5,7 @@
 
 pub mod behind;
 pub mod graph;
+pub mod labels;
 pub mod seen;
 pub mod tail;
 pub mod unsaved;

@@ -7,6 +7,7 @@ pub mod answers;
 pub mod catalog;
 pub mod convert;
 pub mod definitions;
+pub mod embeddings;
 pub mod graph;
 pub mod log;
 pub mod nodes;

@@ -260,7 +260,7 @@ pub fn published_version(article: &Aggregate) -> Option<u64> {
     version.filter(|_| published).and_then(|version| u64::try_from(version).ok())
 }
 
-fn unknown_project(project: &str) -> Error {
+pub(super) fn unknown_project(project: &str) -> Error {
     let shown: String = project.chars().take(64).collect();
     Error::invalid_at("/project_id", format!("unknown project '{shown}'"))
 }

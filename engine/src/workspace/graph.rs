@@ -17,7 +17,7 @@ const MAX_NODES: usize = 1_000;
 /// A node of the graph.
 pub struct Node {
     pub aggregate: Arc<Aggregate>,
-    pub label: Option<String>,
+    pub label: Option<Arc<str>>,
     /// What plugins found.
     pub findings: Arc<Findings>,
     /// Edges between it and the node that was asked for.
@@ -66,7 +66,7 @@ impl Workspace {
         let open = self.open();
         let aggregate = open.resident.get(id.as_str())?;
         let definition = open.definition(&aggregate.aggregate_type)?;
-        let label = definition.label_of(&aggregate.state).map(str::to_owned);
+        let label = definition.label_of(&aggregate.state);
         let findings = open.graph.findings(id.as_str()).unwrap_or_default();
         Some(Node { aggregate, label, findings, distance })
     }

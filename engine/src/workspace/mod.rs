@@ -15,10 +15,12 @@ pub mod parked;
 pub mod plugins;
 pub mod projects;
 pub mod query;
+pub mod search;
 pub mod staging;
 pub mod state;
 pub mod system;
 pub mod types;
+pub mod vectors;
 
 use std::sync::Arc;
 

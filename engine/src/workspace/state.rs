@@ -7,6 +7,7 @@ use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
+use super::vectors::Vectors;
 use crate::clock::Clock;
 use crate::consumer;
 use crate::consumer::measured::Measured;
@@ -21,6 +22,7 @@ use crate::model::id::AggregateId;
 use crate::resident::Resident;
 use crate::resident::behind::Behind;
 use crate::resident::graph::Graph;
+use crate::resident::labels::Labels;
 use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
 use crate::resident::unsaved::Unsaved;
@@ -47,6 +49,9 @@ pub struct Open {
     pub measured: Vec<Arc<Measured>>,
     /// The position that the graph's follower has come to.
     pub worked: watch::Sender<u64>,
+    pub labels: Labels,
+    /// Where an embedding is switched on.
+    pub vectors: Option<Vectors>,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -86,6 +91,8 @@ impl Open {
             measured: plugins.about().map(|_| Arc::default()).collect(),
             plugins,
             worked: watch::Sender::new(0),
+            labels: Labels::default(),
+            vectors: None,
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),
@@ -226,8 +233,17 @@ impl Open {
         self.behind.publish(&self.resident, aggregates, last.position);
         // After the states: whoever takes a mark finds at least the state that it was made for.
         self.unsaved.mark(events);
+        self.labels_changed(events.iter().map(|event| &event.aggregate_id));
         self.tail.extend(events);
         self.head.send_replace(last.position);
+    }
+
+    /// Marks aggregates whose labels or bodies may have changed, for search.
+    pub fn labels_changed<'a>(&self, ids: impl Iterator<Item = &'a AggregateId> + Clone) {
+        if let Some(vectors) = &self.vectors {
+            vectors.touch(ids.clone());
+        }
+        self.labels.touch(ids);
     }
 
     pub fn definitions(&self) -> Arc<Definitions> {
@@ -240,11 +256,22 @@ impl Open {
 
     /// Replaces one definition, in memory.
     pub fn set_definition(&self, definition: Arc<Definition>) {
+        let labels = |definition: &Definition| -> Vec<Arc<str>> {
+            definition.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+        };
+        let before = self.definition(&definition.type_name);
+        let relabels = before.is_some_and(|before| labels(&before) != labels(&definition));
         self.definitions.rcu(|definitions| {
             let mut definitions = Definitions::clone(definitions);
             definitions.insert(definition.type_name.clone(), definition.clone());
             definitions
         });
+        if relabels {
+            self.labels.forget();
+            if let Some(vectors) = &self.vectors {
+                vectors.touch(self.resident.snapshot().iter().map(|aggregate| &aggregate.id));
+            }
+        }
     }
 
     /// Follows the position of the last committed event.

@@ -40,6 +40,8 @@ macro_rules! shown_as {
 }
 pub(super) use shown_as;
 
+/// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
+const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -86,9 +88,6 @@ fn error_schema() -> Value {
         "additionalProperties": true,
     })
 }
-
-/// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
-const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
 
 /// Scopes in one place, and the errors that the operation may answer.
 fn finish_operation(path: &str, method: &str, operation: &mut Value) {

@@ -115,7 +115,7 @@ impl From<&Node> for NodeBody {
             aggregate_id: aggregate.id.to_string(),
             aggregate_type: aggregate.aggregate_type.to_string(),
             project_id: aggregate.project_id.as_deref().map(str::to_owned),
-            label: node.label.clone(),
+            label: node.label.as_deref().map(str::to_owned),
             labels: node.findings.values().flat_map(|finding| &finding.labels).map(ToString::to_string).collect(),
             facts: AnyObject((*facts_of(&node.findings)).clone()),
             distance: node.distance,

@@ -16,6 +16,7 @@ mod parked;
 mod plugin_wire;
 mod plugins;
 mod projects;
+mod search;
 mod system;
 mod types;
 mod wire;
@@ -50,6 +51,7 @@ pub type Operations = (
     types::Api,
     aggregates::Api,
     graph::Api,
+    search::Api,
     events::Api,
     articles::Api,
     plugins::Api,
@@ -66,6 +68,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         types::Api,
         aggregates::Api,
         graph::Api,
+        search::Api,
         events::Api,
         articles::Api,
         plugins::Api,

@@ -1,0 +1,33 @@
+//! Keeps the index of labels up with the log, so that a search finds little to take in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::workspace::state::Open;
+
+/// A pause between steps lets many changes of one aggregate become one.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Follows the log until it is told to stop. Nothing happens before somebody has searched.
+pub async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
+    let mut head = open.follow();
+    while !*stopped.borrow() {
+        let mut behind = open.labels.is_behind();
+        if behind {
+            let kept = open.clone();
+            behind = tokio::task::spawn_blocking(move || kept.keep_labels()).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "labels were not taken in");
+                false
+            });
+        }
+        if !behind {
+            tokio::select! {
+                changed = head.changed() => if changed.is_err() { return },
+                _ = stopped.changed() => {}
+            }
+        }
+        super::rest(&mut stopped, PAUSE).await;
+    }
+}

@@ -1,0 +1,41 @@
+//! Keeps the vectors of labels up with the log, where an embedding is switched on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::workspace::state::Open;
+
+/// A pause after changes, so that many of one aggregate become one.
+const PAUSE: Duration = Duration::from_millis(200);
+/// Waits after failures grow from the pause up to this.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Follows the log until it is told to stop.
+pub async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
+    let Some(vectors) = &open.vectors else { return };
+    let mut head = open.follow();
+    let mut wait = PAUSE;
+    while !*stopped.borrow() {
+        match vectors.step(&open).await {
+            Ok(()) => wait = PAUSE,
+            Err(error) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "labels were not embedded, will be tried again"
+                );
+                wait = (wait * 2).min(LONGEST_WAIT);
+                super::rest(&mut stopped, wait).await;
+                continue;
+            }
+        }
+        if vectors.waiting() == 0 {
+            tokio::select! {
+                changed = head.changed() => if changed.is_err() { return },
+                _ = stopped.changed() => {}
+            }
+            super::rest(&mut stopped, PAUSE).await;
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The index itself: an entry for each label, found by its trigrams, its words and the words of its aggregate's body.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::fold::{fold, trigrams, words};
+use super::words::{MAX_ENTRIES, Words};
+use crate::model::id::AggregateId;
+
+/// How much of a body is searched, in bytes.
+const BODY_BYTES: usize = 20_000;
+
+/// What is searched of one aggregate.
+#[derive(Debug, Clone)]
+pub struct Text {
+    pub id: AggregateId,
+    pub aggregate_type: Arc<str>,
+    pub project_id: Option<Arc<str>>,
+    pub last_event_at: i64,
+    /// Its own label first, where it has one.
+    pub labels: Vec<Arc<str>>,
+    pub body: Option<Arc<str>>,
+}
+
+/// One label of an aggregate.
+pub struct Entry {
+    pub id: AggregateId,
+    pub aggregate_type: Arc<str>,
+    pub project_id: Option<Arc<str>>,
+    pub last_event_at: i64,
+    pub folded: Box<str>,
+    pub words: u32,
+    /// Of the first label's entry only; the text is the state's own.
+    pub body: Option<Arc<str>>,
+    pub body_words: u32,
+    /// It is not the aggregate's own label.
+    pub further: bool,
+}
+
+/// Entries by number, and what finds them.
+#[derive(Default)]
+pub struct Index {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    /// The entry of the first label of each aggregate, and those of further ones.
+    first: FxHashMap<AggregateId, u32>,
+    further: FxHashMap<AggregateId, Vec<u32>>,
+    /// Ascending numbers of the entries that have a trigram.
+    trigrams: FxHashMap<u64, Vec<u32>>,
+    /// How many trigrams each entry has, apart from the entries: every search reads most of them.
+    sizes: Vec<u16>,
+    pub labels: Words,
+    pub bodies: Words,
+}
+
+impl Index {
+    /// Makes the entries of an aggregate what they should be now.
+    pub fn set(&mut self, text: Text) {
+        let mut known = self.entries_of(&text.id);
+        known.reverse();
+        let mut kept = Vec::new();
+        for (order, label) in text.labels.iter().enumerate() {
+            let body = text.body.clone().filter(|_| order == 0);
+            let folded = fold(label);
+            // Nothing could find it.
+            if folded.is_empty() && body.is_none() {
+                continue;
+            }
+            if let Some(number) = known.pop() {
+                self.change(number, folded, body, text.last_event_at, order > 0);
+                kept.push(number);
+            } else if let Some(number) = self.add(&text, folded, body, order > 0) {
+                kept.push(number);
+            }
+        }
+        known.into_iter().for_each(|number| self.drop_entry(number));
+        self.note(&text.id, kept);
+    }
+
+    /// Takes an aggregate out.
+    pub fn remove(&mut self, id: &AggregateId) {
+        self.entries_of(id).into_iter().for_each(|number| self.drop_entry(number));
+        self.note(id, Vec::new());
+    }
+
+    fn entries_of(&self, id: &AggregateId) -> Vec<u32> {
+        self.first.get(id).into_iter().chain(self.further.get(id).into_iter().flatten()).copied().collect()
+    }
+
+    fn note(&mut self, id: &AggregateId, mut numbers: Vec<u32>) {
+        let further = if numbers.is_empty() { Vec::new() } else { numbers.split_off(1) };
+        match numbers.first() {
+            Some(first) => drop(self.first.insert(id.clone(), *first)),
+            None => drop(self.first.remove(id)),
+        }
+        if further.is_empty() {
+            self.further.remove(id);
+        } else {
+            self.further.insert(id.clone(), further);
+        }
+    }
+
+    fn add(&mut self, text: &Text, folded: String, body: Option<Arc<str>>, further: bool) -> Option<u32> {
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None if self.entries.len() < MAX_ENTRIES => {
+                self.entries.push(None);
+                self.sizes.push(0);
+                self.entries.len() as u32 - 1
+            }
+            None => return None,
+        };
+        self.entries[number as usize] = Some(Entry {
+            id: text.id.clone(),
+            aggregate_type: text.aggregate_type.clone(),
+            project_id: text.project_id.clone(),
+            last_event_at: text.last_event_at,
+            folded: "".into(),
+            words: 0,
+            body: None,
+            body_words: 0,
+            further,
+        });
+        self.change(number, folded, body, text.last_event_at, further);
+        Some(number)
+    }
+
+    fn drop_entry(&mut self, number: u32) {
+        self.change(number, String::new(), None, 0, false);
+        self.entries[number as usize] = None;
+        self.free.push(number);
+    }
+
+    /// Replaces what an entry holds; what is as it was costs a comparison.
+    fn change(&mut self, number: u32, folded: String, body: Option<Arc<str>>, last_event_at: i64, further: bool) {
+        let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        (entry.last_event_at, entry.further) = (last_event_at, further);
+        if *entry.folded != *folded {
+            let before = std::mem::replace(&mut entry.folded, folded.as_str().into());
+            let (gone, come) = (trigrams(&before), trigrams(&folded));
+            entry.words = words(&folded).count() as u32;
+            if let Some(size) = self.sizes.get_mut(number as usize) {
+                *size = come.len().min(usize::from(u16::MAX)) as u16;
+            }
+            self.labels.remove(number, &before);
+            self.labels.insert(number, &folded);
+            for trigram in gone {
+                self.take_out(trigram, number);
+            }
+            for trigram in come {
+                put_in(self.trigrams.entry(trigram).or_default(), number);
+            }
+        }
+        let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
+        if entry.body != body {
+            let come = body.as_deref().map(|body| fold(beginning(body))).unwrap_or_default();
+            entry.body_words = words(&come).count() as u32;
+            let before = std::mem::replace(&mut entry.body, body);
+            if let Some(before) = before {
+                self.bodies.remove(number, &fold(beginning(&before)));
+            }
+            self.bodies.insert(number, &come);
+        }
+    }
+
+    fn take_out(&mut self, trigram: u64, number: u32) {
+        if let Some(numbers) = self.trigrams.get_mut(&trigram) {
+            if let Ok(place) = numbers.binary_search(&number) {
+                numbers.remove(place);
+            }
+            if numbers.is_empty() {
+                self.trigrams.remove(&trigram);
+            }
+        }
+    }
+
+    pub fn entry(&self, number: u32) -> Option<&Entry> {
+        self.entries.get(number as usize)?.as_ref()
+    }
+
+    /// How many trigrams each entry has, by its number; 0 where there is none.
+    pub fn sizes(&self) -> &[u16] {
+        &self.sizes
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+
+    /// The entries that have a trigram.
+    pub fn with_trigram(&self, trigram: u64) -> &[u32] {
+        self.trigrams.get(&trigram).map_or(&[], Vec::as_slice)
+    }
+}
+
+fn put_in(numbers: &mut Vec<u32>, number: u32) {
+    match numbers.last() {
+        Some(last) if *last >= number => {
+            if let Err(place) = numbers.binary_search(&number) {
+                numbers.insert(place, number);
+            }
+        }
+        _ => numbers.push(number),
+    }
+}
+
+/// As much of a body as is searched.
+fn beginning(body: &str) -> &str {
+    &body[..body.floor_char_boundary(BODY_BYTES)]
+}

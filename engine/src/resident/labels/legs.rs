@@ -1,0 +1,199 @@
+//! How well an entry answers what is asked, by each measure.
+
+use rustc_hash::FxHashMap;
+
+use super::candidates::{Asked, BODY_WEIGHT, likeness};
+use super::fold::{common, trigrams, words};
+use super::index::{Entry, Index};
+use super::words::Words;
+
+/// BM25's constants: how soon a repeated word says nothing more, and how much a long text is held against it.
+const K1: f64 = 1.2;
+const B: f64 = 0.75;
+/// What anything but the label itself reaches at most.
+const MOST: f64 = 0.99;
+/// What a further label of an aggregate counts beside its own.
+const FURTHER: f64 = 0.98;
+/// Below this two texts have nothing to do with each other.
+const LEAST: f64 = 0.3;
+
+/// What of the token-set measure depends on the query's words alone; the rest on how much else the label says.
+const OF_QUERY: f64 = 0.6;
+/// What words in another order cost at most.
+const OUT_OF_ORDER: f64 = 0.02;
+/// Of how many letters one may be wrong where texts are compared as a whole.
+const LETTERS_AN_EDIT: usize = 4;
+
+/// Where words are so much alike, looking at letters adds nothing.
+const GOOD: f64 = 0.9;
+/// Letters that may be wrong in the whole.
+const MOST_EDITS: usize = 4;
+/// Longer texts are compared by their words only, in bytes.
+const LONGEST_WHOLE: usize = 120;
+
+/// The measures, each from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Legs {
+    /// The label is what is asked.
+    pub exact: f64,
+    /// The label, or with less weight a word in it, begins with what is asked.
+    pub prefix: f64,
+    /// Trigrams that both have, of those that either has.
+    pub trigram: f64,
+    /// Words that both have, in any order and with letters wrong, weighed by their lengths.
+    pub token_set: f64,
+    /// BM25 over label and body, as a share of what is possible.
+    pub bm25: f64,
+}
+
+impl Legs {
+    /// All of them, with their names.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("exact", self.exact),
+            ("prefix", self.prefix),
+            ("trigram", self.trigram),
+            ("token_set", self.token_set),
+            ("bm25", self.bm25),
+        ]
+    }
+
+    /// The best of them. Of equals it is the first.
+    pub fn best(&self) -> (&'static str, f64) {
+        let named = self.named();
+        named.into_iter().reduce(|best, leg| if leg.1 > best.1 { leg } else { best }).unwrap_or_default()
+    }
+
+    /// Whether there is anything in common worth telling.
+    pub fn says_something(&self) -> bool {
+        self.bm25 > 0.0 || self.best().1 >= LEAST
+    }
+
+    fn each(self, change: impl Fn(f64) -> f64) -> Legs {
+        Legs {
+            exact: change(self.exact),
+            prefix: change(self.prefix),
+            trigram: change(self.trigram),
+            token_set: change(self.token_set),
+            bm25: change(self.bm25),
+        }
+    }
+}
+
+/// Measures entries against one query.
+pub struct Scorer<'a> {
+    index: &'a Index,
+    asked: &'a Asked,
+    /// Per word that is asked, how alike words of labels are; labels share their words.
+    likenesses: Vec<FxHashMap<&'a str, f64>>,
+    /// Per word that is asked: its numbers in labels and bodies, and how much it says.
+    terms: Vec<Term>,
+}
+
+struct Term {
+    in_labels: Option<u32>,
+    in_bodies: Option<u32>,
+    rarity: f64,
+}
+
+impl<'a> Scorer<'a> {
+    pub fn new(index: &'a Index, asked: &'a Asked) -> Scorer<'a> {
+        let term = |word: &String| {
+            let (in_labels, in_bodies) = (index.labels.find(word), index.bodies.find(word));
+            let count = |words: &Words, number: Option<u32>| number.map_or(0, |number| words.entries(number).len());
+            let with_word = count(&index.labels, in_labels).max(count(&index.bodies, in_bodies));
+            Term { in_labels, in_bodies, rarity: Words::rarity(index.len(), with_word) }
+        };
+        let terms = asked.words.iter().map(term).collect();
+        Scorer { index, asked, likenesses: vec![FxHashMap::default(); asked.words.len()], terms }
+    }
+
+    /// All measures of an entry, to four digits.
+    pub fn legs(&mut self, number: u32, entry: &'a Entry) -> Legs {
+        let share = if entry.further { FURTHER } else { 1.0 };
+        let legs = Legs {
+            exact: f64::from(u8::from(*entry.folded == *self.asked.folded)),
+            prefix: self.prefix(entry).min(MOST),
+            trigram: self.trigram(entry).min(MOST),
+            token_set: self.token_set(entry).min(MOST),
+            bm25: self.bm25(number, entry).min(MOST),
+        };
+        legs.each(|leg| (leg * share * 1e4).round() / 1e4)
+    }
+
+    fn prefix(&self, entry: &Entry) -> f64 {
+        let (asked, label) = (self.asked.folded.as_str(), &*entry.folded);
+        let share = asked.len() as f64 / label.len().max(1) as f64;
+        match label.strip_prefix(asked) {
+            // Whole words say more than the beginning of a longer one.
+            Some(rest) if rest.is_empty() || rest.starts_with(' ') => 0.85 + 0.15 * share,
+            Some(_) => 0.7 + 0.25 * share,
+            None if label.match_indices(asked).any(|(at, _)| label[..at].ends_with(' ')) => 0.6 + 0.3 * share,
+            None => 0.0,
+        }
+    }
+
+    fn trigram(&self, entry: &Entry) -> f64 {
+        let asked = &self.asked.trigrams;
+        let of_label = trigrams(&entry.folded);
+        let both = common(asked, &of_label);
+        let either = asked.len() + of_label.len() - both;
+        both as f64 / either.max(1) as f64
+    }
+
+    /// How much of what is asked is in the label, and with less weight how much of the label was asked for.
+    fn token_set(&mut self, entry: &'a Entry) -> f64 {
+        let mut best_of_label = vec![0f64; entry.words as usize];
+        let (mut asked_for, mut all, mut place, mut backwards) = (0.0, 0.0, 0, 0.0);
+        for (asked, known) in self.asked.words.iter().zip(&mut self.likenesses) {
+            let (mut best, mut at) = (0f64, place);
+            for (order, (word, best_of_word)) in words(&entry.folded).zip(&mut best_of_label).enumerate() {
+                let alike = *known.entry(word).or_insert_with(|| likeness(asked, word));
+                if alike > best || alike == best && order == place {
+                    (best, at) = (alike, order);
+                }
+                *best_of_word = best_of_word.max(alike);
+            }
+            backwards += f64::from(u8::from(at < place));
+            place = at;
+            asked_for += best * asked.len() as f64;
+            all += asked.len() as f64;
+        }
+        if all == 0.0 {
+            return 0.0;
+        }
+        let given: f64 = words(&entry.folded).zip(best_of_label).map(|(word, best)| best * word.len() as f64).sum();
+        let of_label = given / entry.folded.len().max(1) as f64;
+        let in_order = 1.0 - OUT_OF_ORDER * backwards / self.asked.words.len() as f64;
+        let by_words = asked_for / all * (OF_QUERY + (1.0 - OF_QUERY) * of_label) * in_order;
+        if by_words > GOOD { by_words } else { by_words.max(as_a_whole(&self.asked.folded, &entry.folded)) }
+    }
+
+    fn bm25(&self, number: u32, entry: &Entry) -> f64 {
+        let Index { labels, bodies, .. } = self.index;
+        let saturated = |words: &Words, term: Option<u32>, length: u32| {
+            let count = term.map_or(0.0, |term| f64::from(words.count_in(term, number)));
+            count / (count + K1 * (1.0 - B + B * f64::from(length) / words.average_length().max(1.0)))
+        };
+        let (mut sum, mut whole) = (0.0, 0.0);
+        for term in &self.terms {
+            let in_label = saturated(labels, term.in_labels, entry.words);
+            let in_body = saturated(bodies, term.in_bodies, entry.body_words);
+            sum += term.rarity * (in_label + BODY_WEIGHT * in_body).min(1.0);
+            whole += term.rarity;
+        }
+        if whole > 0.0 { sum / whole } else { 0.0 }
+    }
+}
+
+/// How alike two texts are letter by letter, as where a space was lost; 0 where many differ.
+fn as_a_whole(asked: &str, label: &str) -> f64 {
+    let longer = asked.len().max(label.len());
+    // More than a few edits are not made by chance.
+    let most = (longer / LETTERS_AN_EDIT).min(MOST_EDITS);
+    if asked.len().abs_diff(label.len()) > most || longer > LONGEST_WHOLE {
+        return 0.0;
+    }
+    let distance = strsim::osa_distance(asked, label);
+    if distance <= most { 1.0 - distance as f64 / longer.max(1) as f64 } else { 0.0 }
+}

@@ -1,0 +1,180 @@
+//! Search over the labels of aggregates: an index in memory that is made when it is first asked for, and kept up.
+//!
+//! Until then nothing is paid for it. After that an append marks what changed; the marked aggregates are taken in before
+//! the next search, or by what follows the log.
+
+pub mod candidates;
+pub mod fold;
+pub mod index;
+pub mod legs;
+mod words;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use candidates::Asked;
+pub use candidates::Filter;
+use index::{Index, Text};
+use legs::{Legs, Scorer};
+
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::id::AggregateId;
+use crate::model::value::Value;
+
+/// Aggregates that are taken in under one lock; searches wait no longer than that.
+const AT_ONCE: usize = 256;
+/// Aggregates that a search takes in itself; more are left to what follows the log.
+const BEFORE_A_SEARCH: usize = 2_048;
+const BODY: &str = "body";
+
+/// The labels of one workspace.
+#[derive(Default)]
+pub struct Labels {
+    index: RwLock<Option<Index>>,
+    /// Somebody has searched.
+    used: AtomicBool,
+    changed: Mutex<FxHashSet<AggregateId>>,
+    further: Mutex<FxHashMap<AggregateId, Arc<[Arc<str>]>>>,
+}
+
+/// An aggregate that was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    pub id: AggregateId,
+    pub legs: Legs,
+    /// The best of the legs.
+    pub score: f64,
+    pub last_event_at: i64,
+}
+
+impl Labels {
+    /// Marks aggregates that changed.
+    pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
+        if self.used.load(Ordering::SeqCst) {
+            self.changed().extend(ids.into_iter().cloned());
+        }
+    }
+
+    /// Says under which further names an aggregate is found, in place of what was said before.
+    pub fn set_further(&self, id: &AggregateId, labels: Vec<Arc<str>>) {
+        {
+            let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+            match labels.is_empty() {
+                true => drop(further.remove(id)),
+                false => drop(further.insert(id.clone(), labels.into())),
+            }
+        }
+        self.touch([id]);
+    }
+
+    /// Forgets everything that was derived under definitions which are no longer so.
+    pub fn forget(&self) {
+        *self.write() = None;
+    }
+
+    /// Whether marked aggregates wait.
+    pub fn is_behind(&self) -> bool {
+        !self.changed().is_empty()
+    }
+
+    /// What is searched of an aggregate; nothing of one that is deleted or has no label.
+    pub fn text(&self, aggregate: &Aggregate, definition: &Definition) -> Option<Text> {
+        if aggregate.deleted {
+            return None;
+        }
+        let further = self.further.lock().unwrap_or_else(PoisonError::into_inner).get(&aggregate.id).cloned();
+        let own = definition.label_of(&aggregate.state);
+        let labels: Vec<_> = own.into_iter().chain(further.iter().flat_map(|labels| labels.iter()).cloned()).collect();
+        let body = match aggregate.state.get(BODY) {
+            Some(Value::String(body)) if !body.is_empty() => Some(body.clone()),
+            _ => None,
+        };
+        (!labels.is_empty()).then(|| Text {
+            id: aggregate.id.clone(),
+            aggregate_type: aggregate.aggregate_type.clone(),
+            project_id: aggregate.project_id.clone(),
+            last_event_at: aggregate.last_event_at,
+            labels,
+            body,
+        })
+    }
+
+    /// Makes the index, where it is not made yet; `tell` tells everything that there is.
+    pub fn make(&self, tell: impl FnOnce(&mut dyn FnMut(Text))) {
+        // From here on changes are marked; what is read below is at least as new.
+        self.used.store(true, Ordering::SeqCst);
+        if self.index.read().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return;
+        }
+        let mut slot = self.write();
+        if slot.is_none() {
+            let mut index = Index::default();
+            tell(&mut |text| index.set(text));
+            *slot = Some(index);
+        }
+    }
+
+    /// Takes marked aggregates in; `text` is what is searched of one now. Answers whether any are left.
+    pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
+        for _ in 0..BEFORE_A_SEARCH / AT_ONCE {
+            // Marks are taken under the lock: whoever finds none and reads then, reads what was made of them.
+            if !self.is_behind() {
+                return false;
+            }
+            let mut slot = self.write();
+            let taken: Vec<AggregateId> = {
+                let mut changed = self.changed();
+                let taken: Vec<_> = changed.iter().take(AT_ONCE).cloned().collect();
+                for id in &taken {
+                    changed.remove(id);
+                }
+                taken
+            };
+            let (Some(index), false) = (slot.as_mut(), taken.is_empty()) else { return false };
+            for id in taken {
+                match text(&id) {
+                    Some(text) => index.set(text),
+                    None => index.remove(&id),
+                }
+            }
+        }
+        self.is_behind()
+    }
+
+    /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
+    pub fn search(&self, query: &str, filter: Filter, most: usize) -> Vec<Hit> {
+        let asked = Asked::new(query, filter);
+        let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(index) = slot.as_ref() else { return Vec::new() };
+        let mut scorer = Scorer::new(index, &asked);
+        let mut found: FxHashMap<&AggregateId, Hit> = FxHashMap::default();
+        for number in index.candidates(&asked) {
+            let Some(entry) = index.entry(number) else { continue };
+            let legs = scorer.legs(number, entry);
+            let score = legs.best().1;
+            let is_better = found.get(&entry.id).is_none_or(|hit| hit.score < score);
+            if legs.says_something() && is_better {
+                let hit = Hit { id: entry.id.clone(), legs, score, last_event_at: entry.last_event_at };
+                found.insert(&entry.id, hit);
+            }
+        }
+        let mut found: Vec<Hit> = found.into_values().collect();
+        let newer =
+            |a: &Hit, b: &Hit| b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()));
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
+        found.truncate(most);
+        found
+    }
+
+    // What panicked while it wrote left an index that may miss entries; a search is better than none.
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Index>> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) -> MutexGuard<'_, FxHashSet<AggregateId>> {
+        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

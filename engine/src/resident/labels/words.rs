@@ -1,0 +1,179 @@
+//! The words of a field, and in which entries each of them stands.
+
+use rustc_hash::FxHashMap;
+
+/// Bits of a posting that count how often the word occurs; the others number the entry.
+const COUNT_BITS: u32 = 6;
+const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
+/// The most entries that postings can number.
+pub const MAX_ENTRIES: usize = 1 << (32 - COUNT_BITS);
+
+/// Words by number, with their postings. Numbers of words that no entry has any more are given to new ones.
+#[derive(Default)]
+pub struct Words {
+    numbers: FxHashMap<Box<str>, u32>,
+    words: Vec<Word>,
+    /// What a look through all words is narrowed by.
+    sketches: Vec<Sketch>,
+    free: Vec<u32>,
+    /// Words of all entries, repeated ones too, and how many entries have any.
+    total: u64,
+    texts: u64,
+}
+
+struct Word {
+    text: Box<str>,
+    /// Ascending.
+    postings: Vec<u32>,
+}
+
+/// Which letters a word has, and how many: two words at a small distance differ in few of them.
+#[derive(Clone, Copy, Default)]
+pub struct Sketch {
+    letters: u32,
+    length: u8,
+}
+
+impl Sketch {
+    pub fn of(word: &str) -> Sketch {
+        let letters = word.chars().fold(0, |letters, c| letters | 1 << (u32::from(c) % 32));
+        Sketch { letters, length: word.chars().count().min(255) as u8 }
+    }
+
+    /// Whether so many edits may make one word of the other. Each adds, removes or replaces a letter.
+    pub fn may_be_near(self, other: Sketch, edits: u32) -> bool {
+        u32::from(self.length.abs_diff(other.length)) <= edits
+            && (self.letters ^ other.letters).count_ones() <= 2 * edits
+    }
+
+    /// Whether the other word may begin with this one.
+    pub fn may_begin(self, other: Sketch) -> bool {
+        self.length <= other.length && self.letters & !other.letters == 0
+    }
+}
+
+impl Words {
+    /// Adds an entry's folded text.
+    pub fn insert(&mut self, entry: u32, folded: &str) {
+        self.texts += u64::from(!folded.is_empty());
+        for (word, count) in counted(folded) {
+            let number = self.number(word);
+            let posting = entry << COUNT_BITS | count.min(MAX_COUNT);
+            if let Some(word) = self.words.get_mut(number as usize) {
+                match word.postings.last() {
+                    Some(last) if *last >= posting => {
+                        let place = word.postings.partition_point(|known| *known < posting);
+                        word.postings.insert(place, posting);
+                    }
+                    _ => word.postings.push(posting),
+                }
+            }
+            self.total += u64::from(count);
+        }
+    }
+
+    /// Takes out what [`Words::insert`] added.
+    pub fn remove(&mut self, entry: u32, folded: &str) {
+        self.texts = self.texts.saturating_sub(u64::from(!folded.is_empty()));
+        for (text, count) in counted(folded) {
+            self.total = self.total.saturating_sub(u64::from(count));
+            let Some(number) = self.numbers.get(text).copied() else { continue };
+            let Some(word) = self.words.get_mut(number as usize) else { continue };
+            if let Some(place) = place_of(&word.postings, entry) {
+                word.postings.remove(place);
+            }
+            if word.postings.is_empty() {
+                *word = Word { text: "".into(), postings: Vec::new() };
+                self.numbers.remove(text);
+                self.free.push(number);
+                if let Some(sketch) = self.sketches.get_mut(number as usize) {
+                    *sketch = Sketch::default();
+                }
+            }
+        }
+    }
+
+    fn number(&mut self, text: &str) -> u32 {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let word = Word { text: text.into(), postings: Vec::new() };
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.words[number as usize] = word;
+                self.sketches[number as usize] = Sketch::of(text);
+                number
+            }
+            None => {
+                self.words.push(word);
+                self.sketches.push(Sketch::of(text));
+                self.words.len() as u32 - 1
+            }
+        };
+        self.numbers.insert(text.into(), number);
+        number
+    }
+
+    /// The words that pass a look at their sketches.
+    pub fn like(&self, admits: impl Fn(Sketch) -> bool) -> impl Iterator<Item = (u32, &str)> {
+        let sketches =
+            self.sketches.iter().enumerate().filter(move |(_, sketch)| sketch.length > 0 && admits(**sketch));
+        sketches.filter_map(|(number, _)| Some((number as u32, &*self.words.get(number)?.text)))
+    }
+
+    /// The entries that have a word, and how often.
+    pub fn entries(&self, number: u32) -> impl ExactSizeIterator<Item = (u32, u32)> {
+        let postings = self.words.get(number as usize).map_or(&[][..], |word| &word.postings);
+        postings.iter().map(|posting| (posting >> COUNT_BITS, posting & MAX_COUNT))
+    }
+
+    pub fn find(&self, word: &str) -> Option<u32> {
+        self.numbers.get(word).copied()
+    }
+
+    /// How often a word occurs in an entry.
+    pub fn count_in(&self, number: u32, entry: u32) -> u32 {
+        let Some(word) = self.words.get(number as usize) else { return 0 };
+        let posting = place_of(&word.postings, entry).and_then(|place| word.postings.get(place));
+        posting.map_or(0, |posting| posting & MAX_COUNT)
+    }
+
+    /// Words of an entry that has any, on average.
+    pub fn average_length(&self) -> f64 {
+        self.total as f64 / self.texts.max(1) as f64
+    }
+}
+
+fn place_of(postings: &[u32], entry: u32) -> Option<usize> {
+    let place = postings.partition_point(|posting| posting >> COUNT_BITS < entry);
+    postings.get(place).is_some_and(|posting| posting >> COUNT_BITS == entry).then_some(place)
+}
+
+/// The distinct words of a text, with how often each occurs.
+fn counted(folded: &str) -> impl Iterator<Item = (&str, u32)> {
+    let mut counts: FxHashMap<&str, u32> = FxHashMap::default();
+    super::fold::words(folded).for_each(|word| *counts.entry(word).or_default() += 1);
+    counts.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_out_leaves_nothing() {
+        let mut words = Words::default();
+        words.insert(3, "one two two");
+        words.insert(1, "two");
+        let two = words.find("two").expect("it is there");
+        assert_eq!(words.entries(two).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
+        assert_eq!(words.count_in(two, 3), 2);
+        words.remove(3, "one two two");
+        assert_eq!(words.find("one"), None);
+        words.insert(2, "new");
+        assert_eq!(words.words.len(), 2);
+        words.remove(1, "two");
+        words.remove(2, "new");
+        assert_eq!((words.numbers.len(), words.total), (0, 0));
+    }
+}

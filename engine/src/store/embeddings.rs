@@ -1,0 +1,112 @@
+//! Embeddings: a vector for each label, of one model, with the index that finds the nearest.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use surrealdb::types::{Number, Value as Record};
+
+use super::{Database, Result, convert};
+use crate::model::id::AggregateId;
+
+const TABLES: &str = "
+DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
+DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
+/// What another model made is of no use.
+const START_ANEW: &str = "
+REMOVE INDEX IF EXISTS embedding_vector ON embedding;
+DELETE embedding RETURN NONE;
+UPSERT embedding_model:current SET model = $model RETURN NONE;";
+const WRITE: &str = "
+BEGIN;
+FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN NONE };
+FOR $id IN $gone { DELETE $id RETURN NONE };
+COMMIT;";
+/// Embeddings that are read at a time.
+const PAGE: usize = 5_000;
+/// How many neighbours are looked at for each that is wanted: more are found more surely, and slower.
+const EFFORT: usize = 2;
+
+/// The vector of a label.
+pub struct Embedding {
+    pub id: AggregateId,
+    /// Of the text that it is made of.
+    pub hash: String,
+    pub vector: Vec<f32>,
+}
+
+impl Database {
+    /// Makes the tables, and throws away what another model made.
+    pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
+        self.query(TABLES, []).await?;
+        let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
+        if !matches!(found.first(), Some(Record::String(known)) if known == model) {
+            self.query_again(START_ANEW, [("model", convert::text(model))]).await?;
+        }
+        Ok(())
+    }
+
+    /// What each embedding is made of, by aggregate.
+    pub async fn read_embedded(&self) -> Result<BTreeMap<AggregateId, String>> {
+        let mut embedded = BTreeMap::new();
+        loop {
+            let values = [("page", convert::integer(PAGE)), ("start", convert::integer(embedded.len()))];
+            let statement = "SELECT aggregate_id, hash FROM embedding ORDER BY id LIMIT $page START $start";
+            let found = self.query(statement, values).await?;
+            let before = embedded.len();
+            for record in convert::list(found.first())? {
+                let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
+                embedded.insert(AggregateId::from(id), convert::text_field(record, "hash")?.to_owned());
+            }
+            if embedded.len() - before < PAGE {
+                return Ok(embedded);
+            }
+        }
+    }
+
+    /// Writes embeddings, all of one length, and takes those of aggregates out that have no label any more.
+    pub async fn write_embeddings(&self, embeddings: &[Embedding], gone: &[AggregateId]) -> Result<()> {
+        if let Some(first) = embeddings.first() {
+            // The length is a number, and of this model's vectors for ever.
+            let index = format!(
+                "DEFINE INDEX IF NOT EXISTS embedding_vector ON embedding FIELDS vector HNSW DIMENSION {} DIST COSINE \
+                 TYPE F32",
+                first.vector.len()
+            );
+            self.query_again(&index, []).await?;
+        }
+        let gone: Vec<Record> = gone.iter().map(|id| convert::record_id("embedding", id.to_string())).collect();
+        let records: Vec<Record> = embeddings.iter().map(record).collect();
+        let values = [("embeddings", Record::Array(records.into())), ("gone", Record::Array(gone.into()))];
+        self.query_again(WRITE, values).await.map(drop)
+    }
+
+    /// The aggregates whose labels lie nearest to a vector, with the cosine of the angle between.
+    pub async fn nearest(&self, vector: &[f32], most: usize) -> Result<Vec<(AggregateId, f64)>> {
+        // How many are wanted stands in the operator itself.
+        let statement = format!(
+            "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
+             WHERE vector <|{most},{}|> $vector ORDER BY distance",
+            most * EFFORT
+        );
+        let found = self.query(&statement, [("vector", numbers(vector))]).await?;
+        let nearest = convert::list(found.first())?.map(|record| {
+            let id: Arc<str> = convert::text_field(record, "aggregate_id")?.into();
+            Ok((AggregateId::from(id), 1.0 - convert::float_field(record, "distance")?))
+        });
+        nearest.collect()
+    }
+}
+
+fn record(embedding: &Embedding) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("embedding", embedding.id.to_string())),
+        ("aggregate_id", convert::text(embedding.id.as_str())),
+        ("hash", convert::text(&embedding.hash)),
+        ("vector", numbers(&embedding.vector)),
+    ]))
+}
+
+fn numbers(vector: &[f32]) -> Record {
+    let numbers: Vec<Record> = vector.iter().map(|x| Record::Number(Number::Float(f64::from(*x)))).collect();
+    Record::Array(numbers.into())
+}

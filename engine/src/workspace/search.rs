@@ -1,0 +1,179 @@
+//! Search: the aggregates whose labels, or bodies, are like what is asked.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Workspace;
+use super::articles::unknown_project;
+use super::state::Open;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::id::AggregateId;
+use crate::resident::labels::Filter;
+use crate::resident::labels::index::Text;
+use crate::resident::labels::legs::Legs;
+
+/// Results where the client does not say, and the most it may ask for.
+pub const DEFAULT_LIMIT: u64 = 10;
+pub const MAX_LIMIT: u64 = 100;
+/// Longest query, in characters.
+const MAX_QUERY: usize = 1_000;
+/// Found only where the type is asked for: a task repeats the label of what it is about.
+const WITHOUT_TYPES: &[&str] = &["task"];
+
+/// The leg of what is near in meaning.
+const VECTOR: &str = "vector";
+/// Neighbours and hits that are ranked before the rankings are fused; a filter may leave few of the neighbours.
+const NEAREST: usize = 100;
+const RANKED: usize = 100;
+/// A likeness below this says less than a meaning that is near.
+const CLEAR: f64 = 0.5;
+/// The constant of reciprocal rank fusion.
+const RANK_SHIFT: f64 = 60.0;
+
+/// An aggregate and the cosine between its label and what is asked.
+type Near = (AggregateId, f64);
+
+/// What a client asks.
+#[derive(Debug, Clone, Default)]
+pub struct Search {
+    pub query: String,
+    pub aggregate_type: Option<String>,
+    /// A project's id or slug.
+    pub project: Option<String>,
+    pub limit: Option<u64>,
+}
+
+/// What it is answered.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub results: Vec<Found>,
+    pub took_us: u64,
+    pub warnings: Vec<String>,
+}
+
+/// An aggregate that was found.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub aggregate: Arc<Aggregate>,
+    pub label: Arc<str>,
+    pub score: f64,
+    /// The best of the measures.
+    pub kind: &'static str,
+    pub legs: Legs,
+    /// The cosine between the meanings of label and query, where vectors are searched too.
+    pub vector: Option<f64>,
+}
+
+impl Workspace {
+    /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
+    pub async fn search(&self, search: Search) -> Result<Answer> {
+        let began = self.engine.clock().monotonic_us();
+        let limit = checked_limit(search.limit)?;
+        let characters = search.query.chars().take(MAX_QUERY + 1).count();
+        if search.query.trim().is_empty() || characters > MAX_QUERY {
+            return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
+        }
+        self.open().refresh().await?;
+        let project_id = match &search.project {
+            None => None,
+            Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
+        };
+        let filter = Filter {
+            aggregate_type: search.aggregate_type.as_deref().map(Arc::from),
+            without_types: WITHOUT_TYPES,
+            project_id,
+        };
+        let mut warnings = match &filter.aggregate_type {
+            Some(name) if self.open().definition(name).is_none() => {
+                vec![format!("unknown aggregate_type '{name:.64}'")]
+            }
+            _ => Vec::new(),
+        };
+        let mut near = None;
+        if let Some(vectors) = &self.open().vectors {
+            match vectors.nearest(self.open(), &search.query, NEAREST).await {
+                Ok(found) => near = Some(found),
+                Err(reason) => warnings.push(format!("searched by text only: {reason}")),
+            }
+        }
+        let workspace = self.clone();
+        let results = tokio::task::spawn_blocking(move || workspace.found(&search.query, filter, near, limit));
+        let results = results.await.map_err(Error::internal)?;
+        let took_us = self.engine.clock().monotonic_us().saturating_sub(began);
+        Ok(Answer { results, took_us, warnings })
+    }
+
+    fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Found> {
+        let open = self.open();
+        open.keep_labels();
+        let Some(near) = near else {
+            let hits = open.labels.search(query, filter, limit);
+            return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.legs, None)).collect();
+        };
+        let hits = open.labels.search(query, filter.clone(), RANKED).into_iter();
+        let mut found: FxHashMap<AggregateId, Found> = FxHashMap::default();
+        for (rank, hit) in hits.filter(|hit| hit.legs.bm25 > 0.0 || hit.score >= CLEAR).enumerate() {
+            if let Some(shown) = self.show(&hit.id, hit.legs, None) {
+                found.insert(hit.id, Found { score: reciprocal(rank), ..shown });
+            }
+        }
+        let near = near.into_iter().filter_map(|(id, cosine)| {
+            let shown = self.show(&id, Legs::default(), Some(cosine))?;
+            let admitted = filter.admits(&shown.aggregate.aggregate_type, shown.aggregate.project_id.as_ref());
+            admitted.then_some((id, cosine, shown))
+        });
+        for (rank, (id, cosine, shown)) in near.enumerate() {
+            let known = found.entry(id).or_insert(Found { score: 0.0, ..shown });
+            known.score += reciprocal(rank);
+            known.vector = Some(cosine);
+            if cosine > known.legs.best().1 {
+                known.kind = VECTOR;
+            }
+        }
+        let mut found: Vec<Found> = found.into_values().collect();
+        found.iter_mut().for_each(|found| found.score = (found.score * 1e4).round() / 1e4);
+        found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(&a.aggregate, &b.aggregate)));
+        found.truncate(limit);
+        found
+    }
+
+    fn show(&self, id: &AggregateId, legs: Legs, vector: Option<f64>) -> Option<Found> {
+        let open = self.open();
+        let aggregate = open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
+        let label = open.definition(&aggregate.aggregate_type)?.label_of(&aggregate.state).unwrap_or_default();
+        let (kind, score) = legs.best();
+        Some(Found { aggregate, label, score, kind, legs, vector })
+    }
+}
+
+/// What a place in one ranking adds to a score; being first in both makes 1.
+fn reciprocal(rank: usize) -> f64 {
+    (RANK_SHIFT + 1.0) / (RANK_SHIFT + 1.0 + rank as f64) / 2.0
+}
+
+fn newer(a: &Aggregate, b: &Aggregate) -> Ordering {
+    b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()))
+}
+
+fn checked_limit(limit: Option<u64>) -> Result<usize> {
+    let limit = limit.unwrap_or(DEFAULT_LIMIT);
+    if !(1..=MAX_LIMIT).contains(&limit) {
+        return Err(Error::invalid_at("/limit", format!("is {limit}; allowed is 1 to {MAX_LIMIT}")));
+    }
+    Ok(limit as usize)
+}
+
+impl Open {
+    /// Makes the index of labels where it is not made yet, and takes in what changed. Answers whether any is left.
+    pub fn keep_labels(&self) -> bool {
+        let definitions = self.definitions();
+        let text = |aggregate: &Aggregate| -> Option<Text> {
+            self.labels.text(aggregate, definitions.get(&aggregate.aggregate_type)?)
+        };
+        self.labels.make(|tell| self.resident.snapshot().iter().filter_map(|aggregate| text(aggregate)).for_each(tell));
+        self.labels.catch_up(|id: &AggregateId| text(&*self.resident.get(id.as_str())?))
+    }
+}

@@ -1,0 +1,85 @@
+//! Embeddings from a service: `POST <url>/embeddings`, as OpenAI and many others understand it.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use foldwork_engine::hook::{Embed, EmbedFailure};
+use serde::{Deserialize, Serialize};
+use tokio::runtime::Handle;
+
+use crate::config::Embedding;
+
+/// How much of a refusal is repeated.
+const SHOWN: usize = 200;
+
+/// A service and one of its models.
+pub struct Http {
+    client: reqwest::Client,
+    address: reqwest::Url,
+    model: String,
+    key: Option<String>,
+    at_once: usize,
+    runtime: Handle,
+}
+
+#[derive(Serialize)]
+struct Asked<'a> {
+    model: &'a str,
+    input: &'a [String],
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    data: Vec<Embedded>,
+}
+
+#[derive(Deserialize)]
+struct Embedded {
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+impl Http {
+    /// Takes the settings; nothing is asked yet. Needs a runtime around it.
+    pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<Http> {
+        ensure!(!settings.model.is_empty(), "search.embedding.model names no model");
+        let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
+        let address = address.parse().with_context(|| format!("search.embedding.url: '{}' is no URL", settings.url))?;
+        let client = reqwest::Client::builder().timeout(Duration::from_millis(settings.timeout_ms)).build()?;
+        let (model, at_once) = (settings.model.clone(), settings.batch.max(1));
+        Ok(Http { client, address, model, key, at_once, runtime: Handle::current() })
+    }
+
+    async fn ask(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
+        let mut request = self.client.post(self.address.clone()).json(&Asked { model: &self.model, input: texts });
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        let response = request.send().await?;
+        let status = response.status();
+        if !status.is_success() {
+            let shown: String = response.text().await?.chars().take(SHOWN).collect();
+            anyhow::bail!("the service answered {status}: {shown}");
+        }
+        let mut answered: Answered = response.json().await?;
+        ensure!(answered.data.len() == texts.len(), "the service answered {} vectors", answered.data.len());
+        // The order is not promised, the index is.
+        answered.data.sort_by_key(|embedded| embedded.index);
+        Ok(answered.data.into_iter().map(|embedded| embedded.embedding).collect())
+    }
+}
+
+impl Embed for Http {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
+        let mut vectors = Vec::with_capacity(texts.len());
+        for part in texts.chunks(self.at_once) {
+            let answered = self.runtime.block_on(self.ask(part));
+            vectors.extend(answered.map_err(|error| EmbedFailure(format!("{error:#}")))?);
+        }
+        Ok(vectors)
+    }
+}

@@ -1,0 +1,111 @@
+//! Search over many labels in memory: how long it takes, and what changes of labels cost.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::search::Search;
+use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_tests::perturbed::{Chance, Change};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const QUERIES: usize = 2_000;
+const CHANGES: usize = 2_000;
+/// Of which the words of labels are made.
+const SYLLABLES: [&str; 24] = [
+    "ka", "to", "mi", "re", "lu", "sen", "dor", "val", "qui", "nex", "bra", "pli", "gon", "tur", "esh", "ond", "al",
+    "fe", "ro", "stu", "win", "cho", "per", "yt",
+];
+/// Different words; as few as that make labels that are hard to tell apart.
+const WORDS: usize = 20_000;
+
+/// A label of two to seven words, of which some are far more frequent than others.
+fn label(chance: &mut Chance) -> String {
+    let word = |chance: &mut Chance| {
+        let bound = 1 + chance.below(WORDS);
+        let mut word = Chance::new(chance.below(bound) as u64);
+        (0..2 + word.below(3)).map(|_| SYLLABLES[word.below(SYLLABLES.len())]).collect::<String>()
+    };
+    let words: Vec<String> = (0..2 + chance.below(6)).map(|_| word(chance)).collect();
+    words.join(" ")
+}
+
+fn event(number: usize, verb: &str, label: &str) -> NewEvent {
+    NewEvent {
+        aggregate_id: format!("a-{number}"),
+        aggregate_type: "article".into(),
+        event_type: format!("article.{verb}"),
+        payload: [("title", Value::from(label)), ("slug", Value::from(format!("slug-{number}")))].into_iter().collect(),
+        ..NewEvent::default()
+    }
+}
+
+async fn open(labels: &[String]) -> Workspace {
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+    let first = engine.first_start(None).await.expect("a workspace").expect("new");
+    let caller = engine.authenticate(&first.key).await.expect("a caller");
+    let scopes = caller.scopes().to_vec();
+    let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
+    for (page, labels) in labels.chunks(1_000).enumerate() {
+        let events = labels.iter().enumerate();
+        let events = events.map(|(number, label)| event(page * 1_000 + number, "created", label)).collect();
+        workspace.append_events(events).await.expect("appended");
+    }
+    workspace
+}
+
+async fn ask(workspace: &Workspace, query: String) -> f64 {
+    let began = Instant::now();
+    workspace.search(Search { query, ..Search::default() }).await.expect("an answer");
+    began.elapsed().as_secs_f64() * 1e3
+}
+
+/// Resident memory of the process, in bytes.
+fn memory() -> usize {
+    let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or_default() * 4_096
+}
+
+fn percentile(times: &mut [f64], share: f64) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let place = (times.len() as f64 * share) as usize;
+    times.get(place.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
+fn main() {
+    let count = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(100_000);
+    let mut chance = Chance::new(1);
+    let labels: Vec<String> = (0..count).map(|_| label(&mut chance)).collect();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let workspace = open(&labels).await;
+        let before = memory();
+        println!("{count} labels, first search: {:.0} ms", ask(&workspace, labels[0].clone()).await);
+        println!("memory: {:.0} bytes a label", memory().saturating_sub(before) as f64 / count as f64);
+        for change in Change::ALL {
+            let mut times = Vec::new();
+            for _ in 0..QUERIES / Change::ALL.len() {
+                let query = change.of(&labels[chance.below(count)], &mut chance);
+                times.push(ask(&workspace, query).await);
+            }
+            let (half, most) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
+            println!("{change:?}: p50 {half:.1} ms, p99 {most:.1} ms");
+        }
+        let mut times = Vec::new();
+        let began = Instant::now();
+        for _ in 0..CHANGES {
+            let number = chance.below(count);
+            let changed = label(&mut chance);
+            workspace.append_events(vec![event(number, "updated", &changed)]).await.expect("appended");
+            times.push(ask(&workspace, changed).await);
+        }
+        let (half, most) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
+        println!("after a change each: p50 {half:.1} ms, p99 {most:.1} ms");
+        println!("changes, each with a search: {:.0}/s", CHANGES as f64 / began.elapsed().as_secs_f64());
+    });
+}

@@ -1,0 +1,96 @@
+//! An embedding that a service makes: a small service of its own, and a server that is told to use it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use foldwork_server::Config;
+use foldwork_server::config::{Embedding, EmbeddingKind};
+use foldwork_server::embedding;
+use poem::http::StatusCode;
+use poem::listener::{Acceptor, Listener, TcpListener};
+use poem::web::{Data, Json};
+use poem::{EndpointExt, IntoResponse, Route, Server, handler, post};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::{PATIENCE, created, serve_with};
+
+/// What the service was asked.
+type Asked = Arc<Mutex<Vec<Value>>>;
+
+/// Answers the length of each text and a one, the last text first.
+#[handler]
+async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Asked>) -> poem::Response {
+    asked.lock().expect("no panic before").push(body.clone());
+    let texts: Vec<String> = serde_json::from_value(body["input"].clone()).expect("texts");
+    if texts.iter().any(|text| text == "refuse") {
+        return (StatusCode::TOO_MANY_REQUESTS, "slow down").into_response();
+    }
+    if texts.iter().any(|text| text == "wait") {
+        return std::future::pending().await;
+    }
+    let vector = |(index, text): (usize, &String)| json!({"index": index, "embedding": [text.len(), 1.0]});
+    let data: Vec<Value> = texts.iter().enumerate().map(vector).rev().collect();
+    Json(json!({"object": "list", "data": data})).into_response()
+}
+
+/// Starts the service, and answers the settings that name it.
+async fn service(asked: &Asked) -> Embedding {
+    let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
+    let address = acceptor.local_addr()[0].to_string();
+    let routes = Route::new().at("/v1/embeddings", post(embeddings)).data(asked.clone());
+    tokio::spawn(Server::new_with_acceptor(acceptor).run(routes));
+    let url = address.replace("socket://", "http://") + "/v1/";
+    Embedding { kind: EmbeddingKind::Http, url, model: "lengths".into(), batch: 2, ..Embedding::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_embeds_in_batches() {
+    let asked = Asked::default();
+    let settings = service(&asked).await;
+    let embed = embedding::open(&settings).expect("settings").expect("switched on");
+    assert_eq!(embed.model(), "lengths");
+    let texts = |texts: &[&str]| -> Vec<String> { texts.iter().map(|text| (*text).to_owned()).collect() };
+    let (model, given) = (embed.clone(), texts(&["a", "bb", "ccc"]));
+    let vectors = tokio::task::spawn_blocking(move || model.embed(&given)).await.expect("no panic");
+    assert_eq!(vectors.expect("vectors"), [[1.0, 1.0], [2.0, 1.0], [3.0, 1.0]]);
+    let parts = [json!({"model": "lengths", "input": ["a", "bb"]}), json!({"model": "lengths", "input": ["ccc"]})];
+    assert_eq!(*asked.lock().expect("no panic before"), parts);
+
+    let (model, given) = (embed.clone(), texts(&["refuse"]));
+    let refused = tokio::task::spawn_blocking(move || model.embed(&given)).await.expect("no panic");
+    assert_eq!(refused.expect_err("refused").0, "the service answered 429 Too Many Requests: slow down");
+
+    let hasty = embedding::open(&Embedding { timeout_ms: 50, ..settings.clone() }).expect("settings").expect("on");
+    let late = tokio::task::spawn_blocking(move || hasty.embed(&["wait".into()])).await.expect("no panic");
+    assert!(late.expect_err("too late").0.contains("timed out"));
+
+    let nameless = Embedding { model: String::new(), ..settings.clone() };
+    let error = embedding::open(&nameless).err().expect("no model is named");
+    assert_eq!(error.to_string(), "search.embedding.model names no model");
+    let nowhere = Embedding { url: "nowhere".into(), ..settings };
+    let error = embedding::open(&nowhere).err().expect("no URL");
+    assert_eq!(error.to_string(), "search.embedding.url: 'nowhere' is no URL");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_searches_with_the_service_that_its_settings_name() {
+    let mut config = Config::default();
+    config.search.embedding = service(&Asked::default()).await;
+    let serving = serve_with(config).await;
+    assert_eq!(serving.client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
+    let found = async {
+        loop {
+            let query = r#"{"query": "two"}"#;
+            let (status, answer) = serving.client.send("POST", "/api/v1/aggregates/search", query).await;
+            assert_eq!(status, 200, "{answer}");
+            if answer.contains(r#""kind":"vector""#) {
+                return answer;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let answer = timeout(PATIENCE, found).await.expect("it is embedded");
+    assert!(answer.contains(r#""vector":1.0"#) && !answer.contains("warnings"), "{answer}");
+    serving.end().await;
+}

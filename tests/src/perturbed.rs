@@ -1,0 +1,92 @@
+//! Queries as people type them: labels with letters wrong, words in another order, accents, and only a beginning.
+
+/// Numbers that look like chance and are the same in every run.
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Chance {
+        Chance(seed)
+    }
+
+    /// A number below another one (splitmix64).
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((x ^ (x >> 31)) % end.max(1) as u64) as usize
+    }
+}
+
+/// How a label is made into a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// One letter wrong in one of the longer words.
+    Typo,
+    /// One letter wrong in each of the longer words.
+    Typos,
+    Order,
+    Accents,
+    /// The last word is not finished.
+    Prefix,
+    /// No word is finished.
+    Prefixes,
+}
+
+impl Change {
+    pub const ALL: [Change; 6] =
+        [Change::Typo, Change::Typos, Change::Order, Change::Accents, Change::Prefix, Change::Prefixes];
+
+    pub fn of(self, label: &str, chance: &mut Chance) -> String {
+        let words = label.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let mut words: Vec<String> = words.map(str::to_owned).collect();
+        let mut long: Vec<&mut String> = words.iter_mut().filter(|word| word.chars().count() >= LONG).collect();
+        match self {
+            Change::Typo => {
+                let one = chance.below(long.len());
+                long.get_mut(one).into_iter().for_each(|word| **word = typo(word, chance));
+            }
+            Change::Typos => long.into_iter().for_each(|word| *word = typo(word, chance)),
+            Change::Order => (1..words.len()).rev().for_each(|end| words.swap(end, chance.below(end + 1))),
+            Change::Accents => words.iter_mut().for_each(|word| *word = word.chars().map(accent).collect()),
+            Change::Prefix => words.iter_mut().next_back().into_iter().for_each(shorten),
+            Change::Prefixes => words.iter_mut().for_each(shorten),
+        }
+        words.join(" ")
+    }
+}
+
+/// Letters from which on a word is long enough to be known with one of them wrong.
+const LONG: usize = 5;
+
+/// A letter is left out, doubled, replaced, or changes places with the next.
+fn typo(word: &str, chance: &mut Chance) -> String {
+    let mut letters: Vec<char> = word.chars().collect();
+    let at = chance.below(letters.len() - 1);
+    match chance.below(4) {
+        0 => drop(letters.remove(at)),
+        1 => letters.insert(at, letters[at]),
+        2 => letters[at] = char::from(b'a' + chance.below(26) as u8),
+        _ => letters.swap(at, at + 1),
+    }
+    letters.into_iter().collect()
+}
+
+fn accent(letter: char) -> char {
+    match letter {
+        'a' => 'à',
+        'c' => 'ç',
+        'e' => 'é',
+        'i' => 'ï',
+        'n' => 'ñ',
+        'o' => 'ö',
+        'u' => 'ü',
+        other => other,
+    }
+}
+
+/// Leaves about two thirds of a word, and never fewer than three letters.
+fn shorten(word: &mut String) {
+    let letters = word.chars().count();
+    *word = word.chars().take((letters * 2).div_ceil(3).max(3)).collect();
+}

@@ -1,0 +1,184 @@
+//! Search by meaning: with a model that is made for the test, and with a real one where `FOLDWORK_TEST_MODEL` says
+//! where its folder is.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::hook::{Embed, EmbedFailure};
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::search::{Answer, Search};
+use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_server::config::{Embedding, EmbeddingKind};
+use foldwork_server::embedding;
+use foldwork_tests::server::enter;
+
+/// How long embedding may take before a test gives up, and how often it is looked at.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A model that knows what a few words are about; whatever else a text holds is about nothing of that.
+struct Subjects {
+    name: &'static str,
+    length: usize,
+    fails: AtomicBool,
+    texts: Mutex<Vec<String>>,
+}
+
+const SUBJECTS: [&[&str]; 3] = [&["cat", "kitten", "tomcat"], &["car", "lorry", "automobile"], &["bread", "bakery"]];
+
+impl Subjects {
+    fn new(name: &'static str, length: usize) -> Arc<Subjects> {
+        Arc::new(Subjects { name, length, fails: AtomicBool::new(false), texts: Mutex::default() })
+    }
+
+    fn was_given(&self, text: &str) -> bool {
+        self.texts.lock().expect("no panic before").iter().any(|given| given == text)
+    }
+}
+
+impl Embed for Subjects {
+    fn model(&self) -> &str {
+        self.name
+    }
+
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Err(EmbedFailure("the model is asleep".into()));
+        }
+        self.texts.lock().expect("no panic before").extend_from_slice(texts);
+        let vector = |text: &String| {
+            let text = text.to_lowercase();
+            let about = |words: &&[&str]| words.iter().any(|word| text.contains(word));
+            let mut vector = vec![0.0; self.length];
+            let subject = SUBJECTS.iter().position(about).unwrap_or(SUBJECTS.len());
+            vector[subject] = 1.0;
+            vector
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+async fn engine(store: &Store, embed: Arc<dyn Embed>) -> Arc<Engine> {
+    let engine = Engine::open(store.share(), Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+    engine.embed_with(embed);
+    engine
+}
+
+async fn write(workspace: &Workspace, id: &str, verb: &str, title: &str) {
+    let event = NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: "article".into(),
+        event_type: format!("article.{verb}"),
+        payload: [("title", Value::from(title))].into_iter().collect(),
+        ..NewEvent::default()
+    };
+    workspace.append_events(vec![event]).await.expect("appended");
+}
+
+async fn ask(workspace: &Workspace, query: &str) -> Answer {
+    workspace.search(Search { query: query.into(), ..Search::default() }).await.expect("an answer")
+}
+
+fn ids(answer: &Answer) -> Vec<&str> {
+    answer.results.iter().map(|found| found.aggregate.id.as_str()).collect()
+}
+
+/// Asks until the answer is as it should be: vectors follow the log at their own pace.
+async fn until(workspace: &Workspace, query: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+    let began = std::time::Instant::now();
+    loop {
+        let answer = ask(workspace, query).await;
+        if wanted(&answer) {
+            return answer;
+        }
+        assert!(began.elapsed() < PATIENCE, "vectors do not catch up: {answer:#?}");
+        tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_means_the_same_is_found() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let model = Subjects::new("one", 4);
+    let first = engine(&store, model.clone()).await;
+    let key = first.first_start(None).await.expect("a workspace").expect("the store is empty").key;
+    let workspace = enter(&first, &key).await.expect("a workspace");
+    write(&workspace, "pet", "created", "A kitten of our own").await;
+    write(&workspace, "engine", "created", "How a lorry starts").await;
+    write(&workspace, "catalogue", "created", "Tomcat").await;
+
+    let both = |answer: &Answer| answer.results.iter().filter(|found| found.vector.is_some()).count() == 2;
+    let answer = until(&workspace, "tomcat", both).await;
+    assert_eq!(ids(&answer), ["catalogue", "pet"]);
+    assert_eq!(answer.results[0].kind, "exact");
+    assert_eq!((answer.results[1].kind, answer.results[1].vector), ("vector", Some(1.0)));
+    assert!(answer.results[0].score > answer.results[1].score && answer.warnings.is_empty(), "{answer:?}");
+
+    // The label changes, and what it meant before is forgotten; what is deleted is gone at once.
+    write(&workspace, "pet", "updated", "Fresh bread").await;
+    until(&workspace, "automobile", |answer| ids(answer) == ["engine"]).await;
+    until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
+    write(&workspace, "engine", "deleted", "").await;
+    assert!(ids(&ask(&workspace, "automobile").await).is_empty());
+
+    // Without the model there is the text.
+    model.fails.store(true, Ordering::SeqCst);
+    let answer = ask(&workspace, "fresh bread").await;
+    assert_eq!(ids(&answer), ["pet"]);
+    assert_eq!(answer.warnings, ["searched by text only: the query could not be embedded"]);
+    write(&workspace, "late", "created", "A car that came late").await;
+    model.fails.store(false, Ordering::SeqCst);
+    until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
+
+    // A start with the same model embeds nothing again; one with another model embeds everything.
+    first.close().await;
+    let same = Subjects::new("one", 4);
+    let workspace = enter(&engine(&store, same.clone()).await, &key).await.expect("a workspace");
+    until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
+    assert!(!same.was_given("Fresh bread"));
+    let other = Subjects::new("two", 7);
+    let workspace = enter(&engine(&store, other.clone()).await, &key).await.expect("a workspace");
+    until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
+    until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
+    assert!(other.was_given("Fresh bread"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_in_a_folder_knows_what_words_mean() {
+    let Ok(folder) = std::env::var("FOLDWORK_TEST_MODEL") else {
+        eprintln!("skipped: FOLDWORK_TEST_MODEL does not say where a model is");
+        return;
+    };
+    let settings = Embedding { kind: EmbeddingKind::Local, path: folder, ..Embedding::default() };
+    let model = embedding::open(&settings).expect("a model").expect("switched on");
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(&store, model.clone()).await;
+    let key = engine.first_start(None).await.expect("a workspace").expect("the store is empty").key;
+    let workspace = enter(&engine, &key).await.expect("a workspace");
+    let titles = ["How to feed a kitten", "Changing the oil of a lorry", "Baking bread at home", "A history of Vienna"];
+    for (number, title) in titles.iter().enumerate() {
+        write(&workspace, &format!("a{number}"), "created", title).await;
+    }
+    for (query, wanted) in [("cat", "a0"), ("truck maintenance", "a1"), ("loaf", "a2"), ("Austrian capital", "a3")] {
+        let found = |answer: &Answer| ids(answer).first() == Some(&wanted);
+        let answer = until(&workspace, query, found).await;
+        assert_eq!(answer.results[0].kind, "vector", "{query}: {answer:?}");
+    }
+    let vectors = model.embed(&["one".into(), "a much longer text than the one before".into()]).expect("vectors");
+    let alone = model.embed(&["one".into()]).expect("a vector");
+    let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    assert!((cosine(&vectors[0], &alone[0]) - 1.0).abs() < 1e-4, "a text means the same beside another");
+    assert!((cosine(&vectors[1], &vectors[1]) - 1.0).abs() < 1e-4, "vectors have the length 1");
+}
+
+#[test]
+fn a_folder_without_a_model_stops_the_start() {
+    let kind = EmbeddingKind::Local;
+    let settings = Embedding { kind, path: Path::new("nowhere").display().to_string(), ..Embedding::default() };
+    let error = embedding::open(&settings).err().expect("no model");
+    assert!(format!("{error:#}").starts_with("search.embedding.path: no model in 'nowhere': config.json"), "{error:#}");
+}
