@@ -1,5 +1,6 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
+mod catalogue;
 mod coverage;
 mod edge;
 mod generated;

@@ -62,6 +62,9 @@ enum State {
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Runs a fold pipeline over the workspace's events and states.
+    ///
+    /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown with
+    /// examples; `GET /pipelines/operators` lists them.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
         let mut asked = Asked::new(body.pipeline.0.clone());

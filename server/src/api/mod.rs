@@ -10,6 +10,7 @@ mod follow;
 pub mod json;
 mod keys;
 pub mod once;
+mod operators;
 pub mod page;
 mod projects;
 mod types;
@@ -37,12 +38,20 @@ pub enum Section {
 
 /// Every operation.
 pub type Operations =
-    (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, events::Api, articles::Api);
+    (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, operators::Api, events::Api, articles::Api);
 
 /// The service that serves the operations and describes them.
 pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
-    let operations =
-        (workspace::Api, projects::Api, keys::Api, types::Api, aggregates::Api, events::Api, articles::Api);
+    let operations = (
+        workspace::Api,
+        projects::Api,
+        keys::Api,
+        types::Api,
+        aggregates::Api,
+        operators::Api,
+        events::Api,
+        articles::Api,
+    );
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::API);
     OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION"))
         .description("An event-sourced content and task service with a fold pipeline language.")

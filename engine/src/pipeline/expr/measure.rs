@@ -31,7 +31,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         rand,
         [r#"{"$lt":[{"$rand":{}},1]}"#, "{}", "true"],
     )
-    .volatile(),
+    .volatile()
+    .remark("All pages of one answer have the same numbers."),
 ];
 
 fn binary_size(call: &Call, env: &Env) -> Answer {
