@@ -51,6 +51,11 @@ impl Error {
         Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
     }
 
+    /// The cursor is not one that was given out for what is asked.
+    pub fn invalid_cursor(message: impl Into<String>) -> Error {
+        Error::Invalid { code: "invalid_cursor", message: message.into(), violations: Vec::new() }
+    }
+
     /// One thing is wrong, at one place.
     pub fn invalid_at(pointer: impl Into<String>, message: impl Into<String>) -> Error {
         Error::from(vec![Violation { pointer: pointer.into(), message: message.into() }])

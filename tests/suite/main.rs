@@ -4,6 +4,7 @@ mod catalogue;
 mod coverage;
 mod edge;
 mod generated;
+mod pages;
 mod pipelines;
 mod reopened;
 mod replay;

@@ -21,6 +21,7 @@ use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
 use crate::resident::unsaved::Unsaved;
 use crate::store::Database;
+use crate::workspace::query::page::Kept;
 
 /// Type definitions by name.
 pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
@@ -36,6 +37,8 @@ pub struct Open {
     pub tail: Tail,
     pub seen: Seen,
     pub unsaved: Unsaved,
+    /// Answers of which further pages may be asked for.
+    pub pages: Kept,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -64,6 +67,7 @@ impl Open {
             tail: Tail::default(),
             seen: Seen::default(),
             unsaved: Unsaved::default(),
+            pages: Kept::default(),
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),

@@ -60,7 +60,7 @@ impl<'a> Pages<'a> {
     }
 
     fn next_page(&mut self) -> Option<()> {
-        let head = self.reader.snapshot.position();
+        let head = self.reader.position;
         if self.position >= head || self.reader.failed.borrow().is_some() {
             return None;
         }
@@ -87,7 +87,7 @@ impl Iterator for Pages<'_> {
         }
         loop {
             for event in self.ahead.by_ref() {
-                if event.position > self.reader.snapshot.position() {
+                if event.position > self.reader.position {
                     return None;
                 }
                 let project_id = event.project_id.as_deref();
@@ -126,7 +126,7 @@ fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>) -> Option<Result<Vec<
                 events.extend(reader.handle.block_on(stream)?.into_iter().map(Arc::new));
             }
         }
-        events.retain(|event: &Arc<Event>| event.position <= reader.snapshot.position());
+        events.retain(|event: &Arc<Event>| event.position <= reader.position);
         events.sort_unstable_by_key(|event| event.position);
         Ok(events)
     };

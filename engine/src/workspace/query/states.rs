@@ -30,7 +30,7 @@ impl Table for ResidentTable<'_> {
         // Ids tell which states are read; everything else looks at all of them.
         let states: Box<dyn Iterator<Item = Arc<Aggregate>> + '_> = match &self.scan.streams.aggregate_ids {
             Some(ids) => {
-                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.open.resident.get(id)).collect();
+                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.state(id)).collect();
                 found.sort_unstable_by_key(|aggregate| aggregate.first_position);
                 found.dedup_by_key(|aggregate| aggregate.first_position);
                 Box::new(found.into_iter())
@@ -62,13 +62,13 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     for snapshot in found {
         states.insert(snapshot.aggregate.id.clone(), Arc::new(snapshot.aggregate));
     }
-    while position < reader.snapshot.position() {
+    while position < reader.position {
         let events = reader.handle.block_on(reader.open.events_after(position, 256))?;
         let Some(last) = events.last() else { break };
         position = last.position;
         for event in &events {
             // What changed since is taken from memory: the snapshot may not even have been selected.
-            if let Some(now) = reader.open.resident.get(event.aggregate_id.as_str()) {
+            if let Some(now) = reader.state(event.aggregate_id.as_str()) {
                 states.insert(event.aggregate_id.clone(), now);
             }
         }
@@ -98,6 +98,14 @@ pub fn folded<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
             kept.entry(event.aggregate_id.clone()).or_default().push(row);
         }
         states.insert(event.aggregate_id.clone(), Arc::new(after));
+    }
+    if scan.as_of == AsOf::Now {
+        // What is derived about a stream is no part of its fold.
+        for (id, state) in &mut states {
+            if let Some(known) = reader.open.resident.get(id.as_str()) {
+                Arc::make_mut(state).facts = known.facts.clone();
+            }
+        }
     }
     rows_of(reader, scan, streams, states.into_values(), |id| kept.swap_remove(id))
 }
