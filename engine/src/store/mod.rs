@@ -4,6 +4,7 @@
 //! of them, so that another tenant's records cannot be named through it.
 
 pub mod answers;
+pub mod body;
 pub mod catalog;
 pub mod convert;
 pub mod definitions;

@@ -134,7 +134,7 @@ impl Workspace {
         snapshot: Snapshot,
         moment: Continuation,
     ) -> Result<pipeline::Output> {
-        let open = self.open();
+        let open = &self.running.open;
         let clock = self.engine.clock();
         let began = clock.monotonic_us();
         let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
@@ -171,7 +171,7 @@ fn described(name: &str, value: &str) -> Value {
 
 /// What the tables of one query read from: one state of the workspace for all of them.
 struct Reader<'a> {
-    open: &'a Open,
+    open: &'a Arc<Open>,
     handle: &'a Handle,
     context: &'a Context<'a>,
     snapshot: Snapshot,
@@ -187,17 +187,19 @@ impl<'a> Reader<'a> {
         Ok(match &scan.read {
             Read::Events(scan) => {
                 let streams = Streams::new(&scan.streams, self);
-                Box::new(events::EventTable { reader: self, scan, streams })
+                Box::new(events::EventTable { reader: self, scan, fields, streams })
             }
             Read::States(scan) => {
                 let mut streams = Streams::new(&scan.streams, self);
                 streams.asked = scan.filter.as_deref().and_then(asked);
                 match scan.source {
                     // States are kept as of now only; an earlier moment is folded, with the same plan.
-                    _ if self.position != self.snapshot.position() => Box::new(states::folded(self, scan, &streams)?),
+                    _ if self.position != self.snapshot.position() => {
+                        Box::new(states::folded(self, scan, fields, &streams)?)
+                    }
                     Source::Resident => Box::new(states::ResidentTable { reader: self, scan, fields, streams }),
                     Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
-                    Source::Log => Box::new(states::folded(self, scan, &streams)?),
+                    Source::Log => Box::new(states::folded(self, scan, fields, &streams)?),
                 }
             }
         })
@@ -232,6 +234,12 @@ impl<'a> Streams<'a> {
         };
         let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
         Streams { filter, project_ids, asked: None }
+    }
+
+    /// Whether every stream is read.
+    fn is_all(&self) -> bool {
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
+        aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
     /// Whether a stream is read.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::events::Pages;
+use super::events::{Pages, Wanted};
 use super::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
@@ -77,10 +77,15 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
 }
 
 /// The log folded as the scan asks: up to a moment, or only some of the events.
-pub fn folded<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
+pub fn folded<'a>(
+    reader: &'a Reader<'a>,
+    scan: &'a StateScan,
+    fields: Option<&BTreeSet<Arc<str>>>,
+    streams: &Streams<'a>,
+) -> Result<Vec<Value>> {
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
     let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
-    for event in Pages::new(reader, streams) {
+    for event in Pages::new(reader, streams, wanted(reader, scan, fields, streams)) {
         let in_time = match scan.as_of {
             AsOf::Now => true,
             AsOf::At(ms) => event.occurred_at <= ms,
@@ -108,6 +113,24 @@ pub fn folded<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
         }
     }
     rows_of(reader, scan, streams, states.into_values(), |id| kept.swap_remove(id))
+}
+
+/// What must be read of the log: each field of a state depends on that field of the payloads alone.
+fn wanted(reader: &Reader<'_>, scan: &StateScan, fields: Option<&BTreeSet<Arc<str>>>, streams: &Streams<'_>) -> Wanted {
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+    let (mut version, mut at, mut position) = (None, None, reader.position);
+    match scan.as_of {
+        AsOf::Now => {}
+        AsOf::At(ms) => at = Some(ms),
+        AsOf::Version(last) => version = Some(unsigned(last)),
+        AsOf::Position(last) => position = position.min(unsigned(last)),
+    }
+    let whole = scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.asked.is_none());
+    let fields = fields.filter(|_| !whole).map(|fields| {
+        let asked = streams.asked.iter().flatten();
+        Arc::new(fields.iter().chain(asked).cloned().collect())
+    });
+    Wanted { version, at, position, fields }
 }
 
 fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
