@@ -110,7 +110,7 @@ impl From<store::Error> for Error {
         match error {
             store::Error::Conflict | store::Error::Closing => Error::Unavailable(error),
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
-            store::Error::Database(_) | store::Error::Corrupt(_) => Error::internal(error),
+            store::Error::Database(_) | store::Error::Opening(_) | store::Error::Corrupt(_) => Error::internal(error),
         }
     }
 }
