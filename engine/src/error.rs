@@ -51,6 +51,11 @@ impl Error {
         Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
     }
 
+    /// The cursor is not one that was given out for what is asked.
+    pub fn invalid_cursor(message: impl Into<String>) -> Error {
+        Error::Invalid { code: "invalid_cursor", message: message.into(), violations: Vec::new() }
+    }
+
     /// One thing is wrong, at one place.
     pub fn invalid_at(pointer: impl Into<String>, message: impl Into<String>) -> Error {
         Error::from(vec![Violation { pointer: pointer.into(), message: message.into() }])
@@ -105,7 +110,7 @@ impl From<store::Error> for Error {
         match error {
             store::Error::Conflict | store::Error::Closing => Error::Unavailable(error),
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
-            store::Error::Database(_) | store::Error::Corrupt(_) => Error::internal(error),
+            store::Error::Database(_) | store::Error::Opening(_) | store::Error::Corrupt(_) => Error::internal(error),
         }
     }
 }

@@ -17,6 +17,6 @@ pub mod workspace;
 pub use consumer::plugins::Plugins;
 pub use engine::{Engine, FirstStart, Settings};
 pub use error::{Error, Result};
-pub use store::Store;
 pub use store::answers::StoredAnswer;
+pub use store::{Sizes, Store};
 pub use workspace::Workspace;

@@ -53,11 +53,13 @@ impl Default for Http {
 #[serde(default, deny_unknown_fields)]
 pub struct Store {
     pub url: String,
+    pub memtable_bytes: usize,
+    pub cache_bytes: usize,
 }
 
 impl Default for Store {
     fn default() -> Store {
-        Store { url: "surrealkv://data/db".into() }
+        Store { url: "surrealkv://data/db".into(), memtable_bytes: 64 << 20, cache_bytes: 64 << 20 }
     }
 }
 

@@ -31,6 +31,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, ending: edge::Ending) -
         .nest(API, service)
         .at("/openapi.json", get(api::document::json(&document)))
         .at("/openapi.yaml", get(api::document::yaml(&document)))
+        .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz))

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Plugins, Settings, Store};
+use foldwork_engine::{Engine, Plugins, Settings, Sizes, Store};
 use poem::Server;
 use poem::http::uri::Scheme;
 use poem::listener::Acceptor;
@@ -73,7 +73,8 @@ async fn open_store(config: &Config) -> anyhow::Result<Store> {
     {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     }
-    let store = Store::connect(url).await.with_context(|| format!("cannot open the store {url}"))?;
+    let sizes = Sizes { memtable_bytes: config.store.memtable_bytes, cache_bytes: config.store.cache_bytes };
+    let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
     if let (Ok(user), Ok(password)) = (std::env::var("FOLDWORK_STORE_USER"), std::env::var("FOLDWORK_STORE_PASSWORD")) {
         store.sign_in(&user, &password).await.context("cannot sign in to the store")?;
     }

@@ -7,7 +7,7 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::Search;
-use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
 use foldwork_tests::perturbed::{Chance, Change};
 
 #[global_allocator]
@@ -46,7 +46,9 @@ fn event(number: usize, verb: &str, label: &str) -> NewEvent {
 
 async fn open(labels: &[String]) -> Workspace {
     let store = Store::connect("mem://").await.expect("a store");
-    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
+        .await
+        .expect("an engine");
     let first = engine.first_start(None).await.expect("a workspace").expect("new");
     let caller = engine.authenticate(&first.key).await.expect("a caller");
     let scopes = caller.scopes().to_vec();

@@ -1,8 +1,10 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
+mod catalogue;
 mod coverage;
 mod edge;
 mod generated;
+mod pages;
 mod pipelines;
 mod reopened;
 mod replay;

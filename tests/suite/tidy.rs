@@ -66,7 +66,8 @@ fn only_the_store_names_the_database() {
         if file.starts_with(root().join("engine/src/store")) {
             continue;
         }
-        let naming = code(&file).into_iter().filter(|(_, line)| line.contains("surrealdb::"));
+        let naming =
+            code(&file).into_iter().filter(|(_, line)| line.contains("surrealdb::") || line.contains("surrealdb_"));
         failures.extend(naming.map(|(number, line)| at(&file, number, &line)));
     }
     all_well(failures);

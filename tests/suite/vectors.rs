@@ -11,7 +11,7 @@ use foldwork_engine::hook::{Embed, EmbedFailure};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::{Answer, Search};
-use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
 use foldwork_server::config::{Embedding, EmbeddingKind};
 use foldwork_server::embedding;
 use foldwork_tests::server::enter;
@@ -63,7 +63,10 @@ impl Embed for Subjects {
 }
 
 async fn engine(store: &Store, embed: Arc<dyn Embed>) -> Arc<Engine> {
-    let engine = Engine::open(store.share(), Arc::new(SystemClock), Settings::default()).await.expect("an engine");
+    let engine =
+        Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
+            .await
+            .expect("an engine");
     engine.embed_with(embed);
     engine
 }

@@ -20,6 +20,7 @@ pub struct Context<'a> {
     /// Bytes that the query may still build, rows and intermediate values together.
     pub bytes_left: Cell<i64>,
     ticks: Cell<u32>,
+    draws: Cell<u64>,
 }
 
 impl<'a> Context<'a> {
@@ -33,6 +34,7 @@ impl<'a> Context<'a> {
             limit_us,
             bytes_left: Cell::new(limit_bytes),
             ticks: Cell::new(0),
+            draws: Cell::new(0),
         }
     }
 
@@ -45,6 +47,13 @@ impl<'a> Context<'a> {
             return Err(self.timeout());
         }
         Ok(())
+    }
+
+    /// A random number: the same in every run of a query with the same seed, whatever it reads from.
+    pub fn draw(&self) -> f64 {
+        let draw = self.draws.get().wrapping_add(1);
+        self.draws.set(draw);
+        fastrand::Rng::with_seed(self.seed ^ draw.wrapping_mul(0x9e37_79b9_7f4a_7c15)).f64()
     }
 
     /// The error that ends a query whose time is over.

@@ -5,6 +5,7 @@
 
 pub mod accumulator;
 mod ast;
+pub mod catalogue;
 pub mod context;
 pub mod error;
 mod explain;

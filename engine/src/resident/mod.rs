@@ -75,6 +75,13 @@ impl Resident {
         self.read().get(id).cloned()
     }
 
+    /// The aggregate as it is in a snapshot of these.
+    pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
+        // An aggregate never leaves its place.
+        let place = *self.read().places.get(id)? as usize;
+        snapshot.chunks.get(place / CHUNK)?.get(place % CHUNK).cloned()
+    }
+
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.read();
         Snapshot { chunks: inner.chunks.clone(), position: inner.position }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use surrealdb::types::{Array, RecordIdKey, Value as Record, Variables};
 
+use super::body::{self, Fields};
 use super::{Database, Error, Result, convert};
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
-use crate::model::value::Object;
 
 /// One transaction: the guard, the events, the ids that clients chose, and the record by which the log is read in order.
 const APPEND: &str = "
@@ -25,24 +25,14 @@ COMMIT;";
 /// A second event at a place, or a second commit at a position, is refused by its id all the same.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE";
 
-/// What an event's record holds besides its place.
-#[derive(Serialize, Deserialize)]
-struct Body {
-    event_id: Arc<str>,
-    aggregate_type: Arc<str>,
-    event_type: Arc<str>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    project_id: Option<Arc<str>>,
-    payload: Arc<Object>,
-    #[serde(default, skip_serializing_if = "is_empty")]
-    metadata: Arc<Object>,
-    actor: Arc<str>,
-    occurred_at: i64,
-    recorded_at: i64,
-}
-
-fn is_empty(object: &Arc<Object>) -> bool {
-    object.is_empty()
+/// Where an event stands, and when it happened: what its commit tells without the event being read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub aggregate_id: Arc<str>,
+    pub version: u64,
+    pub position: u64,
+    /// Commits of older stores do not tell it.
+    pub occurred_at: Option<i64>,
 }
 
 /// Events that are to be committed together, in the order of their positions.
@@ -107,27 +97,47 @@ impl Database {
 
     /// Events after a position in the log's order; at least `limit` of them where there are as many.
     pub async fn read_after(&self, position: u64, limit: usize) -> Result<Vec<Event>> {
-        let from = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
-        let mut events: Vec<Event> = Vec::new();
-        let mut next = from;
-        while events.len() < limit {
+        let places = self.places_after(position, limit).await?;
+        self.read_places(&places, None).await
+    }
+
+    /// Places of the events after a position in the log's order; at least `limit` of them where there are as many.
+    pub async fn places_after(&self, position: u64, limit: usize) -> Result<Vec<Place>> {
+        let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
+        let mut found: Vec<Place> = Vec::new();
+        while found.len() < limit {
             let rows = self
                 .query(
                     "SELECT id, events FROM $range LIMIT $commits",
                     [("range", commit_range(next)), ("commits", convert::integer(limit.min(64) as i64))],
                 )
                 .await?;
-            let (ids, last) = event_ids(rows.first())?;
+            let mut last = None;
+            for commit in convert::list(rows.first())? {
+                last = Some(places_of(commit, &mut found)?);
+            }
             let Some(last) = last else { break };
             next = last.saturating_add(1);
-            let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-            for record in convert::list(found.first())? {
-                let event = read_event(record)?;
-                if event.position > position {
-                    events.push(event);
-                }
-            }
         }
+        found.retain(|place| place.position > position);
+        Ok(found)
+    }
+
+    /// The events at these places, oldest first, with no more of their payloads than these fields.
+    pub async fn read_places(&self, places: &[Place], fields: Fields<'_>) -> Result<Vec<Event>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<Record> = places
+            .iter()
+            .map(|place| {
+                let key = vec![convert::text(&place.aggregate_id), convert::integer(place.version)];
+                convert::record_id("event", RecordIdKey::Array(Array::from(key)))
+            })
+            .collect();
+        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        let mut events: Vec<Event> =
+            convert::list(found.first())?.map(|record| read_event(record, fields)).collect::<Result<_>>()?;
         events.sort_unstable_by_key(|event| event.position);
         Ok(events)
     }
@@ -144,7 +154,7 @@ impl Database {
             end: std::ops::Bound::Included(key(last)),
         };
         let found = self.query("SELECT * FROM $range", [("range", convert::record_id("event", range))]).await?;
-        convert::list(found.first())?.map(read_event).collect()
+        convert::list(found.first())?.map(|record| read_event(record, None)).collect()
     }
 
     /// The events among these ids that are in the log, under their ids.
@@ -154,7 +164,7 @@ impl Database {
             self.query("SELECT * FROM (SELECT VALUE event FROM $keys)", [("keys", Record::Array(keys.into()))]).await?;
         let mut events = HashMap::new();
         for record in convert::list(found.first())? {
-            let event = read_event(record)?;
+            let event = read_event(record, None)?;
             events.insert(event.event_id.clone(), event);
         }
         for id in event_ids {
@@ -176,32 +186,35 @@ fn commit_range(from: i64) -> Record {
     convert::record_id("commit", range)
 }
 
-/// Ids of the events that commits list, and the position of the last commit.
-fn event_ids(commits: Option<&Record>) -> Result<(Vec<Record>, Option<i64>)> {
-    let mut ids = Vec::new();
-    let mut last = None;
-    for commit in convert::list(commits)? {
-        let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
-        let (Some(Record::RecordId(id)), Some(Record::String(places))) = (commit.get("id"), commit.get("events"))
-        else {
-            return Err(Error::Corrupt("a commit has no id or no events".into()));
-        };
-        if let RecordIdKey::Number(position) = id.key {
-            last = Some(position);
-        }
-        let places: Vec<(&str, u64)> =
-            serde_json::from_str(places).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
-        for (id, version) in places {
-            let place = Array::from(vec![convert::text(id), convert::integer(version)]);
-            ids.push(convert::record_id("event", RecordIdKey::Array(place)));
-        }
-    }
-    Ok((ids, last))
+/// A place as a commit lists it.
+#[derive(Deserialize)]
+struct WrittenPlace(Arc<str>, u64, #[serde(default)] Option<i64>);
+
+/// Adds the places of a commit's events; answers the position of the last of them, which is the commit's id.
+fn places_of(commit: &Record, found: &mut Vec<Place>) -> Result<i64> {
+    let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
+    let (Some(Record::RecordId(id)), Some(Record::String(places))) = (commit.get("id"), commit.get("events")) else {
+        return Err(Error::Corrupt("a commit has no id or no events".into()));
+    };
+    let RecordIdKey::Number(last) = id.key else { return Err(Error::Corrupt("a commit's id is no position".into())) };
+    let places: Vec<WrittenPlace> =
+        serde_json::from_str(places).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
+    let first = (last.max(0) as u64 + 1).saturating_sub(places.len() as u64);
+    found.extend(places.into_iter().zip(first..).map(
+        |(WrittenPlace(aggregate_id, version, occurred_at), position)| Place {
+            aggregate_id,
+            version,
+            position,
+            occurred_at,
+        },
+    ));
+    Ok(last)
 }
 
 /// The places of a commit's events as one text: as values of the database they would cost as much as the events.
 fn places(events: &[Arc<Event>]) -> Result<String> {
-    let places: Vec<(&str, u64)> = events.iter().map(|event| (event.aggregate_id.as_str(), event.version)).collect();
+    let places: Vec<(&str, u64, i64)> =
+        events.iter().map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at)).collect();
     serde_json::to_string(&places).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
@@ -216,28 +229,15 @@ fn key_record(event: &Arc<Event>) -> Record {
     ]))
 }
 
-/// The event as its record. The body is JSON text, which keeps the order of fields and costs least to store.
 fn event_record(event: &Arc<Event>) -> Result<Record> {
-    let body = Body {
-        event_id: event.event_id.clone(),
-        aggregate_type: event.aggregate_type.clone(),
-        event_type: event.event_type.clone(),
-        project_id: event.project_id.clone(),
-        payload: event.payload.clone(),
-        metadata: event.metadata.clone(),
-        actor: event.actor.clone(),
-        occurred_at: event.occurred_at,
-        recorded_at: event.recorded_at,
-    };
-    let body = serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))?;
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("event", RecordIdKey::Array(place(event)))),
         ("position", convert::integer(event.position)),
-        ("body", Record::String(body)),
+        ("body", Record::String(body::write(event)?)),
     ])))
 }
 
-fn read_event(record: &Record) -> Result<Event> {
+fn read_event(record: &Record, fields: Fields) -> Result<Event> {
     let corrupt = || Error::Corrupt("an event's record has no place".into());
     let Record::Object(object) = record else { return Err(corrupt()) };
     let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
@@ -245,7 +245,7 @@ fn read_event(record: &Record) -> Result<Event> {
     let (Some(Record::String(aggregate_id)), Some(version)) = (place.first(), place.get(1)) else {
         return Err(corrupt());
     };
-    let body: Body = serde_json::from_str(convert::text_field(record, "body")?)
+    let body = body::read(convert::text_field(record, "body")?, fields)
         .map_err(|error| Error::Corrupt(format!("event {aggregate_id}: {error}")))?;
     Ok(Event {
         event_id: body.event_id,
@@ -266,7 +266,7 @@ fn read_event(record: &Record) -> Result<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::value::Value;
+    use crate::model::value::{Object, Value};
     use crate::store::Store;
 
     fn event(aggregate_id: &str, version: u64, position: u64) -> Arc<Event> {
@@ -317,6 +317,17 @@ mod tests {
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), [0u64; 0]);
         let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
         assert_eq!(positions(&stream), [3, 4]);
+
+        let mut of_old = Vec::new();
+        let fields =
+            [("id", convert::record_id("commit", 9)), ("events", Record::String(r#"[["x",1],["y",4]]"#.into()))];
+        assert_eq!(places_of(&Record::Object(convert::fields(fields)), &mut of_old).expect("a commit"), 9);
+        assert_eq!((of_old[0].position, of_old[1].version, of_old[1].occurred_at), (8, 4, None));
+        let places = log.places_after(0, 10).await.expect("places");
+        assert_eq!(places[3].occurred_at, Some(1));
+        let some = log.read_places(&places[1..3], Some(&["a".into()].into())).await.expect("events");
+        assert_eq!(positions(&some), [2, 3]);
+        assert_eq!(some[0].payload.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
 
         let ids = [first[1].event_id.clone(), first[2].event_id.clone(), "unknown".into()];
         let found = log.find_events(&ids).await.expect("events");

@@ -4,6 +4,7 @@
 //! of them, so that another tenant's records cannot be named through it.
 
 pub mod answers;
+pub mod body;
 pub mod catalog;
 pub mod convert;
 pub mod definitions;
@@ -13,13 +14,13 @@ pub mod log;
 pub mod nodes;
 pub mod parked;
 pub mod retry;
+mod session;
 mod wal;
 
 use std::path::Path;
 use std::time::Duration;
 
-use surrealdb::Surreal;
-use surrealdb::engine::any::Any;
+use session::Session;
 use surrealdb::types::{Value as Record, Variables};
 
 const NAMESPACE: &str = "foldwork";
@@ -40,6 +41,8 @@ pub enum Error {
     Conflict,
     #[error("the database failed: {0}")]
     Database(#[from] surrealdb::Error),
+    #[error("the store cannot be opened: {0}")]
+    Opening(String),
     #[error("a stored record cannot be read: {0}")]
     Corrupt(String),
     #[error("the workspace is closing")]
@@ -48,18 +51,38 @@ pub enum Error {
 
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// What a store in a folder may take of memory, in bytes.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    /// Writes that are gathered before they go into a file of their own. A second one is filled while that happens.
+    pub memtable_bytes: usize,
+    /// Blocks of files that are kept after they were read.
+    pub cache_bytes: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { memtable_bytes: 64 << 20, cache_bytes: 64 << 20 }
+    }
+}
+
 /// A connected store.
 pub struct Store {
-    root: Surreal<Any>,
+    root: Session,
     exclusive: bool,
 }
 
 impl Store {
     /// Connects to `surrealkv://PATH`, `mem://` or `ws://HOST:PORT`.
     pub async fn connect(url: &str) -> Result<Store> {
+        Store::connect_with(url, &Sizes::default()).await
+    }
+
+    /// Like [`Store::connect`], with what the store may take of memory.
+    pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
         let root = match url.strip_prefix("surrealkv://") {
-            Some(folder) => wal::open(url, Path::new(folder)).await?,
-            None => surrealdb::engine::any::connect(url).await?,
+            Some(folder) => wal::open(url, Path::new(folder), sizes).await?,
+            None => Session::connect(url).await?,
         };
         Ok(Store { root, exclusive: !url.starts_with("ws") })
     }
@@ -67,8 +90,7 @@ impl Store {
     /// Signs in to a remote store.
     pub async fn sign_in(&self, username: &str, password: &str) -> Result<()> {
         let root = surrealdb::opt::auth::Root { username: username.into(), password: password.into() };
-        self.root.signin(root).await?;
-        Ok(())
+        self.root.sign_in(root).await
     }
 
     /// A second handle on the same store that knows that it is not alone.
@@ -83,7 +105,7 @@ impl Store {
 
     /// Whether the store answers.
     pub async fn health(&self) -> Result<()> {
-        Ok(self.root.health().await?)
+        self.root.health().await
     }
 
     pub async fn control(&self) -> Result<Database> {
@@ -102,11 +124,11 @@ impl Store {
 
     async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
         let session = self.root.clone();
-        session.query("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?.check()?;
-        session.use_ns(NAMESPACE).await?;
+        session.query("DEFINE NAMESPACE IF NOT EXISTS foldwork", Variables::new()).await?.check()?;
+        session.use_namespace(NAMESPACE).await?;
         // The name is one of ours: "control", or hexadecimal digits after "ws_".
-        session.query(format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?.check()?;
-        session.use_ns(NAMESPACE).use_db(name).await?;
+        session.query(&format!("DEFINE DATABASE IF NOT EXISTS {name}"), Variables::new()).await?.check()?;
+        session.use_database(NAMESPACE, name).await?;
         let database = Database { session, exclusive: self.exclusive };
         database.migrate(migrations).await?;
         Ok(database)
@@ -115,7 +137,7 @@ impl Store {
 
 /// A session bound to one database.
 pub struct Database {
-    session: Surreal<Any>,
+    session: Session,
     /// No other process writes to the store.
     exclusive: bool,
 }
@@ -141,7 +163,7 @@ impl Database {
     }
 
     async fn query_bound(&self, statements: &str, values: Variables) -> Result<Vec<Record>> {
-        let mut answer = self.session.query(statements).bind(values).await.map_err(retry::classify)?;
+        let mut answer = self.session.query(statements, values).await?;
         let errors = answer.take_errors();
         if !errors.is_empty() {
             return Err(retry::classify_all(errors));

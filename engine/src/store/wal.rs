@@ -9,19 +9,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-use surrealdb::Surreal;
-use surrealdb::engine::any::{Any, connect};
-
-use super::Result;
+use super::session::Session;
+use super::{Result, Sizes};
 
 /// The lock of the first opening is let go by a task of its own; this long it is waited for.
 const TRIES: usize = 200;
 const WAIT: Duration = Duration::from_millis(25);
 
 /// Connects to `surrealkv://` and the store's folder.
-pub async fn open(url: &str, folder: &Path) -> Result<Surreal<Any>> {
+pub async fn open(url: &str, folder: &Path, sizes: &Sizes) -> Result<Session> {
     let before = files(folder);
-    let root = connect(url).await?;
+    let root = Session::open(url, sizes).await?;
     let after = files(folder);
     let replaced = before.iter().any(|(name, file)| after.get(name).is_some_and(|now| now != file));
     if !replaced {
@@ -31,11 +29,11 @@ pub async fn open(url: &str, folder: &Path) -> Result<Surreal<Any>> {
     drop(root);
     for _ in 1..TRIES {
         tokio::time::sleep(WAIT).await;
-        if let Ok(root) = connect(url).await {
+        if let Ok(root) = Session::open(url, sizes).await {
             return Ok(root);
         }
     }
-    Ok(connect(url).await?)
+    Ok(Session::open(url, sizes).await?)
 }
 
 /// The segments of the write-ahead log, by name, with what tells a file from another of the same name.

@@ -2,6 +2,7 @@
 
 mod edges;
 mod events;
+pub mod page;
 mod states;
 
 use std::cell::RefCell;
@@ -10,9 +11,12 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use page::{Continuation, Paging, Rows};
+
 use super::Workspace;
 use super::state::{Definitions, Open};
 use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, StreamFilter, Table};
@@ -28,6 +32,8 @@ pub struct Query {
     /// Where states are read, and whether rules apply; the answer is the same.
     pub source: SourceChoice,
     pub push_down: bool,
+    /// A part of the answer; without it all of it.
+    pub page: Option<Paging>,
 }
 
 /// What it is answered.
@@ -39,11 +45,13 @@ pub struct Answer {
     pub explain: Option<Value>,
     /// Asked for by `dry_run`: the normalised pipeline and its plan.
     pub plan: Option<Value>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<Continuation>,
 }
 
 impl Query {
     pub fn new(pipeline: Value) -> Query {
-        Query { pipeline, explain: false, dry_run: false, source: SourceChoice::Auto, push_down: true }
+        Query { pipeline, explain: false, dry_run: false, source: SourceChoice::Auto, push_down: true, page: None }
     }
 }
 
@@ -53,18 +61,65 @@ impl Workspace {
         let options = Options { source: query.source, push_down: query.push_down, explain: query.explain };
         let prepared = pipeline::prepare(&query.pipeline, &options)?;
         self.open().refresh().await?;
-        let warnings = self.unknown_types(&prepared);
+        let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
-            return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan: Some(prepared.describe()) });
+            let plan = Some(prepared.describe());
+            return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
         }
+        let snapshot = self.open().resident.snapshot();
+        let page = self.page(&query, snapshot.position())?;
+        let pages = &self.open().pages;
+        let now_ms = self.open().clock.now_ms();
+        let mut explain = None;
+        let kept = if query.page.is_none() || query.explain { None } else { pages.take(page, now_ms) };
+        let all = match kept {
+            Some(kept) => kept,
+            None => {
+                if query.explain && page.position != snapshot.position() {
+                    warnings.push(format!("the log was read, up to position {}", page.position));
+                }
+                let output = self.run_aside(prepared, snapshot, page).await?;
+                explain = query.explain.then_some(output.explain);
+                Rows { rows: output.rows.into(), warnings: output.warnings.into() }
+            }
+        };
+        warnings.extend(all.warnings.iter().cloned());
+        if query.page.is_none() {
+            return Ok(Answer { rows: Arc::unwrap_or_clone(all.rows), warnings, explain, plan: None, next: None });
+        }
+        let (rows, next) = page::cut(&all.rows, page)?;
+        if next.is_some() {
+            pages.put(page, all, now_ms);
+        }
+        Ok(Answer { rows, warnings, explain, plan: None, next })
+    }
+
+    /// Which rows are asked for, of which moment. What is not asked for in pages is one page as of now.
+    fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
+        let first = |limit, binding| {
+            let clock = self.engine.clock();
+            Continuation { position, now_ms: clock.now_ms(), seed: clock.random_u64(), offset: 0, limit, binding }
+        };
+        let Some(Paging { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
+        let binding = self.binding(&query.pipeline);
+        match after {
+            Some(after) if after.binding != binding || after.position > position => Err(page::refused()),
+            Some(after) => Ok(Continuation { limit: limit.unwrap_or(after.limit), ..after }),
+            None => Ok(first(limit.unwrap_or(u32::MAX), binding)),
+        }
+    }
+
+    /// Rows are work for a processor, and reading them blocks: neither belongs on the threads that answer requests.
+    async fn run_aside(
+        &self,
+        prepared: Prepared,
+        snapshot: Snapshot,
+        moment: Continuation,
+    ) -> Result<pipeline::Output> {
         let workspace = self.clone();
         let handle = Handle::current();
-        // Rows are work for a processor, and reading them blocks: neither belongs on the threads that answer requests.
-        let run = tokio::task::spawn_blocking(move || workspace.run(&prepared, &handle));
-        let output = run.await.map_err(Error::internal)??;
-        let mut warnings = warnings;
-        warnings.extend(output.warnings);
-        Ok(Answer { rows: output.rows, warnings, explain: query.explain.then_some(output.explain), plan: None })
+        let run = tokio::task::spawn_blocking(move || workspace.run(&prepared, &handle, snapshot, moment));
+        run.await.map_err(Error::internal)?
     }
 
     fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
@@ -73,22 +128,29 @@ impl Workspace {
         unknown.map(|name| format!("unknown aggregate_type '{name}'")).collect()
     }
 
-    fn run(&self, prepared: &Prepared, handle: &Handle) -> Result<pipeline::Output> {
-        let open = self.open();
+    fn run(
+        &self,
+        prepared: &Prepared,
+        handle: &Handle,
+        snapshot: Snapshot,
+        moment: Continuation,
+    ) -> Result<pipeline::Output> {
+        let open = &self.running.open;
         let clock = self.engine.clock();
         let began = clock.monotonic_us();
         let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
         let settings = self.engine.settings();
         let limit_bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
         let mut context =
-            Context::new(clock.now_ms(), clock.random_u64(), &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
+            Context::new(moment.now_ms, moment.seed, &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
         context.user = described("id", self.caller.user_id());
         context.workspace = described("id", &self.record().id);
         let reader = Reader {
             open,
             handle,
             context: &context,
-            snapshot: open.resident.snapshot(),
+            snapshot,
+            position: moment.position,
             definitions: open.definitions(),
             failed: RefCell::new(None),
         };
@@ -110,10 +172,12 @@ fn described(name: &str, value: &str) -> Value {
 
 /// What the tables of one query read from: one state of the workspace for all of them.
 struct Reader<'a> {
-    open: &'a Open,
+    open: &'a Arc<Open>,
     handle: &'a Handle,
     context: &'a Context<'a>,
     snapshot: Snapshot,
+    /// Where the log ends for the query.
+    position: u64,
     definitions: Arc<Definitions>,
     failed: RefCell<Option<Error>>,
 }
@@ -125,18 +189,27 @@ impl<'a> Reader<'a> {
             Read::Edges(scan) => Box::new(edges::EdgeTable { reader: self, scan }),
             Read::Events(scan) => {
                 let streams = Streams::new(&scan.streams, self);
-                Box::new(events::EventTable { reader: self, scan, streams })
+                Box::new(events::EventTable { reader: self, scan, fields, streams })
             }
             Read::States(scan) => {
                 let mut streams = Streams::new(&scan.streams, self);
                 streams.asked = scan.filter.as_deref().and_then(asked);
                 match scan.source {
+                    // States are kept as of now only; an earlier moment is folded, with the same plan.
+                    _ if self.position != self.snapshot.position() => {
+                        Box::new(states::folded(self, scan, fields, &streams)?)
+                    }
                     Source::Resident => Box::new(states::ResidentTable { reader: self, scan, fields, streams }),
                     Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
-                    Source::Log => Box::new(states::folded(self, scan, &streams)?),
+                    Source::Log => Box::new(states::folded(self, scan, fields, &streams)?),
                 }
             }
         })
+    }
+
+    /// An aggregate as it is for the query; only where that is now.
+    fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
+        self.open.resident.get_in(&self.snapshot, id)
     }
 
     /// Keeps the first failure; whoever met it ends.
@@ -163,6 +236,12 @@ impl<'a> Streams<'a> {
         };
         let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
         Streams { filter, project_ids, asked: None }
+    }
+
+    /// Whether every stream is read.
+    fn is_all(&self) -> bool {
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
+        aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
     /// Whether a stream is read.

@@ -27,6 +27,7 @@ use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
 use crate::resident::unsaved::Unsaved;
 use crate::store::Database;
+use crate::workspace::query::page::Kept;
 
 /// Type definitions by name.
 pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
@@ -52,6 +53,8 @@ pub struct Open {
     pub labels: Labels,
     /// Where an embedding is switched on.
     pub vectors: Option<Vectors>,
+    /// Answers of which further pages may be asked for.
+    pub pages: Kept,
     pub clock: Arc<dyn Clock>,
     /// No other process writes to the store.
     pub exclusive: bool,
@@ -93,6 +96,7 @@ impl Open {
             worked: watch::Sender::new(0),
             labels: Labels::default(),
             vectors: None,
+            pages: Kept::default(),
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::json::{AnyObject, AnyValue, Stages};
-use super::{Section, etag, is_known};
+use super::{Section, etag, is_known, page};
 use crate::auth::ApiRead;
 
 pub struct Api;
@@ -30,13 +30,24 @@ struct QueryBody {
     /// Answers the normalised pipeline and its plan, and reads nothing.
     #[oai(nullable)]
     dry_run: Option<bool>,
+    /// Rows of a page, 1 to 10000; without it, all rows are answered at once.
+    #[oai(nullable, validator(minimum(value = "1"), maximum(value = "10000")))]
+    limit: Option<u64>,
+    /// The `next_cursor` of the page before, with the same pipeline. All pages are of the moment of the first.
+    #[oai(nullable)]
+    cursor: Option<String>,
 }
 
 /// The rows of a pipeline.
 #[derive(Object, Serialize)]
 struct QueryResult {
     results: Vec<AnyValue>,
+    /// Rows in this answer.
     count: u64,
+    /// Asked for by `limit`: where the next page begins; null after the last.
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<AnyValue>,
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<AnyValue>,
@@ -62,14 +73,20 @@ enum State {
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Runs a fold pipeline over the workspace's events and states.
+    ///
+    /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown with
+    /// examples; `GET /pipelines/operators` lists them.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
         let mut asked = Asked::new(body.pipeline.0.clone());
         asked.explain = body.explain.unwrap_or(false);
         asked.dry_run = body.dry_run.unwrap_or(false);
+        asked.page = answer(page::paging(body.limit, body.cursor.as_deref()))?;
+        let paged = asked.page.is_some() && !asked.dry_run;
         let found = answer(access.0.query(asked).await)?;
         Ok(Written::new(&QueryResult {
             count: found.rows.len() as u64,
+            next_cursor: paged.then(|| AnyValue(found.next.map(page::written).into())),
             results: found.rows.into_iter().map(AnyValue).collect(),
             explain: found.explain.map(AnyValue),
             plan: found.plan.map(AnyValue),

@@ -240,6 +240,11 @@ pub fn yaml(document: &Arc<Value>) -> impl Endpoint + use<> {
     Text { content_type: "application/yaml", text: text.into() }
 }
 
+/// The page that shows the pipeline language.
+pub fn language() -> impl Endpoint {
+    Text { content_type: "text/html; charset=utf-8", text: super::operators::page().into() }
+}
+
 /// An interactive page that shows the document and sends requests.
 pub fn page(service: &OpenApiService<Operations, ()>, document: &Value) -> impl Endpoint + use<> {
     // The page holds the document as text; ours stands in its place.

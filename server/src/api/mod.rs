@@ -11,6 +11,7 @@ mod graph;
 pub mod json;
 mod keys;
 pub mod once;
+mod operators;
 pub mod page;
 mod parked;
 mod plugin_wire;
@@ -52,6 +53,7 @@ pub type Operations = (
     aggregates::Api,
     graph::Api,
     search::Api,
+    operators::Api,
     events::Api,
     articles::Api,
     plugins::Api,
@@ -69,6 +71,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         aggregates::Api,
         graph::Api,
         search::Api,
+        operators::Api,
         events::Api,
         articles::Api,
         plugins::Api,

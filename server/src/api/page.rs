@@ -2,6 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Page;
+use foldwork_engine::workspace::query::page::{Continuation, Paging};
 use serde::Serialize;
 
 /// Rows of a page where the client does not say, and the most it may ask for.
@@ -57,5 +58,57 @@ pub fn place(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
         let place = u64::from_be_bytes(*place);
         (sealed == seal(list, place)).then_some(place)
     };
-    read().map(Some).ok_or_else(|| Error::invalid("the cursor is not one of this list"))
+    read().map(Some).ok_or_else(|| Error::invalid_cursor("the cursor is not one of this list"))
+}
+
+/// The most rows that a page of a pipeline may have.
+pub const MAX_ROWS: u64 = 10_000;
+
+/// The part of a pipeline's answer that is asked for; `None` where all of it is.
+pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<Paging>, Error> {
+    let limit = match limit {
+        Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),
+        Some(limit) => return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_ROWS}"))),
+        None => None,
+    };
+    let after = cursor.map(continuation).transpose()?;
+    Ok((limit.is_some() || after.is_some()).then_some(Paging { limit, after }))
+}
+
+/// Where an answer goes on, as text that means nothing to a client.
+pub fn written(next: Continuation) -> String {
+    let Continuation { position, now_ms, seed, offset, limit, binding } = next;
+    let mut bytes = Vec::with_capacity(CONTINUATION);
+    for part in [position, now_ms as u64, seed, offset, u64::from(limit), binding] {
+        bytes.extend(part.to_be_bytes());
+    }
+    bytes.extend(sealed(&bytes));
+    hex::encode(bytes)
+}
+
+const CONTINUATION: usize = 6 * 8 + SEAL;
+
+fn sealed(bytes: &[u8]) -> [u8; SEAL] {
+    seal(&hex::encode(bytes), 0)
+}
+
+fn continuation(cursor: &str) -> Result<Continuation, Error> {
+    let read = || {
+        let bytes = hex::decode(cursor).ok()?;
+        let (parts, seal) = bytes.split_at_checked(CONTINUATION - SEAL)?;
+        if seal != sealed(parts) {
+            return None;
+        }
+        let mut parts = parts.chunks_exact(8).map(|part| part.iter().fold(0, |n, byte| n << 8 | u64::from(*byte)));
+        let mut next = || parts.next();
+        Some(Continuation {
+            position: next()?,
+            now_ms: next()? as i64,
+            seed: next()?,
+            offset: next()?,
+            limit: u32::try_from(next()?).ok()?,
+            binding: next()?,
+        })
+    };
+    read().ok_or_else(|| Error::invalid_cursor("the cursor is not one of a pipeline"))
 }

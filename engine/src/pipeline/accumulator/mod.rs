@@ -90,7 +90,7 @@ enum Data {
 
 impl Accumulator {
     pub fn name(&self) -> &str {
-        self.operator.name
+        self.operator.word.name
     }
 
     /// Visits the paths of the row that the accumulator reads.

@@ -4,25 +4,21 @@ use std::fmt;
 
 use super::{Accumulator, Direction, End, Kind, Sampled, parse_sort};
 use crate::model::value::Value;
+use crate::pipeline::catalogue::Word;
 use crate::pipeline::error::{Error, Result};
 use crate::pipeline::expr::{Expr, Scope, parse as parse_expr};
 use crate::pipeline::hint::did_you_mean;
 
 /// One accumulator.
 pub struct Operator {
-    pub name: &'static str,
-    /// The arguments' names, `?` after optional ones.
-    pub arguments: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// Accumulator, input documents (an array) and result, each as JSON.
-    pub example: [&'static str; 3],
+    /// Its name and the like; the example's parts are accumulator, input documents (an array) and result.
+    pub word: Word,
     read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
 }
 
 impl fmt::Debug for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)
+        f.write_str(self.word.name)
     }
 }
 
@@ -33,34 +29,34 @@ const fn row(
     read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
     example: [&'static str; 3],
 ) -> Operator {
-    Operator { name, arguments, summary, example, read }
+    Operator { word: Word::new(name, arguments, summary, example), read }
 }
 
 static OPERATORS: &[Operator] = &[
     row(
         "$addToSet",
-        "expression",
+        "expression: any",
         "The distinct values, in the order of their first appearance.",
         |_, spec, scope| unary(spec, scope, Kind::AddToSet),
         [r#"{"$addToSet":"$a"}"#, r#"[{"a":1},{"a":2},{"a":1.0},{}]"#, "[1,2]"],
     ),
     row(
         "$avg",
-        "expression",
+        "expression: any",
         "The mean of the numbers.",
         |_, spec, scope| unary(spec, scope, Kind::Average),
         [r#"{"$avg":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "1.5"],
     ),
     row(
         "$bottom",
-        "sortBy, output",
+        "sortBy: object, output: any",
         "The output of the row that an order puts last.",
         |name, spec, scope| ranked(name, spec, scope, End::Back, false),
         [r#"{"$bottom":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""x""#],
     ),
     row(
         "$bottomN",
-        "n, sortBy, output",
+        "n: integer, sortBy: object, output: any",
         "The outputs of the rows that an order puts last.",
         |name, spec, scope| ranked(name, spec, scope, End::Back, true),
         [r#"{"$bottomN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[2,3]"],
@@ -75,49 +71,49 @@ static OPERATORS: &[Operator] = &[
     row("$count", "", "The number of rows.", count, [r#"{"$count":{}}"#, "[{},{}]", "2"]),
     row(
         "$first",
-        "expression",
+        "expression: any",
         "The first row's value.",
         |_, spec, scope| unary(spec, scope, Kind::First),
         [r#"{"$first":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "1"],
     ),
     row(
         "$firstN",
-        "input, n",
+        "input: any, n: integer",
         "The values of the first rows.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Front, count)),
         [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"[{"a":1},{},{"a":3}]"#, "[1,null]"],
     ),
     row(
         "$last",
-        "expression",
+        "expression: any",
         "The last row's value.",
         |_, spec, scope| unary(spec, scope, Kind::Last),
         [r#"{"$last":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "2"],
     ),
     row(
         "$lastN",
-        "input, n",
+        "input: any, n: integer",
         "The values of the last rows.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Back, count)),
         [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "[2,3]"],
     ),
     row(
         "$max",
-        "expression",
+        "expression: any",
         "The greatest value that is not null.",
         |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Greatest)),
         [r#"{"$max":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "2"],
     ),
     row(
         "$maxN",
-        "input, n",
+        "input: any, n: integer",
         "The greatest values that are not null.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Greatest, count)),
         [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[3,2]"],
     ),
     row(
         "$median",
-        "input, method",
+        "input: any, method: string",
         "The number in the middle.",
         median,
         [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"[{"a":1},{"a":9},{"a":2}]"#, "2.0"],
@@ -131,21 +127,21 @@ static OPERATORS: &[Operator] = &[
     ),
     row(
         "$min",
-        "expression",
+        "expression: any",
         "The least value that is not null.",
         |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Least)),
         [r#"{"$min":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "1"],
     ),
     row(
         "$minN",
-        "input, n",
+        "input: any, n: integer",
         "The least values that are not null.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Least, count)),
         [r#"{"$minN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[1,2]"],
     ),
     row(
         "$percentile",
-        "input, p, method",
+        "input: any, p: array, method: string",
         "The numbers below which the given shares lie.",
         percentile,
         [
@@ -156,7 +152,7 @@ static OPERATORS: &[Operator] = &[
     ),
     row(
         "$push",
-        "expression",
+        "expression: any",
         "All values, missing ones left out.",
         |_, spec, scope| unary(spec, scope, Kind::Push),
         [r#"{"$push":"$a"}"#, r#"[{"a":1},{},{"a":null}]"#, "[1,null]"],
@@ -170,35 +166,35 @@ static OPERATORS: &[Operator] = &[
     ),
     row(
         "$stdDevPop",
-        "expression",
+        "expression: any",
         "The standard deviation of all numbers.",
         |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Population)),
         [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"],
     ),
     row(
         "$stdDevSamp",
-        "expression",
+        "expression: any",
         "The standard deviation estimated from a sample.",
         |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Sample)),
         [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"],
     ),
     row(
         "$sum",
-        "expression",
+        "expression: any",
         "The sum of the numbers.",
         |_, spec, scope| unary(spec, scope, Kind::Sum),
         [r#"{"$sum":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "3"],
     ),
     row(
         "$top",
-        "sortBy, output",
+        "sortBy: object, output: any",
         "The output of the row that an order puts first.",
         |name, spec, scope| ranked(name, spec, scope, End::Front, false),
         [r#"{"$top":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""y""#],
     ),
     row(
         "$topN",
-        "n, sortBy, output",
+        "n: integer, sortBy: object, output: any",
         "The outputs of the rows that an order puts first.",
         |name, spec, scope| ranked(name, spec, scope, End::Front, true),
         [r#"{"$topN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[1,2]"],
@@ -234,14 +230,14 @@ pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
     if argument.as_array().is_some() {
         return Err(Error::new(40237, format!("The {name} accumulator is a unary operator")));
     }
-    let Some(operator) = OPERATORS.iter().find(|operator| operator.name == &**name) else {
+    let Some(operator) = OPERATORS.iter().find(|operator| operator.word.name == &**name) else {
         let error = Error::new(15952, format!("unknown group operator '{name}'"));
-        return Err(match did_you_mean(name, OPERATORS.iter().map(|operator| operator.name)) {
+        return Err(match did_you_mean(name, OPERATORS.iter().map(|operator| operator.word.name)) {
             Some(hint) => error.with_hint(hint),
             None => error,
         });
     };
-    let (input, kind) = (operator.read)(operator.name, argument, scope)?;
+    let (input, kind) = (operator.read)(operator.word.name, argument, scope)?;
     Ok(Accumulator { operator, input, kind })
 }
 
@@ -359,28 +355,4 @@ pub(in crate::pipeline) fn parse_shares(spec: Option<&Value>) -> Result<Vec<f64>
         Some(share) => Ok(share),
     };
     items.iter().map(share).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::json;
-    use crate::pipeline::context::Context;
-    use crate::pipeline::expr::Env;
-
-    #[test]
-    fn every_example_gives_its_result() {
-        let elapsed = || 0;
-        let query = Context::new(0, 7, &elapsed, u64::MAX, 1 << 20);
-        for operator in catalogue() {
-            let [spec, documents, result] = operator.example.map(|text| json::parse(text.as_bytes()).expect("JSON"));
-            let accumulator = parse("v", &spec, &Scope::root()).expect("an example parses");
-            let mut state = accumulator.start();
-            for document in documents.as_array().expect("documents stand in an array") {
-                accumulator.add(&mut state, &Env::new(&query, document)).expect("an example's row is accepted");
-            }
-            let found = accumulator.finish(state, &query).expect("an example finishes");
-            assert_eq!(found.to_string(), result.to_string(), "{}", operator.name);
-        }
-    }
 }

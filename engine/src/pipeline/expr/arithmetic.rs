@@ -11,7 +11,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new("$abs", "number", "The absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
     Operator::new(
         "$add",
-        "number...",
+        "number...: number",
         "The sum; a date among numbers moves by milliseconds.",
         AnyNumber,
         eval_add,
@@ -27,13 +27,20 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$divide",
-        "dividend, divisor",
+        "dividend: number, divisor: number",
         "The quotient, always a double.",
         Exactly(2),
         divide,
         [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"],
     ),
-    Operator::new("$exp", "exponent", "Euler's number to a power.", Exactly(1), exp, [r#"{"$exp":0}"#, "{}", "1.0"]),
+    Operator::new(
+        "$exp",
+        "exponent: number",
+        "Euler's number to a power.",
+        Exactly(1),
+        exp,
+        [r#"{"$exp":0}"#, "{}", "1.0"],
+    ),
     Operator::new(
         "$floor",
         "number",
@@ -45,7 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new("$ln", "number", "The natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
     Operator::new(
         "$log",
-        "number, base",
+        "number, base: number",
         "The logarithm to a base.",
         Exactly(2),
         log,
@@ -61,7 +68,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$mod",
-        "dividend, divisor",
+        "dividend: number, divisor: number",
         "The remainder, with the dividend's sign.",
         Exactly(2),
         modulo,
@@ -69,7 +76,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$multiply",
-        "number...",
+        "number...: number",
         "The product.",
         AnyNumber,
         eval_multiply,
@@ -77,7 +84,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$pow",
-        "number, exponent",
+        "number, exponent: number",
         "A number to a power.",
         Exactly(2),
         pow,
@@ -94,7 +101,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new("$sqrt", "number", "The square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
     Operator::new(
         "$subtract",
-        "minuend, subtrahend",
+        "minuend: number | date, subtrahend: number | date",
         "The difference; of two dates, in milliseconds.",
         Exactly(2),
         eval_subtract,

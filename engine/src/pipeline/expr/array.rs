@@ -13,7 +13,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$arrayElemAt",
-        "array, index",
+        "array, index: integer",
         "The item at a place; negative places count from the end.",
         Exactly(2),
         element_at,
@@ -45,7 +45,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$firstN",
-        "input, n",
+        "input: array, n: integer",
         "The first items.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| items[..count.min(items.len())].to_vec()),
@@ -53,7 +53,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$in",
-        "value, array",
+        "value: any, array",
         "Whether the array holds the value.",
         Exactly(2),
         is_in,
@@ -61,7 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$indexOfArray",
-        "array, value, start?, end?",
+        "array, value: any, start?: integer, end?: integer",
         "The place of a value's first appearance, else -1.",
         Between(2, 4),
         index_of,
@@ -69,7 +69,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$isArray",
-        "value",
+        "value: any",
         "Whether the value is an array.",
         Exactly(1),
         |call, env| some(matches!(call.field(0, env)?, Some(Value::Array(_)))),
@@ -85,7 +85,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$lastN",
-        "input, n",
+        "input: array, n: integer",
         "The last items.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| items[items.len().saturating_sub(count)..].to_vec()),
@@ -93,7 +93,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$maxN",
-        "input, n",
+        "input: array, n: integer",
         "The greatest items that are not null, greatest first.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| sorted(items, count, |a, b| b.cmp(a))),
@@ -101,7 +101,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$minN",
-        "input, n",
+        "input: array, n: integer",
         "The least items that are not null, least first.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| sorted(items, count, |a, b| a.cmp(b))),

@@ -7,7 +7,7 @@ use super::{Answer, Env, Expr, some};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$and",
-        "expression...",
+        "expression...: any",
         "Whether all are true; looks no further than the first that is not.",
         AnyNumber,
         and,
@@ -15,7 +15,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$not",
-        "expression",
+        "expression: any",
         "Whether the value is not true.",
         Exactly(1),
         not,
@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$or",
-        "expression...",
+        "expression...: any",
         "Whether one is true; looks no further than the first that is.",
         AnyNumber,
         or,

@@ -10,7 +10,7 @@ use crate::pipeline::error::Result;
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$cmp",
-        "left, right",
+        "left: any, right: any",
         "-1, 0 or 1, as the left value is less, equal or greater.",
         Exactly(2),
         |call, env| some(compare(call, env)? as i64),
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$eq",
-        "left, right",
+        "left: any, right: any",
         "Whether the values are equal.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_eq()),
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$gt",
-        "left, right",
+        "left: any, right: any",
         "Whether the left value is greater.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_gt()),
@@ -34,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$gte",
-        "left, right",
+        "left: any, right: any",
         "Whether the left value is greater or equal.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_ge()),
@@ -42,7 +42,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$lt",
-        "left, right",
+        "left: any, right: any",
         "Whether the left value is less.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_lt()),
@@ -50,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$lte",
-        "left, right",
+        "left: any, right: any",
         "Whether the left value is less or equal.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_le()),
@@ -58,7 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$ne",
-        "left, right",
+        "left: any, right: any",
         "Whether the values differ.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_ne()),

@@ -9,7 +9,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$cond",
-        "if, then, else",
+        "if: any, then: any, else: any",
         "One of two values, as the condition is true or not.",
         Own(parse_cond),
         cond,
@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$ifNull",
-        "expression..., replacement",
+        "expression...: any, replacement: any",
         "The first value that is neither null nor missing, else the last.",
         Own(parse_if_null),
         if_null,
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$switch",
-        "branches, default?",
+        "branches: array, default?: any",
         "The value of the first branch whose case is true.",
         Own(parse_switch),
         switch,

@@ -15,13 +15,13 @@ const fn row(
     eval: fn(&Call, &Env) -> Answer,
     example: [&'static str; 3],
 ) -> Operator {
-    Operator::new(name, "expression", summary, Own(parse_one), eval, example)
+    Operator::new(name, "expression: any", summary, Own(parse_one), eval, example)
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$convert",
-        "input, to, onError?, onNull?",
+        "input: any, to: string | object, onError?: any, onNull?: any",
         "The value as another type.",
         ByName(&CONVERT),
         eval_convert,
@@ -29,7 +29,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$isNumber",
-        "expression",
+        "expression: any",
         "Whether the value is a number.",
         Exactly(1),
         |call, env| some(call.value(0, env)?.is_number()),
@@ -52,7 +52,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         "The value as a double, the widest number here.",
         |call, env| convert_one(call, env, Target::Double),
         [r#"{"$toDecimal":"$a"}"#, r#"{"a":"1.5"}"#, "1.5"],
-    ),
+    )
+    .remark("A double: JSON has no decimal."),
     row(
         "$toDouble",
         "The value as a double.",
@@ -85,7 +86,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$type",
-        "expression",
+        "expression: any",
         "The name of the value's type.",
         Exactly(1),
         |call, env| some(call.field(0, env)?.as_ref().map_or("missing", Value::type_name)),

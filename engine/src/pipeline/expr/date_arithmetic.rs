@@ -14,7 +14,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateAdd",
-        "startDate, unit, amount, timezone?",
+        "startDate: date, unit: string, amount: integer, timezone?: string",
         "The date so many units later.",
         ByName(&MOVE),
         |call, env| move_by(call, env, 1),
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$dateSubtract",
-        "startDate, unit, amount, timezone?",
+        "startDate: date, unit: string, amount: integer, timezone?: string",
         "The date so many units earlier.",
         ByName(&MOVE),
         |call, env| move_by(call, env, -1),
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$dateDiff",
-        "startDate, endDate, unit, timezone?, startOfWeek?",
+        "startDate: date, endDate: date, unit: string, timezone?: string, startOfWeek?: string",
         "How many boundaries of a unit lie between two dates.",
         ByName(&DIFF),
         diff,
@@ -50,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$dateTrunc",
-        "date, unit, binSize?, timezone?, startOfWeek?",
+        "date, unit: string, binSize?: integer, timezone?: string, startOfWeek?: string",
         "The start of the unit, or of the bin of units, that holds the date.",
         ByName(&TRUNC),
         trunc,
@@ -66,27 +66,30 @@ pub(super) static OPERATORS: &[Operator] = &[
         "Whole days from the date to now.",
         Exactly(1),
         |call, env| since(call, env, 86_400_000),
-        [r#"{"$daysSince":{"$toDate":"2023-11-10"}}"#, "{}", "4"],
+        [r#"{"$daysSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"hour","amount":99}}}"#, "{}", "4"],
     )
-    .volatile(),
+    .volatile()
+    .remark("Not in MongoDB. Null where there is no date; negative for the future."),
     Operator::new(
         "$hoursSince",
         "date",
         "Whole hours from the date to now.",
         Exactly(1),
         |call, env| since(call, env, 3_600_000),
-        [r#"{"$hoursSince":{"$toDate":"2023-11-14"}}"#, "{}", "22"],
+        [r#"{"$hoursSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"minute","amount":90}}}"#, "{}", "1"],
     )
-    .volatile(),
+    .volatile()
+    .remark("Not in MongoDB. Null where there is no date; negative for the future."),
     Operator::new(
         "$minutesSince",
         "date",
         "Whole minutes from the date to now.",
         Exactly(1),
         |call, env| since(call, env, 60_000),
-        [r#"{"$minutesSince":{"$toDate":"2023-11-14T22:00:00Z"}}"#, "{}", "13"],
+        [r#"{"$minutesSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"second","amount":150}}}"#, "{}", "2"],
     )
-    .volatile(),
+    .volatile()
+    .remark("Not in MongoDB. Null where there is no date; negative for the future."),
 ];
 
 fn since(call: &Call, env: &Env, unit_ms: i64) -> Answer {

@@ -15,7 +15,7 @@ use crate::pipeline::error::{Code, Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateFromString",
-        "dateString, format?, timezone?, onError?, onNull?",
+        "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any",
         "The date that a text says.",
         ByName(&FROM_STRING),
         from_string,
@@ -27,7 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$dateToString",
-        "date, format?, timezone?, onNull?",
+        "date, format?: string, timezone?: string, onNull?: any",
         "The date as text.",
         ByName(&TO_STRING),
         to_string,

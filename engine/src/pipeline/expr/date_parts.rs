@@ -19,7 +19,7 @@ const fn row(
     eval: fn(&Call, &Env) -> Answer,
     example: [&'static str; 3],
 ) -> Operator {
-    Operator::new(name, "date, timezone?", summary, Own(parse_part), eval, example)
+    Operator::new(name, "date, timezone?: string", summary, Own(parse_part), eval, example)
 }
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -103,7 +103,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$dateFromParts",
-        "year | isoWeekYear, month?, day?, isoWeek?, isoDayOfWeek?, hour?, minute?, second?, millisecond?, timezone?",
+        "year?: integer, isoWeekYear?: integer, month?: integer, day?: integer, isoWeek?: integer, isoDayOfWeek?: integer, hour?: integer, minute?: integer, second?: integer, millisecond?: integer, timezone?: string",
         "The date that has the parts.",
         Own(parse_from_parts),
         from_parts,
@@ -111,7 +111,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$dateToParts",
-        "date, timezone?, iso8601?",
+        "date, timezone?: string, iso8601?: boolean",
         "The date's parts as an object.",
         ByName(&TO_PARTS),
         to_parts,

@@ -31,7 +31,8 @@ pub(super) static OPERATORS: &[Operator] = &[
         rand,
         [r#"{"$lt":[{"$rand":{}},1]}"#, "{}", "true"],
     )
-    .volatile(),
+    .volatile()
+    .remark("All pages of one answer have the same numbers."),
 ];
 
 fn binary_size(call: &Call, env: &Env) -> Answer {
@@ -85,8 +86,5 @@ fn parse_rand(spec: &Value, _: &Scope) -> Result<Arguments> {
 }
 
 fn rand(_: &Call, env: &Env) -> Answer {
-    // The budget shrinks with each call, so that no two calls of a query draw from the same place.
-    env.query.charge(1)?;
-    let place = (env.query.bytes_left.get() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    some(fastrand::Rng::with_seed(env.query.seed ^ place).f64())
+    some(env.query.draw())
 }

@@ -24,6 +24,7 @@ mod sequence;
 mod set;
 mod statistics;
 mod string;
+mod system;
 mod trigonometry;
 mod trim;
 mod variable;
@@ -34,6 +35,7 @@ pub(in crate::pipeline) use number::whole;
 pub use operator::{Operator, catalogue};
 pub use parse::{check_user_variable, parse};
 pub use scope::{Env, Frame, Scope};
+pub use system::VARIABLES;
 
 use operator::Call;
 

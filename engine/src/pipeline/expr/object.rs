@@ -11,7 +11,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$getField",
-        "field, input?",
+        "field: string, input?: object",
         "A field by its name, which may hold dots and dollar signs.",
         Own(parse_get_field),
         get_field,
@@ -35,7 +35,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$setField",
-        "field, input, value",
+        "field: string, input: object, value: any",
         "The object with a field set, or removed by `$$REMOVE`.",
         Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)),
         set_field,
@@ -43,7 +43,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$unsetField",
-        "field, input",
+        "field: string, input: object",
         "The object without a field.",
         Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)),
         unset_field,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::operator::{self, Call};
-use super::{Env, Expr, Node, Scope, System};
+use super::{Env, Expr, Node, Scope, System, system};
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::error::{Code, Error, Result};
@@ -12,8 +12,6 @@ use crate::pipeline::path::{FieldPath, check_name};
 
 /// Bytes that a folded constant may take; a larger one is built for each row, against the query's own budget.
 const FOLD_BYTES: i64 = 64 * 1024;
-
-const SYSTEM_NAMES: [&str; 6] = ["ROOT", "CURRENT", "NOW", "REMOVE", "USER", "WORKSPACE"];
 
 /// Reads an expression and folds what is constant in it.
 pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
@@ -67,7 +65,7 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
 fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
     let Some(operator) = operator::find(name) else {
         let error = Error::new(168, format!("Unrecognized expression '{name}'"));
-        return Err(match did_you_mean(name, operator::catalogue().map(|operator| operator.name)) {
+        return Err(match did_you_mean(name, operator::catalogue().map(|operator| operator.word.name)) {
             Some(hint) => error.with_hint(hint),
             None => error,
         });
@@ -109,7 +107,7 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
     check_variable(name)?;
     let slot = scope.slot(name);
-    let is_system = SYSTEM_NAMES.contains(&name) || is_redact(name, scope);
+    let is_system = system::names().any(|known| known == name) || is_redact(name, scope);
     if slot.is_none() && !is_system {
         return Err(undefined(name, scope));
     }
@@ -132,12 +130,12 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
 }
 
 fn is_redact(name: &str, scope: &Scope) -> bool {
-    scope.has_redact() && matches!(name, "DESCEND" | "PRUNE" | "KEEP")
+    scope.has_redact() && system::OF_REDACT.contains(&name)
 }
 
 fn undefined(name: &str, scope: &Scope) -> Error {
     let error = Error::new(17276, format!("Use of undefined variable: {name}"));
-    let known = SYSTEM_NAMES.into_iter().chain(scope.names().iter().map(|name| &**name));
+    let known = system::names().chain(scope.names().iter().map(|name| &**name));
     match did_you_mean(name, known) {
         Some(hint) => error.with_hint(hint),
         None => error,

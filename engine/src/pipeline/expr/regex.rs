@@ -9,7 +9,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$regexFind",
-        "input, regex, options?",
+        "input: string, regex: string, options?: string",
         "The first match, its place in code points and its groups.",
         Own(|spec, scope| parse_regex("$regexFind", spec, scope)),
         find,
@@ -21,7 +21,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$regexFindAll",
-        "input, regex, options?",
+        "input: string, regex: string, options?: string",
         "All matches, their places and their groups.",
         Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)),
         find_all,
@@ -33,7 +33,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$regexMatch",
-        "input, regex, options?",
+        "input: string, regex: string, options?: string",
         "Whether the string matches.",
         Own(|spec, scope| parse_regex("$regexMatch", spec, scope)),
         matches,

@@ -10,7 +10,7 @@ use crate::pipeline::error::Error;
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$round",
-        "number, place?",
+        "number, place?: integer",
         "Rounds to a decimal place, halves to the even digit.",
         Between(1, 2),
         round,
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$trunc",
-        "number, place?",
+        "number, place?: integer",
         "Cuts off the digits after a decimal place.",
         Between(1, 2),
         trunc,

@@ -13,7 +13,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$range",
-        "start, end, step?",
+        "start: integer, end: integer, step?: integer",
         "The whole numbers from the start to before the end.",
         Between(2, 3),
         range,
@@ -29,7 +29,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$slice",
-        "array, position?, n",
+        "array, position?: integer, n: integer",
         "Some of the items, from the start, the end or a position.",
         Between(2, 3),
         slice,
@@ -37,7 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$sortArray",
-        "input, sortBy",
+        "input: array, sortBy: object | integer",
         "The items sorted whole, or by their fields.",
         Own(parse_sort_array),
         sort_array,
@@ -45,7 +45,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$zip",
-        "inputs, useLongestLength?, defaults?",
+        "inputs: array, useLongestLength?: boolean, defaults?: array",
         "Arrays of the items that stand at the same place.",
         Own(parse_zip),
         zip,

@@ -10,7 +10,7 @@ use crate::pipeline::error::Result;
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$avg",
-        "expression...",
+        "expression...: any",
         "The mean of the numbers.",
         AnyNumber,
         average,
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$max",
-        "expression...",
+        "expression...: any",
         "The greatest value that is not null.",
         AnyNumber,
         |call, env| extreme(call, env, |value, best| value > best),
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$median",
-        "input, method",
+        "input: any, method: string",
         "The number in the middle.",
         Own(parse_median),
         eval_median,
@@ -34,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$min",
-        "expression...",
+        "expression...: any",
         "The least value that is not null.",
         AnyNumber,
         |call, env| extreme(call, env, |value, best| value < best),
@@ -42,7 +42,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$percentile",
-        "input, p, method",
+        "input: any, p: array, method: string",
         "The numbers below which the given shares lie.",
         Own(parse_percentile),
         percentile,
@@ -50,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$stdDevPop",
-        "expression...",
+        "expression...: any",
         "The standard deviation of all numbers.",
         AnyNumber,
         |call, env| some(deviation(call, env)?.population()),
@@ -58,7 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$stdDevSamp",
-        "expression...",
+        "expression...: any",
         "The standard deviation estimated from a sample.",
         AnyNumber,
         |call, env| some(deviation(call, env)?.sample()),
@@ -66,7 +66,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$sum",
-        "expression...",
+        "expression...: any",
         "The sum of the numbers.",
         AnyNumber,
         sum,

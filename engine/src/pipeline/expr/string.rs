@@ -21,7 +21,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$indexOfBytes",
-        "string, part, start?, end?",
+        "string, part: string, start?: integer, end?: integer",
         "The byte at which a part first stands, else -1.",
         Between(2, 4),
         index_of_bytes,
@@ -29,7 +29,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$indexOfCP",
-        "string, part, start?, end?",
+        "string, part: string, start?: integer, end?: integer",
         "The code point at which a part first stands, else -1.",
         Between(2, 4),
         index_of_cp,
@@ -37,7 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$replaceAll",
-        "input, find, replacement",
+        "input: string, find: string, replacement: string",
         "The string with every appearance of a part replaced.",
         ByName(&REPLACE),
         |call, env| replace(call, env, usize::MAX),
@@ -45,7 +45,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$replaceOne",
-        "input, find, replacement",
+        "input: string, find: string, replacement: string",
         "The string with the first appearance of a part replaced.",
         ByName(&REPLACE),
         |call, env| replace(call, env, 1),
@@ -53,7 +53,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$split",
-        "string, delimiter",
+        "string, delimiter: string",
         "The parts between delimiters.",
         Exactly(2),
         split,
@@ -77,7 +77,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$strcasecmp",
-        "left, right",
+        "left: string, right: string",
         "-1, 0 or 1, as the left string is less, equal or greater, letter case aside.",
         Exactly(2),
         compare_ignoring_case,
@@ -85,7 +85,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$substr",
-        "string, start, length",
+        "string, start: integer, length: integer",
         "A part by its bytes, as `$substrBytes`.",
         Exactly(3),
         substr_bytes,
@@ -93,7 +93,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$substrBytes",
-        "string, start, length",
+        "string, start: integer, length: integer",
         "A part by its place in bytes; a negative length reaches to the end.",
         Exactly(3),
         substr_bytes,
@@ -101,7 +101,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$substrCP",
-        "string, start, length",
+        "string, start: integer, length: integer",
         "A part by its place in code points.",
         Exactly(3),
         substr_cp,
@@ -109,7 +109,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$toLower",
-        "expression",
+        "expression: any",
         "The string in lower case (ASCII letters).",
         Exactly(1),
         |call, env| change_case(call, env, str::to_ascii_lowercase),
@@ -117,7 +117,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$toUpper",
-        "expression",
+        "expression: any",
         "The string in upper case (ASCII letters).",
         Exactly(1),
         |call, env| change_case(call, env, str::to_ascii_uppercase),

@@ -55,7 +55,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$atan2",
-        "y, x",
+        "y: number, x: number",
         "The angle of a point, in radians.",
         Exactly(2),
         atan2,
@@ -68,7 +68,13 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| within(call, env, -1.0, 1.0, f64::atanh),
         [r#"{"$atanh":0}"#, "{}", "0.0"],
     ),
-    row("$cos", "radians", "The cosine.", |call, env| finite(call, env, f64::cos), [r#"{"$cos":0}"#, "{}", "1.0"]),
+    row(
+        "$cos",
+        "radians: number",
+        "The cosine.",
+        |call, env| finite(call, env, f64::cos),
+        [r#"{"$cos":0}"#, "{}", "1.0"],
+    ),
     row(
         "$cosh",
         "number",
@@ -78,19 +84,25 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     row(
         "$degreesToRadians",
-        "degrees",
+        "degrees: number",
         "An angle in radians.",
         |call, env| anywhere(call, env, f64::to_radians),
         [r#"{"$degreesToRadians":180}"#, "{}", "3.141592653589793"],
     ),
     row(
         "$radiansToDegrees",
-        "radians",
+        "radians: number",
         "An angle in degrees.",
         |call, env| anywhere(call, env, f64::to_degrees),
         [r#"{"$radiansToDegrees":0}"#, "{}", "0.0"],
     ),
-    row("$sin", "radians", "The sine.", |call, env| finite(call, env, f64::sin), [r#"{"$sin":0}"#, "{}", "0.0"]),
+    row(
+        "$sin",
+        "radians: number",
+        "The sine.",
+        |call, env| finite(call, env, f64::sin),
+        [r#"{"$sin":0}"#, "{}", "0.0"],
+    ),
     row(
         "$sinh",
         "number",
@@ -98,7 +110,13 @@ pub(super) static OPERATORS: &[Operator] = &[
         |call, env| anywhere(call, env, f64::sinh),
         [r#"{"$sinh":0}"#, "{}", "0.0"],
     ),
-    row("$tan", "radians", "The tangent.", |call, env| finite(call, env, f64::tan), [r#"{"$tan":0}"#, "{}", "0.0"]),
+    row(
+        "$tan",
+        "radians: number",
+        "The tangent.",
+        |call, env| finite(call, env, f64::tan),
+        [r#"{"$tan":0}"#, "{}", "0.0"],
+    ),
     row(
         "$tanh",
         "number",

@@ -9,7 +9,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$ltrim",
-        "input, chars?",
+        "input: string, chars?: string",
         "The string without white space, or given characters, at its start.",
         ByName(&TRIM),
         |call, env| trim(call, env, [true, false]),
@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$rtrim",
-        "input, chars?",
+        "input: string, chars?: string",
         "The string without white space, or given characters, at its end.",
         ByName(&TRIM),
         |call, env| trim(call, env, [false, true]),
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$trim",
-        "input, chars?",
+        "input: string, chars?: string",
         "The string without white space, or given characters, at both ends.",
         ByName(&TRIM),
         |call, env| trim(call, env, [true, true]),

@@ -14,7 +14,7 @@ use crate::pipeline::error::{Error, Result};
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$filter",
-        "input, cond, as?, limit?, arrayIndexAs?",
+        "input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string",
         "The items for which a condition is true.",
         Own(parse_filter),
         filter,
@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$let",
-        "vars, in",
+        "vars: object, in: any",
         "Gives names to values and evaluates an expression with them.",
         Own(parse_let),
         eval_let,
@@ -30,7 +30,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$map",
-        "input, in, as?, arrayIndexAs?",
+        "input: array, in: any, as?: string, arrayIndexAs?: string",
         "An expression's value for each item.",
         Own(parse_map),
         map,
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$reduce",
-        "input, initialValue, in, as?, valueAs?, arrayIndexAs?",
+        "input: array, initialValue: any, in: any, as?: string, valueAs?: string, arrayIndexAs?: string",
         "Folds the items into one value, `$$value`.",
         Own(parse_reduce),
         reduce,
@@ -46,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$literal",
-        "value",
+        "value: any",
         "The value as it is written, operators and paths included.",
         Own(parse_literal),
         |call, env| call.field(0, env),
@@ -54,7 +54,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
     Operator::new(
         "$const",
-        "value",
+        "value: any",
         "The value as it is written, as `$literal`.",
         Own(parse_literal),
         |call, env| call.field(0, env),

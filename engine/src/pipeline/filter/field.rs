@@ -3,36 +3,11 @@
 use super::bits::BitTest;
 use super::parse::{Place, fields};
 use super::pattern::Pattern;
+use super::word::OF_FIELD;
 use super::{Comparison, Element, Node, Path, Test, TypeSet, operand};
 use crate::model::value::{Object, Value};
 use crate::pipeline::error::{Error, Result};
 use crate::pipeline::hint;
-
-const OPERATORS: [&str; 23] = [
-    "$eq",
-    "$ne",
-    "$gt",
-    "$gte",
-    "$lt",
-    "$lte",
-    "$in",
-    "$nin",
-    "$not",
-    "$exists",
-    "$type",
-    "$regex",
-    "$options",
-    "$mod",
-    "$all",
-    "$elemMatch",
-    "$size",
-    "$bitsAllSet",
-    "$bitsAllClear",
-    "$bitsAnySet",
-    "$bitsAnyClear",
-    "$comment",
-    "$expr",
-];
 
 /// One operator's meaning: a test, the negation of one, or something that needs the path itself.
 enum Operator {
@@ -102,7 +77,7 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) 
         }
         _ => {
             let error = Error::new(2, format!("unknown operator: {name}"));
-            return Err(match hint::did_you_mean(name, OPERATORS) {
+            return Err(match hint::did_you_mean(name, OF_FIELD.iter().map(|word| word.name)) {
                 Some(hint) => error.with_hint(hint),
                 None => error,
             });

@@ -13,6 +13,7 @@ mod regex;
 mod schema;
 mod schema_parse;
 mod types;
+mod word;
 
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub use path::{Leaf, Path};
 pub use regex::Regex;
 pub use schema::Schema;
 pub use types::TypeSet;
+pub use word::words;
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;

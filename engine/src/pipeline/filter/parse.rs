@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::word::TOP_LEVEL;
 use super::{Comparison, Node, Path, Schema, Test, field};
 use crate::model::value::{Object, Value};
 use crate::pipeline::error::{Error, Result};
@@ -10,8 +11,6 @@ use crate::pipeline::hint;
 
 /// Levels that predicates may nest (MongoDB's own limit).
 const MAX_DEPTH: usize = 100;
-
-const TOP_LEVEL: [&str; 6] = ["$and", "$or", "$nor", "$expr", "$jsonSchema", "$comment"];
 
 /// Where a query document stands.
 #[derive(Clone, Copy)]
@@ -98,7 +97,8 @@ fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
                      consider using $getField or $setField."
                 ),
             );
-            return Err(match hint::did_you_mean(name, TOP_LEVEL) {
+            let known = TOP_LEVEL.iter().map(|word| word.name).chain(["$comment"]);
+            return Err(match hint::did_you_mean(name, known) {
                 Some(hint) => error.with_hint(hint),
                 None => error,
             });

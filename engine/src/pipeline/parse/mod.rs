@@ -12,10 +12,12 @@ mod names;
 mod numbers;
 mod reshape;
 mod sort;
+mod stages;
 mod union_with;
 mod unwind;
 
 pub use documents::not_objects;
+pub use stages::STAGES;
 
 use std::sync::Arc;
 

@@ -2,37 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Place, Within};
+use super::{Place, STAGES, Within};
 use crate::model::value::Value;
 use crate::pipeline::error::{Error, Result};
 use crate::pipeline::hint;
-
-/// Every stage of the language.
-pub const STAGES: [&str; 23] = [
-    "$match",
-    "$fold",
-    "$project",
-    "$group",
-    "$sort",
-    "$limit",
-    "$lookup",
-    "$documents",
-    "$set",
-    "$addFields",
-    "$unset",
-    "$skip",
-    "$count",
-    "$unwind",
-    "$sortByCount",
-    "$replaceRoot",
-    "$replaceWith",
-    "$facet",
-    "$bucket",
-    "$bucketAuto",
-    "$unionWith",
-    "$sample",
-    "$redact",
-];
 
 /// Stages that may not stand in a `$facet`, nor in a sub-pipeline inside one.
 const NOT_IN_FACET: [&str; 15] = [
@@ -85,7 +58,7 @@ pub fn unknown(name: &str) -> Error {
         "$graphLookup" | "$geoNear" | "$setWindowFields" | "$densify" | "$fill" => {
             error.with_hint(format!("{name} is a stage of MongoDB that is not offered here"))
         }
-        _ => match hint::did_you_mean(name, STAGES) {
+        _ => match hint::did_you_mean(name, STAGES.iter().map(|stage| stage.name)) {
             Some(hint) => error.with_hint(hint),
             None => error,
         },

@@ -1,27 +1,44 @@
 //! The log as a source of rows: events in the order of their positions, read page by page as they are asked for.
 
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use tokio::task::JoinHandle;
+
 use super::{Reader, Streams};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;
-use crate::pipeline::{EventScan, Table};
+use crate::pipeline::{EventScan, Filter, Table};
+use crate::store::{self, log::Place};
 
-/// Events read at a time.
-const PAGE: usize = 256;
+/// Events read at a time, and how many such pages are on their way at once.
+const PAGE: usize = 128;
+const AT_ONCE: usize = 3;
+/// Places listed at a time, at least.
+const LISTED: usize = 1_024;
 
 /// The events that a scan asks for.
 pub struct EventTable<'a> {
     pub reader: &'a Reader<'a>,
     pub scan: &'a EventScan,
+    /// What the pipeline looks at.
+    pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: Streams<'a>,
 }
 
 impl Table for EventTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
         let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let pages = Pages::new(self.reader, &self.streams);
+        let payloads = self.fields.is_none_or(|fields| fields.contains("payload"))
+            || !self.scan.filter.as_deref().is_none_or(leaves_payloads);
+        let wanted = Wanted {
+            version: None,
+            at: None,
+            position: self.reader.position,
+            fields: (!payloads).then(Default::default),
+        };
+        let pages = Pages::new(self.reader, &self.streams, wanted);
         let rows = pages.filter_map(|event| {
             let row = event.row();
             match &self.scan.filter {
@@ -36,18 +53,42 @@ impl Table for EventTable<'_> {
     }
 }
 
-/// Walks the events of the streams that are read.
+/// What of the log a walk needs; the rest is not read, as far as it can be told without reading it.
+pub struct Wanted {
+    /// Up to this version, and to this time of happening.
+    pub version: Option<u64>,
+    pub at: Option<i64>,
+    /// Up to this position.
+    pub position: u64,
+    /// Top-level fields of payloads; `None` is all of them.
+    pub fields: Option<Arc<BTreeSet<Arc<str>>>>,
+}
+
+impl Wanted {
+    /// Whether an event may be wanted, from what its commit tells of it.
+    fn may_take(&self, place: &Place) -> bool {
+        place.position <= self.position
+            && self.version.is_none_or(|version| place.version <= version)
+            && self.at.zip(place.occurred_at).is_none_or(|(at, occurred_at)| occurred_at <= at)
+    }
+}
+
+/// Walks the events of the streams that are read. While those of one page are looked at, the next are on their way.
 pub struct Pages<'a> {
     reader: &'a Reader<'a>,
     streams: &'a Streams<'a>,
+    wanted: Wanted,
     ahead: std::vec::IntoIter<Arc<Event>>,
+    /// Places of events that are to be read, up to `position`.
+    places: VecDeque<Place>,
     position: u64,
+    reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
     /// The ids whose streams are read one after the other, instead of the whole log.
     few: Option<std::vec::IntoIter<Arc<Event>>>,
 }
 
 impl<'a> Pages<'a> {
-    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>) -> Pages<'a> {
+    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, wanted: Wanted) -> Pages<'a> {
         let few = match few_streams(reader, streams) {
             None => None,
             Some(Ok(events)) => Some(events.into_iter()),
@@ -56,25 +97,70 @@ impl<'a> Pages<'a> {
                 Some(Vec::new().into_iter())
             }
         };
-        Pages { reader, streams, ahead: Vec::new().into_iter(), position: 0, few }
+        let (places, reading, ahead) = Default::default();
+        Pages { reader, streams, wanted, ahead, places, position: 0, reading, few }
     }
 
-    fn next_page(&mut self) -> Option<()> {
-        let head = self.reader.snapshot.position();
-        if self.position >= head || self.reader.failed.borrow().is_some() {
-            return None;
-        }
-        if let Err(error) = out_of_time(self.reader) {
-            return self.reader.fail(error);
-        }
-        match self.reader.handle.block_on(self.reader.open.events_after(self.position, PAGE)) {
-            Ok(events) => {
-                self.position = events.last().map_or(head, |last| last.position);
-                self.ahead = events.into_iter();
-                Some(())
+    /// Makes the next events ready; `false` where there are no more.
+    fn next_page(&mut self) -> Result<bool> {
+        out_of_time(self.reader)?;
+        let open = self.reader.open;
+        while self.reading.len() < AT_ONCE {
+            if self.places.is_empty() {
+                if self.position >= self.wanted.position {
+                    break;
+                }
+                if let Some(events) = open.tail.after(self.position, PAGE) {
+                    if !self.reading.is_empty() {
+                        break;
+                    }
+                    self.position = events.last().map_or(self.wanted.position, |last| last.position);
+                    self.ahead = events.into_iter();
+                    return Ok(true);
+                }
+                self.list_places()?;
+                continue;
             }
-            Err(error) => self.reader.fail(error),
+            let page: Vec<Place> = self.places.drain(..PAGE.min(self.places.len())).collect();
+            let (open, fields) = (open.clone(), self.wanted.fields.clone());
+            let read = async move { open.log.read_places(&page, fields.as_deref()).await };
+            self.reading.push_back(self.reader.handle.spawn(read));
         }
+        let Some(read) = self.reading.pop_front() else { return Ok(false) };
+        let events = self.reader.handle.block_on(read).map_err(Error::internal)??;
+        self.ahead = events.into_iter().map(Arc::new).collect::<Vec<_>>().into_iter();
+        Ok(true)
+    }
+
+    fn list_places(&mut self) -> Result<()> {
+        let listed = self.reader.handle.block_on(self.reader.open.log.places_after(self.position, LISTED))?;
+        self.position = listed.last().map_or(self.wanted.position, |last| last.position);
+        for place in listed.into_iter().filter(|place| self.wanted.may_take(place)) {
+            let stream = match self.streams.is_all() {
+                true => None,
+                false => self.reader.open.resident.get(&place.aggregate_id),
+            };
+            let is_read = match stream {
+                Some(stream) => {
+                    self.admits(&place.aggregate_id, &stream.aggregate_type, stream.project_id.as_deref())?
+                }
+                None => true,
+            };
+            if is_read {
+                self.places.push_back(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn admits(&self, id: &str, aggregate_type: &str, project_id: Option<&str>) -> Result<bool> {
+        self.streams.admits(id, aggregate_type, project_id, self.reader.context)
+    }
+}
+
+impl Drop for Pages<'_> {
+    fn drop(&mut self) {
+        self.reading.iter().for_each(JoinHandle::abort);
     }
 }
 
@@ -86,21 +172,31 @@ impl Iterator for Pages<'_> {
             return few.next();
         }
         loop {
-            for event in self.ahead.by_ref() {
-                if event.position > self.reader.snapshot.position() {
+            while let Some(event) = self.ahead.next() {
+                if event.position > self.wanted.position {
                     return None;
                 }
-                let project_id = event.project_id.as_deref();
-                let id = event.aggregate_id.as_str();
-                match self.streams.admits(id, &event.aggregate_type, project_id, self.reader.context) {
+                match self.admits(event.aggregate_id.as_str(), &event.aggregate_type, event.project_id.as_deref()) {
                     Ok(true) => return Some(event),
                     Ok(false) => {}
                     Err(error) => return self.reader.fail(error),
                 }
             }
-            self.next_page()?;
+            if self.reader.failed.borrow().is_some() {
+                return None;
+            }
+            match self.next_page() {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(error) => return self.reader.fail(error),
+            }
         }
     }
+}
+
+/// Whether a filter over events looks at none of their payloads.
+fn leaves_payloads(filter: &Filter) -> bool {
+    super::asked(filter).is_some_and(|asked| !asked.contains("payload"))
 }
 
 /// Ends a walk that goes on for longer than the query may.
@@ -126,7 +222,7 @@ fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>) -> Option<Result<Vec<
                 events.extend(reader.handle.block_on(stream)?.into_iter().map(Arc::new));
             }
         }
-        events.retain(|event: &Arc<Event>| event.position <= reader.snapshot.position());
+        events.retain(|event: &Arc<Event>| event.position <= reader.position);
         events.sort_unstable_by_key(|event| event.position);
         Ok(events)
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::events::Pages;
+use super::events::{Pages, Wanted};
 use super::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
@@ -30,7 +30,7 @@ impl Table for ResidentTable<'_> {
         // Ids tell which states are read; everything else looks at all of them.
         let states: Box<dyn Iterator<Item = Arc<Aggregate>> + '_> = match &self.scan.streams.aggregate_ids {
             Some(ids) => {
-                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.open.resident.get(id)).collect();
+                let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.state(id)).collect();
                 found.sort_unstable_by_key(|aggregate| aggregate.first_position);
                 found.dedup_by_key(|aggregate| aggregate.first_position);
                 Box::new(found.into_iter())
@@ -62,13 +62,13 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     for snapshot in found {
         states.insert(snapshot.aggregate.id.clone(), Arc::new(snapshot.aggregate));
     }
-    while position < reader.snapshot.position() {
+    while position < reader.position {
         let events = reader.handle.block_on(reader.open.events_after(position, 256))?;
         let Some(last) = events.last() else { break };
         position = last.position;
         for event in &events {
             // What changed since is taken from memory: the snapshot may not even have been selected.
-            if let Some(now) = reader.open.resident.get(event.aggregate_id.as_str()) {
+            if let Some(now) = reader.state(event.aggregate_id.as_str()) {
                 states.insert(event.aggregate_id.clone(), now);
             }
         }
@@ -77,10 +77,15 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
 }
 
 /// The log folded as the scan asks: up to a moment, or only some of the events.
-pub fn folded<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
+pub fn folded<'a>(
+    reader: &'a Reader<'a>,
+    scan: &'a StateScan,
+    fields: Option<&BTreeSet<Arc<str>>>,
+    streams: &Streams<'a>,
+) -> Result<Vec<Value>> {
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
     let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
-    for event in Pages::new(reader, streams) {
+    for event in Pages::new(reader, streams, wanted(reader, scan, fields, streams)) {
         let in_time = match scan.as_of {
             AsOf::Now => true,
             AsOf::At(ms) => event.occurred_at <= ms,
@@ -99,7 +104,33 @@ pub fn folded<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
         }
         states.insert(event.aggregate_id.clone(), Arc::new(after));
     }
+    if scan.as_of == AsOf::Now {
+        // What is derived about a stream is no part of its fold.
+        for (id, state) in &mut states {
+            if let Some(known) = reader.open.resident.get(id.as_str()) {
+                Arc::make_mut(state).facts = known.facts.clone();
+            }
+        }
+    }
     rows_of(reader, scan, streams, states.into_values(), |id| kept.swap_remove(id))
+}
+
+/// What must be read of the log: each field of a state depends on that field of the payloads alone.
+fn wanted(reader: &Reader<'_>, scan: &StateScan, fields: Option<&BTreeSet<Arc<str>>>, streams: &Streams<'_>) -> Wanted {
+    let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
+    let (mut version, mut at, mut position) = (None, None, reader.position);
+    match scan.as_of {
+        AsOf::Now => {}
+        AsOf::At(ms) => at = Some(ms),
+        AsOf::Version(last) => version = Some(unsigned(last)),
+        AsOf::Position(last) => position = position.min(unsigned(last)),
+    }
+    let whole = scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.asked.is_none());
+    let fields = fields.filter(|_| !whole).map(|fields| {
+        let asked = streams.asked.iter().flatten();
+        Arc::new(fields.iter().chain(asked).cloned().collect())
+    });
+    Wanted { version, at, position, fields }
 }
 
 fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {

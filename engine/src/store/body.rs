@@ -1,0 +1,162 @@
+//! An event's body as the log holds it: JSON text, of which a reader takes as much as it needs.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+
+use super::Error;
+use crate::model::aggregate::UNSET;
+use crate::model::event::Event;
+use crate::model::value::{Object, Value};
+
+/// What an event's record holds besides its place.
+#[derive(Serialize)]
+pub struct Body {
+    pub event_id: Arc<str>,
+    pub aggregate_type: Arc<str>,
+    pub event_type: Arc<str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<Arc<str>>,
+    pub payload: Arc<Object>,
+    #[serde(skip_serializing_if = "is_empty")]
+    pub metadata: Arc<Object>,
+    pub actor: Arc<str>,
+    pub occurred_at: i64,
+    pub recorded_at: i64,
+}
+
+fn is_empty(object: &Arc<Object>) -> bool {
+    object.is_empty()
+}
+
+/// Top-level fields of payloads that are wanted, besides what takes fields away; `None` is all of them.
+pub type Fields<'f> = Option<&'f BTreeSet<Arc<str>>>;
+
+/// The text of an event's body: it keeps the order of fields and costs least to store.
+pub fn write(event: &Event) -> super::Result<String> {
+    let body = Body {
+        event_id: event.event_id.clone(),
+        aggregate_type: event.aggregate_type.clone(),
+        event_type: event.event_type.clone(),
+        project_id: event.project_id.clone(),
+        payload: event.payload.clone(),
+        metadata: event.metadata.clone(),
+        actor: event.actor.clone(),
+        occurred_at: event.occurred_at,
+        recorded_at: event.recorded_at,
+    };
+    serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))
+}
+
+/// Reads a body with no more of its payload than is wanted.
+pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    // Values count their levels themselves.
+    reader.disable_recursion_limit();
+    let body = BodyOf(fields).deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(body)
+}
+
+struct BodyOf<'f>(Fields<'f>);
+
+impl<'de> DeserializeSeed<'de> for BodyOf<'_> {
+    type Value = Body;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Body, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for BodyOf<'_> {
+    type Value = Body;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event's body")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body, A::Error> {
+        let (mut event_id, mut aggregate_type, mut event_type, mut actor) = (None, None, None, None);
+        let (mut project_id, mut payload, mut metadata) = (None, None, None);
+        let (mut occurred_at, mut recorded_at) = (None, None);
+        while let Some(name) = map.next_key::<&str>()? {
+            match name {
+                "event_id" => event_id = Some(map.next_value()?),
+                "aggregate_type" => aggregate_type = Some(map.next_value()?),
+                "event_type" => event_type = Some(map.next_value()?),
+                "project_id" => project_id = map.next_value()?,
+                "payload" => payload = Some(map.next_value_seed(PayloadOf(self.0))?),
+                "metadata" => metadata = Some(map.next_value::<Object>()?),
+                "actor" => actor = Some(map.next_value()?),
+                "occurred_at" => occurred_at = Some(map.next_value()?),
+                "recorded_at" => recorded_at = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        let missing = A::Error::missing_field;
+        Ok(Body {
+            event_id: event_id.ok_or_else(|| missing("event_id"))?,
+            aggregate_type: aggregate_type.ok_or_else(|| missing("aggregate_type"))?,
+            event_type: event_type.ok_or_else(|| missing("event_type"))?,
+            project_id,
+            payload: payload.ok_or_else(|| missing("payload"))?.into(),
+            metadata: metadata.unwrap_or_default().into(),
+            actor: actor.ok_or_else(|| missing("actor"))?,
+            occurred_at: occurred_at.ok_or_else(|| missing("occurred_at"))?,
+            recorded_at: recorded_at.ok_or_else(|| missing("recorded_at"))?,
+        })
+    }
+}
+
+struct PayloadOf<'f>(Fields<'f>);
+
+impl<'de> DeserializeSeed<'de> for PayloadOf<'_> {
+    type Value = Object;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Object, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for PayloadOf<'_> {
+    type Value = Object;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an event's payload")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+        let mut fields: Vec<(Arc<str>, Value)> = Vec::new();
+        while let Some(name) = map.next_key::<Arc<str>>()? {
+            // A text that is not wanted is passed over, not copied: it may be most of the event.
+            if self.0.is_none_or(|wanted| wanted.contains(&name) || &*name == UNSET) {
+                fields.push((name, map.next_value()?));
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(fields.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_read_as_far_as_it_is_wanted() {
+        let text = r#"{"event_id":"e","aggregate_type":"note","event_type":"note.created","payload":{"a":1,"\u0062":"x\ny","$unset":["c"]},"actor":"system","occurred_at":1,"recorded_at":2}"#;
+        let payload =
+            |fields: Fields| Value::from(Object::clone(&read(text, fields).expect("a body").payload)).to_string();
+        assert_eq!(payload(None), r#"{"a":1,"b":"x\ny","$unset":["c"]}"#);
+        assert_eq!(payload(Some(&BTreeSet::from(["b".into()]))), r#"{"b":"x\ny","$unset":["c"]}"#);
+        assert_eq!(payload(Some(&BTreeSet::new())), r#"{"$unset":["c"]}"#);
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(150), "}".repeat(150));
+        let deep = text.replace(r#"{"a":1,"#, &format!(r#"{{"a":{deep},"#));
+        assert_eq!(read(&deep, None).expect("a body").payload.len(), 3);
+        assert!(read("{}", None).is_err());
+    }
+}

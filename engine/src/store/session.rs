@@ -1,0 +1,83 @@
+//! How a store is reached: in this process with the memory that the settings give it, or over a socket.
+
+use surrealdb::Surreal;
+use surrealdb::engine::any::{Any, connect};
+use surrealdb::engine::local::Db;
+use surrealdb::types::Variables;
+use surrealdb_cnf::ConfigMap;
+use surrealdb_core::kvs::Datastore;
+
+use super::{Error, Result, Sizes, retry};
+
+/// A session on a store.
+#[derive(Clone)]
+pub enum Session {
+    Here(Surreal<Db>),
+    Elsewhere(Surreal<Any>),
+}
+
+impl Session {
+    /// A store in a folder. The database's own client takes no sizes for what it opens, and would take as much memory
+    /// as the machine lets it: so the datastore is built by its builder, as that client builds it.
+    pub async fn open(url: &str, sizes: &Sizes) -> Result<Session> {
+        let config = ConfigMap::empty()
+            .with_key_value("surrealkv_max_memtable_size", sizes.memtable_bytes.to_string())
+            .with_key_value("surrealkv_block_cache_capacity", sizes.cache_bytes.to_string());
+        let builder = Datastore::builder().with_config(config);
+        let datastore = builder.without_maintenance_tasks().build_with_path(url).await.map_err(opening)?;
+        // Before anything else is written: a new store has to say its version first.
+        datastore.check_version().await.map_err(opening)?;
+        datastore.bootstrap().await.map_err(opening)?;
+        datastore.start_maintenance_tasks();
+        Ok(Session::Here(Surreal::<Db>::unstable_from_datastore(datastore, None).await?))
+    }
+
+    /// A store in memory, or on another machine.
+    pub async fn connect(url: &str) -> Result<Session> {
+        Ok(Session::Elsewhere(connect(url).await?))
+    }
+
+    pub async fn sign_in(&self, root: surrealdb::opt::auth::Root) -> Result<()> {
+        match self {
+            Session::Here(session) => drop(session.signin(root).await?),
+            Session::Elsewhere(session) => drop(session.signin(root).await?),
+        }
+        Ok(())
+    }
+
+    pub async fn health(&self) -> Result<()> {
+        match self {
+            Session::Here(session) => session.health().await?,
+            Session::Elsewhere(session) => session.health().await?,
+        }
+        Ok(())
+    }
+
+    pub async fn use_namespace(&self, namespace: &str) -> Result<()> {
+        match self {
+            Session::Here(session) => drop(session.use_ns(namespace).await?),
+            Session::Elsewhere(session) => drop(session.use_ns(namespace).await?),
+        }
+        Ok(())
+    }
+
+    pub async fn use_database(&self, namespace: &str, database: &str) -> Result<()> {
+        match self {
+            Session::Here(session) => drop(session.use_ns(namespace).use_db(database).await?),
+            Session::Elsewhere(session) => drop(session.use_ns(namespace).use_db(database).await?),
+        }
+        Ok(())
+    }
+
+    pub async fn query(&self, statements: &str, values: Variables) -> Result<surrealdb::IndexedResults> {
+        match self {
+            Session::Here(session) => session.query(statements).bind(values).await,
+            Session::Elsewhere(session) => session.query(statements).bind(values).await,
+        }
+        .map_err(retry::classify)
+    }
+}
+
+fn opening(error: impl std::fmt::Display) -> Error {
+    Error::Opening(error.to_string())
+}

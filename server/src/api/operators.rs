@@ -1,0 +1,189 @@
+//! `/pipelines/operators`: what the pipeline language knows, and the page that shows it.
+
+use std::fmt::Write;
+
+use foldwork_engine::Error;
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::{Object as Fields, Value};
+use foldwork_engine::pipeline::catalogue::{Entry, Kind, catalogue};
+use poem_openapi::param::Query;
+use poem_openapi::{Object, OpenApi};
+
+use super::Section;
+use super::body::Written;
+use super::error::{ApiResult, answer};
+use super::json::{AnyObject, AnyValue};
+use super::wire::object;
+use crate::auth::ApiRead;
+
+pub struct Api;
+
+/// An argument of an operator.
+#[derive(Object)]
+struct OperatorArgument {
+    name: String,
+    /// `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`; several with `|` between them.
+    r#type: String,
+    required: bool,
+    /// Any number of such may be given.
+    #[oai(skip_serializing_if_is_none)]
+    repeated: Option<bool>,
+}
+
+/// An example that gives what it says.
+#[derive(Object)]
+struct OperatorExample {
+    /// The operator as it is written, in its place.
+    usage: AnyValue,
+    /// The rows, or the one row, that it sees; of `$fold`, events.
+    input: AnyValue,
+    result: AnyValue,
+    /// The whole as a pipeline that can be sent.
+    pipeline: Vec<AnyObject>,
+}
+
+/// A stage, an operator or a variable of the language.
+#[derive(Object)]
+struct Operator {
+    name: String,
+    /// `stage`, `query`, `accumulator`, `expression` or `variable`.
+    kind: String,
+    summary: String,
+    arguments: Vec<OperatorArgument>,
+    example: OperatorExample,
+    /// Where it differs from MongoDB, or goes beyond it.
+    #[oai(skip_serializing_if_is_none)]
+    remark: Option<String>,
+}
+
+/// All that was asked for.
+#[derive(Object)]
+struct OperatorPage {
+    data: Vec<Operator>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+#[OpenApi(tag = "Section::Aggregates")]
+impl Api {
+    /// Every stage, operator, accumulator and variable that a pipeline may use.
+    #[oai(path = "/pipelines/operators", method = "get", operation_id = "list_operators")]
+    async fn list_operators(
+        &self,
+        _access: ApiRead,
+        /// `stage`, `query`, `accumulator`, `expression` or `variable`.
+        kind: Query<Option<String>>,
+        /// The name, with or without its dollar.
+        name: Query<Option<String>>,
+    ) -> ApiResult<Written<OperatorPage>> {
+        let kind = answer(kind.0.as_deref().map(read_kind).transpose())?;
+        let bare = |name: &str| name.trim_start_matches('$').to_owned();
+        let name = name.0.as_deref().map(bare);
+        let asked = catalogue().filter(|entry| {
+            kind.is_none_or(|kind| entry.kind == kind)
+                && name.as_ref().is_none_or(|name| bare(entry.word.name) == *name)
+        });
+        let data: Vec<Value> = asked.map(|entry| operator_body(&entry).into()).collect();
+        Ok(Written::new(&object([("data", data.into()), ("next_cursor", Value::Null)])))
+    }
+}
+
+fn read_kind(name: &str) -> Result<Kind, Error> {
+    Kind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+        let known: Vec<&str> = Kind::ALL.into_iter().map(Kind::name).collect();
+        Error::invalid(format!("kind is '{name}'; allowed is {}", known.join(", ")))
+    })
+}
+
+fn operator_body(entry: &Entry) -> Fields {
+    let arguments = entry.arguments().map(|argument| {
+        let mut body = object([
+            ("name", argument.name.into()),
+            ("type", argument.type_name.into()),
+            ("required", argument.required.into()),
+        ]);
+        if argument.repeated {
+            body.push("repeated", true);
+        }
+        Value::from(body)
+    });
+    let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_default();
+    let [usage, input, result] = entry.word.example.map(read);
+    let example = [("usage", usage), ("input", input), ("result", result), ("pipeline", read(&entry.pipeline()))];
+    let mut body = object([
+        ("name", entry.word.name.into()),
+        ("kind", entry.kind.name().into()),
+        ("summary", entry.word.summary.into()),
+        ("arguments", arguments.collect::<Vec<_>>().into()),
+        ("example", object(example).into()),
+    ]);
+    if !entry.word.remark.is_empty() {
+        body.push("remark", entry.word.remark);
+    }
+    body
+}
+
+/// Titles of the page's sections.
+fn title(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Stage => "Stages",
+        Kind::Query => "Query operators",
+        Kind::Accumulator => "Accumulators",
+        Kind::Expression => "Expression operators",
+        Kind::Variable => "Variables",
+    }
+}
+
+/// The catalogue as Markdown.
+fn markdown() -> String {
+    let mut text = "# The pipeline language\n\nEach example gives what it says: \
+        `GET /api/v1/pipelines/operators` answers the same list, with each example as a pipeline to send.\n\n"
+        .to_owned();
+    let contents = Kind::ALL.map(|kind| format!("[{}](#{})", title(kind), kind.name())).join(" · ");
+    text.push_str(&contents);
+    for kind in Kind::ALL {
+        // A text takes whatever is written to it.
+        let _ = write!(text, "\n\n<h2 id=\"{}\">{}</h2>\n", kind.name(), title(kind));
+        catalogue().filter(|entry| entry.kind == kind).for_each(|entry| section(&mut text, &entry));
+    }
+    text
+}
+
+fn section(text: &mut String, entry: &Entry) {
+    let word = entry.word;
+    let _ = write!(
+        text,
+        "\n<h3 id=\"{kind}-{name}\"><code>{name}</code></h3>\n\n{summary}",
+        kind = entry.kind.name(),
+        name = word.name,
+        summary = word.summary
+    );
+    if !word.remark.is_empty() {
+        let _ = write!(text, " *{}*", word.remark);
+    }
+    let arguments: Vec<String> = entry
+        .arguments()
+        .map(|argument| {
+            let many = if argument.repeated { ", any number" } else { "" };
+            let wanted = if argument.required { "" } else { ", optional" };
+            format!("`{}` ({}{many}{wanted})", argument.name, argument.type_name)
+        })
+        .collect();
+    if !arguments.is_empty() {
+        let _ = write!(text, "\n\nArguments: {}.", arguments.join(", "));
+    }
+    let [usage, input, result] = word.example;
+    let _ = writeln!(text, "\n\n```json\n{usage}\n```\n\nover `{input}` gives `{result}`.");
+}
+
+/// The page that shows the language.
+pub fn page() -> String {
+    let mut html = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Pipeline language</title>\
+        <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}\
+        code{background:#f3f3f3;padding:.1em .25em;overflow-wrap:anywhere}pre{background:#f3f3f3;padding:.6em;overflow:auto}\
+        </style></head><body><p><a href=\"/docs\">All operations</a></p>"
+        .to_owned();
+    pulldown_cmark::html::push_html(&mut html, pulldown_cmark::Parser::new(&markdown()));
+    html.push_str("</body></html>");
+    html
+}
