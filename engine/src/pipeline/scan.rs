@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 pub use super::ast::AsOf;
 
+use super::column::Columns;
 use super::filter::{Comparison, Filter, Node, Test};
 use crate::model::value::{Object, Value};
 
@@ -14,6 +15,8 @@ pub struct Scan {
     pub read: Read,
     /// Top-level fields that the pipeline looks at; `None` is all of them. More may be given.
     pub fields: Option<BTreeSet<Arc<str>>>,
+    /// Paths of which columns would help; `None` if the source need not offer columns.
+    pub columns: Option<BTreeSet<Arc<str>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -156,6 +159,11 @@ fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
 /// Rows that a scan gave. They may be asked for more than once.
 pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
+
+    /// The same rows, before filter and limit of the scan, by columns.
+    fn columns(&self) -> Option<&dyn Columns> {
+        None
+    }
 }
 
 impl Table for Vec<Value> {

@@ -3,17 +3,21 @@
 //! Aggregates stand in chunks, in the order of their first events. A snapshot shares the chunks, and a chunk is
 //! copied only when it is written while a snapshot still holds it; so readers never wait for long, nor do appends.
 
+mod columns;
 pub mod seen;
 pub mod tail;
 pub mod unsaved;
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
+use crate::pipeline::column::Column;
+pub use columns::Base;
+use columns::{Columns, Made};
 
 /// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
 const CHUNK: usize = 256;
@@ -27,6 +31,8 @@ type SlugKey = (Arc<str>, Option<Arc<str>>, Arc<str>);
 #[derive(Default)]
 pub struct Resident {
     inner: RwLock<Inner>,
+    /// One makes columns at a time; whoever wants the same ones finds them then.
+    making: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -36,6 +42,7 @@ struct Inner {
     /// Who has a slug, of those not deleted. More than one where events were appended past the article operations.
     slugs: FxHashMap<SlugKey, Vec<AggregateId>>,
     position: u64,
+    columns: Columns,
 }
 
 /// All aggregates as they were at one position.
@@ -43,6 +50,13 @@ struct Inner {
 pub struct Snapshot {
     chunks: Vec<Arc<Chunk>>,
     position: u64,
+    columns: Option<Arc<Wanted>>,
+}
+
+/// The columns that a snapshot was asked to have.
+struct Wanted {
+    base: Base,
+    by_path: FxHashMap<Arc<str>, Column>,
 }
 
 impl Snapshot {
@@ -65,6 +79,31 @@ impl Snapshot {
     pub fn position(&self) -> u64 {
         self.position
     }
+
+    /// How many aggregates there are.
+    pub fn len(&self) -> usize {
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// The aggregate at a place in the order of [`iter`](Snapshot::iter).
+    pub fn at(&self, place: usize) -> Option<&Arc<Aggregate>> {
+        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+    }
+
+    /// What every scan asks about, where the snapshot has columns.
+    pub fn base(&self) -> Option<&Base> {
+        self.columns.as_ref().map(|columns| &columns.base)
+    }
+
+    /// The column of a path, if it was asked for and is kept.
+    pub fn column(&self, path: &str) -> Option<&Column> {
+        let columns = self.columns.as_ref()?;
+        columns.by_path.get(path).or_else(|| columns.base.column(path))
+    }
 }
 
 impl Resident {
@@ -74,7 +113,38 @@ impl Resident {
 
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.read();
-        Snapshot { chunks: inner.chunks.clone(), position: inner.position }
+        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: None }
+    }
+
+    /// A snapshot with columns of these paths, which are made if there are none yet.
+    pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
+        if !self.read().columns.missing(paths).is_empty() {
+            self.make_columns(paths);
+        }
+        let inner = self.read();
+        let column = |path: &&Arc<str>| Some(((*path).clone(), inner.columns.column(path)?.clone()));
+        let wanted = Wanted { base: inner.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
+        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: Some(Arc::new(wanted)) }
+    }
+
+    fn make_columns(&self, paths: &[&Arc<str>]) {
+        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.snapshot();
+        let mut made: Vec<Made> = self.read().columns.missing(paths).into_iter().map(Made::new).collect();
+        for (place, aggregate) in snapshot.iter().enumerate() {
+            made.iter_mut().for_each(|made| made.put(place, aggregate));
+        }
+        let mut inner = self.write();
+        for (number, chunk) in inner.chunks.iter().enumerate() {
+            // While the snapshot holds a chunk, whoever writes to it copies it.
+            if snapshot.chunks.get(number).is_some_and(|before| Arc::ptr_eq(before, chunk)) {
+                continue;
+            }
+            for (row, aggregate) in chunk.iter().enumerate() {
+                made.iter_mut().for_each(|made| made.put(number * CHUNK + row, aggregate));
+            }
+        }
+        made.into_iter().for_each(|made| inner.columns.keep(made));
     }
 
     pub fn position(&self) -> u64 {
@@ -136,12 +206,16 @@ impl Inner {
                 if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
                     Arc::make_mut(&mut aggregate).facts = before.facts.clone();
                 }
+                if let Some(place) = self.places.get(&before.id) {
+                    self.columns.put(*place as usize, &aggregate);
+                }
                 if let Some(slot) = self.slot(&before.id) {
                     *slot = aggregate;
                 }
             }
             None => {
                 let place = self.places.len();
+                self.columns.put(place, &aggregate);
                 self.places.insert(aggregate.id.clone(), place as u32);
                 if place.is_multiple_of(CHUNK) {
                     self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));

@@ -27,6 +27,8 @@ pub struct Query {
     /// Where states are read, and whether rules apply; the answer is the same.
     pub source: SourceChoice,
     pub push_down: bool,
+    /// Whether columns of the states are made use of; the answer is the same.
+    pub columns: bool,
 }
 
 /// What it is answered.
@@ -42,14 +44,15 @@ pub struct Answer {
 
 impl Query {
     pub fn new(pipeline: Value) -> Query {
-        Query { pipeline, explain: false, dry_run: false, source: SourceChoice::Auto, push_down: true }
+        Query { pipeline, explain: false, dry_run: false, source: SourceChoice::Auto, push_down: true, columns: true }
     }
 }
 
 impl Workspace {
     /// Runs a pipeline. It is checked whole before any row is read.
     pub async fn query(&self, query: Query) -> Result<Answer> {
-        let options = Options { source: query.source, push_down: query.push_down, explain: query.explain };
+        let Query { source, push_down, columns, explain, .. } = query;
+        let options = Options { source, push_down, columns, explain };
         let prepared = pipeline::prepare(&query.pipeline, &options)?;
         self.open().refresh().await?;
         let warnings = self.unknown_types(&prepared);
@@ -87,7 +90,7 @@ impl Workspace {
             open,
             handle,
             context: &context,
-            snapshot: open.resident.snapshot(),
+            snapshot: open.resident.snapshot_with(&prepared.columns()),
             definitions: open.definitions(),
             failed: RefCell::new(None),
         };
@@ -120,6 +123,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn table(&'a self, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
         let fields = scan.fields.as_ref();
+        let offered = scan.columns.is_some();
         Ok(match &scan.read {
             Read::Events(scan) => {
                 let streams = Streams::new(&scan.streams, self);
@@ -127,9 +131,15 @@ impl<'a> Reader<'a> {
             }
             Read::States(scan) => {
                 let mut streams = Streams::new(&scan.streams, self);
-                streams.asked = scan.filter.as_deref().and_then(asked);
+                streams.asked = scan.filter.as_deref().and_then(Filter::fields);
                 match scan.source {
-                    Source::Resident => Box::new(states::ResidentTable { reader: self, scan, fields, streams }),
+                    Source::Resident => Box::new(states::ResidentTable {
+                        reader: self,
+                        scan,
+                        fields,
+                        offered: offered.then(|| states::Offered::new(self, scan, &streams)).flatten(),
+                        streams,
+                    }),
                     Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
                     Source::Log => Box::new(states::folded(self, scan, &streams)?),
                 }
@@ -164,7 +174,13 @@ impl<'a> Streams<'a> {
     }
 
     /// Whether a stream is read.
-    fn admits(&self, id: &str, aggregate_type: &str, project_id: Option<&str>, context: &Context) -> Result<bool> {
+    fn admits(
+        &self,
+        id: &str,
+        aggregate_type: &str,
+        project_id: Option<&str>,
+        context: &Context,
+    ) -> pipeline::error::Result<bool> {
         let among = |set: &Option<Vec<Arc<str>>>, value: Option<&str>| {
             set.as_ref().is_none_or(|set| set.iter().any(|known| Some(&**known) == value))
         };
@@ -181,18 +197,6 @@ impl<'a> Streams<'a> {
             ("aggregate_type", Value::from(aggregate_type)),
             ("project_id", Value::from(project_id)),
         ]);
-        Ok(filter.matches_row(&row.into(), context)?)
+        filter.matches_row(&row.into(), context)
     }
-}
-
-/// The top-level fields that a filter reads; `None` where it may read any.
-fn asked(filter: &Filter) -> Option<BTreeSet<Arc<str>>> {
-    let mut fields = BTreeSet::new();
-    let mut whole = !filter.is_plain();
-    filter.visit_paths(&mut |path| {
-        let first = path.split('.').next().unwrap_or(path);
-        whole |= first.is_empty();
-        fields.insert(Arc::from(first));
-    });
-    (!whole).then_some(fields)
 }
