@@ -4,6 +4,7 @@ mod coverage;
 mod edge;
 mod generated;
 mod pipelines;
+mod random;
 mod reopened;
 mod replay;
 mod scenarios;
