@@ -11,6 +11,7 @@ pub mod event;
 pub mod facts;
 pub mod id;
 pub mod json;
+pub mod object;
 pub mod payload;
 pub mod value;
 pub mod violation;

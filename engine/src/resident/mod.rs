@@ -5,12 +5,14 @@
 
 mod columns;
 pub mod seen;
+mod sharing;
 pub mod tail;
 pub mod unsaved;
 
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
@@ -18,6 +20,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::column::Column;
 pub use columns::Base;
 use columns::{Columns, Made};
+use sharing::Sharing;
 
 /// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
 const CHUNK: usize = 256;
@@ -25,7 +28,8 @@ const CHUNK: usize = 256;
 pub const SLUG: &str = "slug";
 
 type Chunk = Vec<Arc<Aggregate>>;
-type SlugKey = (Arc<str>, Option<Arc<str>>, Arc<str>);
+/// Type, project and slug.
+type SlugKey<'a> = (&'a str, Option<&'a str>, &'a str);
 
 /// The aggregates of one workspace.
 #[derive(Default)]
@@ -33,16 +37,23 @@ pub struct Resident {
     inner: RwLock<Inner>,
     /// One makes columns at a time; whoever wants the same ones finds them then.
     making: Mutex<()>,
+    sharing: Mutex<Sharing>,
 }
 
 #[derive(Default)]
 struct Inner {
     chunks: Vec<Arc<Chunk>>,
     places: FxHashMap<AggregateId, u32>,
-    /// Who has a slug, of those not deleted. More than one where events were appended past the article operations.
-    slugs: FxHashMap<SlugKey, Vec<AggregateId>>,
+    /// Places of those not deleted by the hash of their slugs. More than one where events were appended past the
+    /// article operations, or where hashes are the same by chance.
+    slugs: FxHashMap<u64, Places>,
     position: u64,
     columns: Columns,
+}
+
+enum Places {
+    One(u32),
+    Many(Box<[u32]>),
 }
 
 /// All aggregates as they were at one position.
@@ -153,12 +164,21 @@ impl Resident {
 
     /// The aggregates that have this slug among those of a type and project.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
-        let key = (aggregate_type.into(), project_id.map(Arc::from), slug.into());
-        self.read().slugs.get(&key).cloned().unwrap_or_default()
+        let key = (aggregate_type, project_id, slug);
+        let inner = self.read();
+        let places = inner.slugs.get(&hash(key)).map(Places::as_slice).unwrap_or_default();
+        let found = places.iter().filter_map(|place| inner.at(*place)).filter(|found| slug_key(found) == Some(key));
+        found.map(|aggregate| aggregate.id.clone()).collect()
+    }
+
+    /// The aggregate in less room: what it has in common with others is held once.
+    pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
     }
 
     /// Takes in aggregates that were folded up to a position. New ones come in the order of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
+        let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut inner = self.write();
         for aggregate in aggregates {
             inner.put(aggregate);
@@ -188,8 +208,11 @@ impl Resident {
 
 impl Inner {
     fn get(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        let place = *self.places.get(id)? as usize;
-        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+        self.at(*self.places.get(id)?)
+    }
+
+    fn at(&self, place: u32) -> Option<&Arc<Aggregate>> {
+        self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)
     }
 
     fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
@@ -199,25 +222,22 @@ impl Inner {
 
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
-        self.index_slug(before.as_deref(), &aggregate);
+        let place = self.places.get(&aggregate.id).map_or(self.places.len() as u32, |place| *place);
+        self.index_slug(place, before.as_deref(), &aggregate);
+        self.columns.put(place as usize, &aggregate);
         match before {
             Some(before) => {
                 // Facts may have changed after this fold began: those that are here are the newer ones.
                 if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
                     Arc::make_mut(&mut aggregate).facts = before.facts.clone();
                 }
-                if let Some(place) = self.places.get(&before.id) {
-                    self.columns.put(*place as usize, &aggregate);
-                }
                 if let Some(slot) = self.slot(&before.id) {
                     *slot = aggregate;
                 }
             }
             None => {
-                let place = self.places.len();
-                self.columns.put(place, &aggregate);
-                self.places.insert(aggregate.id.clone(), place as u32);
-                if place.is_multiple_of(CHUNK) {
+                self.places.insert(aggregate.id.clone(), place);
+                if (place as usize).is_multiple_of(CHUNK) {
                     self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
                 }
                 if let Some(chunk) = self.chunks.last_mut() {
@@ -227,30 +247,59 @@ impl Inner {
         }
     }
 
-    fn index_slug(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
+    fn index_slug(&mut self, place: u32, before: Option<&Aggregate>, after: &Aggregate) {
         let (old, new) = (before.and_then(slug_key), slug_key(after));
         if old == new {
             return;
         }
-        if let Some(key) = old
-            && let Some(ids) = self.slugs.get_mut(&key)
+        if let Some(key) = old.map(hash)
+            && let Some(places) = self.slugs.get_mut(&key)
+            && places.remove(place)
         {
-            ids.retain(|id| *id != after.id);
-            if ids.is_empty() {
-                self.slugs.remove(&key);
-            }
+            self.slugs.remove(&key);
         }
         if let Some(key) = new {
-            self.slugs.entry(key).or_default().push(after.id.clone());
+            self.slugs.entry(hash(key)).and_modify(|places| places.push(place)).or_insert(Places::One(place));
         }
     }
 }
 
-fn slug_key(aggregate: &Aggregate) -> Option<SlugKey> {
+impl Places {
+    fn as_slice(&self) -> &[u32] {
+        match self {
+            Places::One(place) => std::slice::from_ref(place),
+            Places::Many(places) => places,
+        }
+    }
+
+    fn push(&mut self, place: u32) {
+        match self {
+            Places::One(first) => *self = Places::Many(Box::new([*first, place])),
+            Places::Many(places) => *places = places.iter().copied().chain([place]).collect(),
+        }
+    }
+
+    /// Whether nothing is left.
+    fn remove(&mut self, place: u32) -> bool {
+        match self {
+            Places::One(only) => *only == place,
+            Places::Many(places) => {
+                *places = places.iter().copied().filter(|known| *known != place).collect();
+                places.is_empty()
+            }
+        }
+    }
+}
+
+fn slug_key(aggregate: &Aggregate) -> Option<SlugKey<'_>> {
     match aggregate.state.get(SLUG) {
         Some(Value::String(slug)) if !aggregate.deleted => {
-            Some((aggregate.aggregate_type.clone(), aggregate.project_id.clone(), slug.clone()))
+            Some((&aggregate.aggregate_type, aggregate.project_id.as_deref(), slug))
         }
         _ => None,
     }
+}
+
+fn hash(key: SlugKey) -> u64 {
+    FxBuildHasher.hash_one(key)
 }

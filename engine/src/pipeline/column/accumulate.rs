@@ -13,6 +13,8 @@ use crate::pipeline::expr::Env;
 pub enum Gathered {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
+    /// The best so far, and whether the least is.
+    Extremes(Vec<Option<Value>>, bool),
     States(Vec<State>),
 }
 
@@ -21,6 +23,8 @@ impl Gathered {
         match accumulator.name() {
             "$sum" | "$count" => Gathered::Sums(Vec::new()),
             "$avg" => Gathered::Averages(Vec::new()),
+            "$min" => Gathered::Extremes(Vec::new(), true),
+            "$max" => Gathered::Extremes(Vec::new(), false),
             _ => Gathered::States(Vec::new()),
         }
     }
@@ -30,6 +34,7 @@ impl Gathered {
         match self {
             Gathered::Sums(sums) => sums.resize_with(groups, Sum::default),
             Gathered::Averages(averages) => averages.resize_with(groups, Default::default),
+            Gathered::Extremes(best, _) => best.resize(groups, None),
             Gathered::States(states) => states.resize_with(groups, || accumulator.start()),
         }
     }
@@ -52,6 +57,7 @@ impl Gathered {
                 sum.take(number);
                 *count += 1;
             }),
+            Gathered::Extremes(best, least) => extremes(feed, rows, groups, texts, (best, *least)),
             Gathered::States(states) => {
                 let env = Env::new(query, &Value::Null);
                 for (place, (row, group)) in rows.iter().zip(groups).enumerate() {
@@ -70,7 +76,30 @@ impl Gathered {
         match self {
             Gathered::Sums(sums) => Ok(sums.iter().map(Sum::total).collect()),
             Gathered::Averages(averages) => Ok(averages.iter().map(|(sum, count)| sum.average(*count)).collect()),
+            Gathered::Extremes(best, _) => Ok(best.into_iter().map(Option::unwrap_or_default).collect()),
             Gathered::States(states) => states.into_iter().map(|state| accumulator.finish(state, query)).collect(),
+        }
+    }
+}
+
+/// Keeps the least or the greatest value of each group; null and missing ones are none.
+fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best, least): (&mut [Option<Value>], bool)) {
+    for (place, (row, group)) in rows.iter().zip(groups).enumerate() {
+        let best = &mut best[*group as usize];
+        if let (Feed::Segment(segment), Some(Value::Int(known))) = (feed, &mut *best)
+            && let Cells::Ints(cells) = segment.cells()
+        {
+            let number = cells[*row as usize];
+            let is_better = if least { number < *known } else { number > *known };
+            if is_better && segment.kinds()[*row as usize] == Kind::Value {
+                *known = number;
+            }
+            continue;
+        }
+        let Some(value) = feed.value(place, *row, texts).filter(|value| !value.is_null()) else { continue };
+        let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
+        if is_better {
+            *best = Some(value);
         }
     }
 }

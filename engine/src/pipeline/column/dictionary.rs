@@ -60,7 +60,7 @@ impl Dictionary {
             self.grow(&mut index);
         }
         let code = self.len;
-        if code as usize % BLOCK == 0 {
+        if (code as usize).is_multiple_of(BLOCK) {
             self.blocks.push(Arc::new((0..BLOCK).map(|_| OnceLock::new()).collect()));
         }
         if let Some(slot) = self.blocks.last().and_then(|block| block.get(code as usize % BLOCK)) {

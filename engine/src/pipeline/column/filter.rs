@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::mask::Mask;
 use super::segment::{Cells, Kind, Lists, Segment};
-use super::{Column, Columns, can_keep, numbers};
+use super::{Column, Columns, SEGMENT, can_keep, numbers};
 use crate::model::value::Value;
 use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
@@ -20,17 +20,24 @@ pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
         Node::Expr(_) | Node::Schema(_) => false,
         Node::Field(path, test) => {
             visit(path.text());
-            can_keep(path.text()) && cannot_fail(test)
+            can_keep(path.text()) && is_of_cells(test)
         }
     }
 }
 
-/// Whether a test that other rows are spared may be asked about them all the same.
-fn cannot_fail(test: &Test) -> bool {
-    match test {
-        Test::Compare(..) | Test::In(_) | Test::Exists | Test::Type(_) | Test::Mod { .. } | Test::Size(_) => true,
-        Test::Bits(_) => true,
-        Test::Regex(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => false,
+/// Whether cells can be asked: not where a test sees more than the value.
+fn is_of_cells(test: &Test) -> bool {
+    !matches!(test, Test::ElemMatchObject(_))
+}
+
+/// Whether asking may fail, or take long: such tests are spared every row that others leave out.
+fn is_costly(node: &Node) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(is_costly),
+        Node::Not(node) => is_costly(node),
+        Node::Field(_, test) => matches!(test, Test::Regex(_) | Test::ElemMatchValue(_)),
+        Node::Constant(_) => false,
+        Node::Expr(_) | Node::Schema(_) => true,
     }
 }
 
@@ -82,7 +89,7 @@ impl<'a> Predicate<'a> {
             }
             Node::Constant(answer) => Some(Predicate::Constant(*answer)),
             Node::Expr(_) | Node::Schema(_) => None,
-            Node::Field(path, test) if cannot_fail(test) => {
+            Node::Field(path, test) if is_of_cells(test) => {
                 let column = columns.column(path.text()).filter(|column| column.is_clear());
                 column.map(|column| Ok(Predicate::Test(Box::new(Asked::new(column, test, query)?)))).transpose()?
             }
@@ -92,6 +99,39 @@ impl<'a> Predicate<'a> {
 
     pub fn of_filter(filter: &'a Filter, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
         Predicate::bind(filter.node(), columns, query)
+    }
+
+    /// Whether the filter is better asked of single rows.
+    pub fn is_of_rows(filter: &Filter) -> bool {
+        is_costly(filter.node())
+    }
+
+    /// Whether one row satisfies the filter.
+    pub fn holds(&self, place: usize, query: &Context) -> Result<bool> {
+        match self {
+            Predicate::And(nodes) => {
+                for node in nodes {
+                    if !node.holds(place, query)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Predicate::Or(nodes) => {
+                for node in nodes {
+                    if node.holds(place, query)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Predicate::Not(node) => Ok(!node.holds(place, query)?),
+            Predicate::Constant(answer) => Ok(*answer),
+            Predicate::Test(asked) => match asked.column.segments().get(place / SEGMENT) {
+                Some(segment) => asked.cell(segment, place % SEGMENT, &Env::new(query, &Value::Null)),
+                None => Ok(false),
+            },
+        }
     }
 
     /// The rows of a segment that satisfy the filter.
@@ -233,19 +273,22 @@ impl<'a> Asked<'a> {
         let env = Env::new(query, &Value::Null);
         let mut mask = Mask::none(segment.len());
         for row in 0..segment.len() {
-            let holds = match (segment.kinds()[row], segment.cells(), &self.texts) {
-                (Kind::Null, ..) => self.null,
-                (Kind::Missing, ..) => self.missing,
-                (Kind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {
-                    self.verdict(cells[row], &mut verdicts.borrow_mut(), &env)?
-                }
-                _ => self.holds(segment.value(row, self.column.texts()).as_ref(), &env)?,
-            };
-            if holds {
+            if self.cell(segment, row, &env)? {
                 mask.set(row);
             }
         }
         Ok(mask)
+    }
+
+    fn cell(&self, segment: &Segment, row: usize, env: &Env) -> Result<bool> {
+        match (segment.kinds()[row], segment.cells(), &self.texts) {
+            (Kind::Null, ..) => Ok(self.null),
+            (Kind::Missing, ..) => Ok(self.missing),
+            (Kind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {
+                self.verdict(cells[row], &mut verdicts.borrow_mut(), env)
+            }
+            _ => self.holds(segment.value(row, self.column.texts()).as_ref(), env),
+        }
     }
 
     fn verdict(&self, code: u32, verdicts: &mut Vec<Verdict>, env: &Env) -> Result<bool> {

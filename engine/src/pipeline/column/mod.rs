@@ -47,7 +47,7 @@ pub struct Column {
 /// Rows of a table, by columns.
 pub trait Columns {
     /// How many rows there are, those left out by [`restrict`](Columns::restrict) included.
-    fn len(&self) -> usize;
+    fn count(&self) -> usize;
 
     /// The column of a path, if it is kept.
     fn column(&self, path: &str) -> Option<&Column>;

@@ -8,7 +8,7 @@ use crate::pipeline::filter::Comparison;
 const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
 /// Nothing is in it.
-pub const NOTHING: RangeInclusive<i64> = 1..=0;
+const NOTHING: RangeInclusive<i64> = RangeInclusive::new(1, 0);
 
 /// The integers that stand so to a number; `None` where the operand is no number.
 pub fn ints(comparison: Comparison, operand: &Value) -> Option<RangeInclusive<i64>> {

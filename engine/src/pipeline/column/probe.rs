@@ -11,10 +11,10 @@ use crate::model::value::Value;
 use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
 use crate::pipeline::filter::{Members, Test};
-use rustc_hash::FxHashMap;
 
 /// Rows that are asked for one after the other, until an index of the whole column is cheaper.
-const SINGLE: usize = 32;
+const SINGLE: usize = 4;
+const NONE: u32 = u32::MAX;
 
 /// Rows of a table by what they hold at a path.
 pub struct Probe<'a> {
@@ -23,8 +23,16 @@ pub struct Probe<'a> {
     /// The rows selected, by segment.
     masks: Vec<Mask>,
     asked: usize,
-    /// Places by text, once many were asked for.
-    index: Option<FxHashMap<u32, Vec<u32>>>,
+    /// Once many were asked for.
+    index: Option<Index>,
+}
+
+/// The rows that hold each text, as chains of places.
+struct Index {
+    /// The first place by the text's number.
+    first: Vec<u32>,
+    /// The next place with the same text.
+    next: Vec<u32>,
 }
 
 impl<'a> Probe<'a> {
@@ -72,23 +80,43 @@ impl<'a> Probe<'a> {
     }
 
     fn indexed(&mut self, codes: &[u32], query: &Context) -> Result<Vec<usize>> {
-        if self.index.is_none() {
-            let mut index: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-            for (number, (segment, selected)) in self.column.segments().iter().zip(&self.masks).enumerate() {
-                query.tick_many(segment.len())?;
-                let Cells::Texts(cells) = segment.cells() else { continue };
-                for row in selected.rows() {
-                    let place = (number * SEGMENT) as u32 + row;
-                    index.entry(cells[row as usize]).or_default().push(place);
-                }
-                query.charge(selected.count() * size_of::<(u32, Vec<u32>)>())?;
+        let index = match &self.index {
+            Some(index) => index,
+            None => {
+                let index = self.make_index(query)?;
+                self.index.insert(index)
             }
-            self.index = Some(index);
+        };
+        let mut places = Vec::new();
+        for code in codes {
+            let mut place = index.first.get(*code as usize).copied().unwrap_or(NONE);
+            while place != NONE {
+                places.push(place as usize);
+                place = index.next.get(place as usize).copied().unwrap_or(NONE);
+            }
         }
-        let found = self.index.iter().flat_map(|index| codes.iter().filter_map(|code| index.get(code)));
-        let mut places: Vec<usize> = found.flatten().map(|place| *place as usize).collect();
         places.sort_unstable();
         places.dedup();
         Ok(places)
+    }
+
+    fn make_index(&self, query: &Context) -> Result<Index> {
+        let segments = self.column.segments();
+        let rows = segments.len() * SEGMENT;
+        query.charge((rows + self.column.texts().len()) * size_of::<u32>())?;
+        let mut index = Index { first: vec![NONE; self.column.texts().len()], next: vec![NONE; rows] };
+        for (number, (segment, selected)) in segments.iter().zip(&self.masks).enumerate().rev() {
+            query.tick_many(segment.len())?;
+            let Cells::Texts(cells) = segment.cells() else { continue };
+            let mut rows = Vec::new();
+            selected.write_rows(&mut rows);
+            for row in rows.into_iter().rev() {
+                // What is null or missing has no text's number.
+                let Some(first) = index.first.get_mut(cells[row as usize] as usize) else { continue };
+                let place = (number * SEGMENT) as u32 + row;
+                index.next[place as usize] = std::mem::replace(first, place);
+            }
+        }
+        Ok(index)
     }
 }

@@ -23,9 +23,17 @@ pub struct Selection<'a> {
     pub columns: &'a dyn Columns,
     query: &'a Context<'a>,
     predicates: Vec<Predicate<'a>>,
-    /// What only rows can be asked, with the fields that it reads.
-    residual: Vec<(&'a Filter, Option<BTreeSet<Arc<str>>>)>,
+    /// What is asked of the rows that are left, one by one.
+    residual: Vec<Residual<'a>>,
     limit: Option<u64>,
+}
+
+/// A filter that is asked of single rows.
+enum Residual<'a> {
+    /// Of their cells.
+    Cells(Predicate<'a>),
+    /// Of the rows themselves, made with the fields that it reads.
+    Row(&'a Filter, Option<BTreeSet<Arc<str>>>),
 }
 
 impl Selects {
@@ -51,8 +59,11 @@ impl Selects {
             Selection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };
         for conjunct in &self.conjuncts {
             match Predicate::of_filter(conjunct, columns, query)? {
+                Some(predicate) if Predicate::is_of_rows(conjunct) => {
+                    selection.residual.push(Residual::Cells(predicate));
+                }
                 Some(predicate) => selection.predicates.push(predicate),
-                None => selection.residual.push((conjunct, conjunct.fields())),
+                None => selection.residual.push(Residual::Row(conjunct, conjunct.fields())),
             }
         }
         Ok(selection)
@@ -62,7 +73,8 @@ impl Selects {
 impl<'a> Selection<'a> {
     /// Whether columns spare any row.
     pub fn is_useful(&self) -> bool {
-        !self.predicates.is_empty()
+        let by_cells = |residual: &Residual| matches!(residual, Residual::Cells(_));
+        !self.predicates.is_empty() || self.residual.iter().any(by_cells)
     }
 
     /// Whether the scan gives no more than some of the rows that it selects.
@@ -71,7 +83,7 @@ impl<'a> Selection<'a> {
     }
 
     pub fn segments(&self) -> usize {
-        self.columns.len().div_ceil(SEGMENT)
+        self.columns.count().div_ceil(SEGMENT)
     }
 
     /// The rows of a segment that are selected.
@@ -90,7 +102,7 @@ impl<'a> Selection<'a> {
 
     /// The rows of a segment that columns select.
     fn candidates(&self, segment: usize) -> Result<Mask> {
-        let len = self.columns.len().saturating_sub(segment * SEGMENT).min(SEGMENT);
+        let len = self.columns.count().saturating_sub(segment * SEGMENT).min(SEGMENT);
         self.query.tick_many(len)?;
         let mut mask = Mask::all(len);
         self.columns.restrict(segment, &mut mask)?;
@@ -104,10 +116,16 @@ impl<'a> Selection<'a> {
     }
 
     fn admits(&self, place: usize) -> Result<bool> {
-        for (filter, fields) in &self.residual {
+        for residual in &self.residual {
             self.query.tick()?;
-            let Some(row) = self.columns.part(place, fields.as_ref()) else { return Ok(false) };
-            if !filter.matches_row(&row, self.query)? {
+            let holds = match residual {
+                Residual::Cells(predicate) => predicate.holds(place, self.query)?,
+                Residual::Row(filter, fields) => match self.columns.part(place, fields.as_ref()) {
+                    Some(row) => filter.matches_row(&row, self.query)?,
+                    None => false,
+                },
+            };
+            if !holds {
                 return Ok(false);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::mask::Mask;
-use super::segment::{Cells, Kind, Segment};
+use super::segment::{Cells, Kind};
 use super::select::Selection;
 use super::{Column, Columns, SEGMENT, can_keep, numbers};
 use crate::model::value::Value;
@@ -65,66 +65,86 @@ struct Sorting<'a> {
     source: &'a dyn Columns,
 }
 
-/// A row and what it is sorted by.
-struct Entry {
-    keys: Box<[Key]>,
+/// A row that is kept.
+struct Entry<'s> {
+    sorting: &'s Sorting<'s>,
     place: usize,
 }
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        let by_keys = self.keys.iter().zip(&other.keys).map(|(a, b)| a.compare(b));
-        by_keys.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| self.place.cmp(&other.place))
+impl Ord for Entry<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.sorting.compare(self.place, other.place)
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+impl PartialOrd for Entry<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.cmp(other).is_eq()
+impl PartialEq for Entry<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
     }
 }
 
-impl Eq for Entry {}
+impl Eq for Entry<'_> {}
 
 impl Sorting<'_> {
+    /// The places of the rows kept, in order, and how many were selected.
     fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
+        let hold = || {
+            let held = query.charge(self.columns.len() * size_of::<Key>());
+            held.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
+        };
         let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
+        let mut all = Vec::new();
         let mut selected = 0;
         let mut rows = Vec::new();
         for segment in self.best_first(selection, limit) {
             let mut mask = selection.mask(segment)?;
             selected += mask.count() as u64;
-            if heap.len() >= limit {
-                self.narrow(segment, &mut mask, &heap);
+            if let Some(highest) = heap.peek().filter(|_| heap.len() >= limit) {
+                self.narrow(segment, &mut mask, highest.place);
             }
             mask.write_rows(&mut rows);
+            query.tick_many(rows.len())?;
             for row in &rows {
-                query.tick()?;
-                let row = *row as usize;
-                if heap.len() < limit {
-                    let held = query.charge(self.columns.len() * size_of::<Key>());
-                    held.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))?;
-                    heap.push(self.entry(segment, row));
-                    continue;
-                }
-                // The highest row that was kept gives way to a lower one.
-                if let Some(mut highest) = heap.peek_mut()
-                    && !self.comes_after(segment, row, &highest)
+                let place = segment * SEGMENT + *row as usize;
+                if limit == usize::MAX {
+                    hold()?;
+                    all.push(place);
+                } else if heap.len() < limit {
+                    hold()?;
+                    heap.push(Entry { sorting: self, place });
+                } else if let Some(mut highest) = heap.peek_mut()
+                    && self.compare(place, highest.place).is_lt()
                 {
-                    let entry = self.entry(segment, row);
-                    if entry < *highest {
-                        *highest = entry;
-                    }
+                    // The highest row that was kept gives way to a lower one.
+                    highest.place = place;
                 }
             }
         }
-        Ok((heap.into_sorted_vec().into_iter().map(|entry| entry.place).collect(), selected))
+        if limit != usize::MAX {
+            all = heap.into_iter().map(|entry| entry.place).collect();
+        }
+        all.sort_unstable_by(|a, b| self.compare(*a, *b));
+        Ok((all, selected))
+    }
+
+    /// The order of two rows: by the keys, and where they are equal by place.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        for (column, descending) in &self.columns {
+            let order = match column {
+                Some(column) => compare_cells(column, a, b, *descending),
+                None => self.source.id(a).cmp(&self.source.id(b)),
+            };
+            if order.is_ne() {
+                return if *descending { order.reverse() } else { order };
+            }
+        }
+        a.cmp(&b)
     }
 
     /// The segments, those first whose integers or dates come first: the others are then passed over quickly.
@@ -143,76 +163,62 @@ impl Sorting<'_> {
         segments
     }
 
-    /// Takes out the rows whose first key alone says that they come after all that are kept.
-    fn narrow(&self, segment: usize, mask: &mut Mask, heap: &BinaryHeap<Entry>) {
+    /// Takes out the rows whose first key alone says that they come after the highest that is kept.
+    fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
         let Some(&(Some(column), descending)) = self.columns.first() else { return };
-        let (Some(segment), Some(key)) =
-            (column.segments().get(segment), heap.peek().and_then(|highest| highest.keys.first()))
-        else {
-            return;
-        };
+        let Some(segment) = column.segments().get(segment) else { return };
         let comparison = if descending { Comparison::Gte } else { Comparison::Lte };
-        let kinds = segment.kinds();
-        let in_range = |cells: &[i64], worst: &Value| {
-            let range = numbers::ints(comparison, worst)?;
+        let in_range = |cells: &[i64], worst: i64| {
+            let range = numbers::ints(comparison, &Value::Int(worst))?;
             let (least, most) = (*range.start(), *range.end());
             Some(Mask::of(cells, |cell| (*cell >= least) & (*cell <= most)))
         };
-        let fitting = match (segment.cells(), &key.value) {
-            (Cells::Ints(cells), Some(worst @ Value::Int(_))) => in_range(cells, worst),
-            (Cells::Dates(cells), Some(Value::Date(worst))) => in_range(cells, &Value::Int(*worst)),
+        let fits = |order: Ordering| if descending { order.is_ge() } else { order.is_le() };
+        let fitting = match (segment.cells(), key(column, highest, descending)) {
+            (Cells::Ints(cells), Some(Value::Int(worst))) | (Cells::Dates(cells), Some(Value::Date(worst))) => {
+                in_range(cells, worst)
+            }
             (Cells::Numbers(cells), Some(worst)) => {
-                let order = |number: f64| Value::Double(number).compare(worst);
-                match descending {
-                    true => Some(Mask::of(cells, |cell| order(*cell).is_ge())),
-                    false => Some(Mask::of(cells, |cell| order(*cell).is_le())),
-                }
+                Some(Mask::of(cells, |cell| fits(Value::Double(*cell).compare(&worst))))
             }
             (Cells::Texts(cells), Some(Value::String(worst))) => {
-                let texts = column.texts();
-                let order = |code: &u32| texts.text(*code).map_or(Ordering::Equal, |text| (**text).cmp(worst));
-                match descending {
-                    true => Some(Mask::of(cells, |code| order(code).is_ge())),
-                    false => Some(Mask::of(cells, |code| order(code).is_le())),
-                }
+                let order = |code: &u32| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
+                Some(Mask::of(cells, |code| fits(order(code))))
             }
             _ => None,
         };
         let Some(mut fitting) = fitting else { return };
         if !segment.is_plain() {
-            fitting.or(&Mask::of(kinds, |kind| !matches!(kind, Kind::Value | Kind::Int)));
+            fitting.or(&Mask::of(segment.kinds(), |kind| *kind != Kind::Value));
         }
         mask.and(&fitting);
     }
+}
 
-    /// Whether the first key alone says that a row comes after another.
-    fn comes_after(&self, segment: usize, row: usize, other: &Entry) -> bool {
-        match (self.columns.first(), other.keys.first()) {
-            (Some(first), Some(key)) => self.key(first, segment, row).compare(key).is_gt(),
-            _ => false,
+/// The order of two cells, as a sort sees them.
+fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
+    let segment = |place: usize| column.segments().get(place / SEGMENT).filter(|segment| segment.is_plain());
+    if let (Some(first), Some(second)) = (segment(a), segment(b)) {
+        let (a, b) = (a % SEGMENT, b % SEGMENT);
+        match (first.cells(), second.cells()) {
+            (Cells::Ints(first), Cells::Ints(second)) | (Cells::Dates(first), Cells::Dates(second)) => {
+                return first[a].cmp(&second[b]);
+            }
+            (Cells::Texts(first), Cells::Texts(second)) => {
+                return match (first[a], second[b]) {
+                    (a, b) if a == b => Ordering::Equal,
+                    (a, b) => column.texts().text(a).cmp(&column.texts().text(b)),
+                };
+            }
+            _ => {}
         }
     }
-
-    fn entry(&self, segment: usize, row: usize) -> Entry {
-        let keys = self.columns.iter().map(|column| self.key(column, segment, row));
-        Entry { keys: keys.collect(), place: segment * SEGMENT + row }
-    }
-
-    fn key(&self, (column, descending): &(Option<&Column>, bool), segment: usize, row: usize) -> Key {
-        let value = match column {
-            Some(column) => match column.segments().get(segment) {
-                Some(segment) => key(segment, row, column, *descending),
-                None => Some(Value::Null),
-            },
-            None => self.source.id(segment * SEGMENT + row).map(Value::String),
-        };
-        Key { value, descending: *descending }
-    }
+    key(column, a, descending).cmp(&key(column, b, descending))
 }
 
 /// What a cell is sorted by: the lowest of its values, the highest when descending; `None` for an empty array.
-fn key(segment: &Segment, row: usize, column: &Column, descending: bool) -> Option<Value> {
-    match segment.value(row, column.texts()) {
+fn key(column: &Column, place: usize, descending: bool) -> Option<Value> {
+    match column.value(place) {
         None => Some(Value::Null),
         Some(Value::Array(items)) => match descending {
             true => items.iter().max().cloned(),

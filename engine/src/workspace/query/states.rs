@@ -97,7 +97,7 @@ impl Table for ResidentTable<'_> {
 }
 
 impl Columns for ResidentTable<'_> {
-    fn len(&self) -> usize {
+    fn count(&self) -> usize {
         self.reader.snapshot.len()
     }
 
