@@ -45,7 +45,7 @@ struct Given {
 
 /// Runs the cases of a file and answers the text that it should have.
 ///
-/// Each case runs over every source that can serve it, with rules and without, before what follows the log has caught
+/// Each case runs over every source that can serve it, with rules and without, with columns and without, before what follows the log has caught
 /// up with it and after: the rows must be the same.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
@@ -136,8 +136,8 @@ fn new_event(event: Given) -> NewEvent {
 async fn answer_of(workspace: &Workspace, pipeline: &Value) -> anyhow::Result<String> {
     let mut first: Option<String> = None;
     for source in SOURCES {
-        for push_down in [true, false] {
-            let query = Query { source, push_down, ..Query::new(pipeline.clone()) };
+        for (push_down, columns) in [(true, true), (true, false), (false, false)] {
+            let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
             let answer = shown(workspace.query(query).await)?;
             match &first {
                 None => first = Some(answer),
@@ -145,7 +145,7 @@ async fn answer_of(workspace: &Workspace, pipeline: &Value) -> anyhow::Result<St
                 Some(first) => {
                     let pipeline = spaced(&json(pipeline)?);
                     bail!(
-                        "{pipeline}\nfrom {source:?} (rules: {push_down}) gives{answer}\nbut from where it reads by itself{first}"
+                        "{pipeline}\nfrom {source:?} (rules: {push_down}, columns: {columns}) gives{answer}\nbut from where it reads by itself{first}"
                     )
                 }
             }

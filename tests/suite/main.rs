@@ -6,6 +6,7 @@ mod edge;
 mod generated;
 mod pages;
 mod pipelines;
+mod random;
 mod reopened;
 mod replay;
 mod scenarios;

@@ -1,5 +1,6 @@
 //! Aggregates: the state that a stream's events fold to.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
@@ -115,8 +116,27 @@ impl Aggregate {
         row.into()
     }
 
+    /// What the row has under a name, but for what only the definition or enrichment tells.
+    pub fn field(&self, name: &str) -> Option<Cow<'_, Value>> {
+        if let Some((_, column)) = IDENTITY.iter().find(|(known, _)| **known == *name) {
+            return self.plain_column(*column).map(Cow::Owned);
+        }
+        if let Some(value) = self.state.get(name) {
+            return Some(Cow::Borrowed(value));
+        }
+        let (_, column) = DESCRIPTION.iter().find(|(known, _)| **known == *name)?;
+        self.plain_column(*column).map(Cow::Owned)
+    }
+
     fn column(&self, column: Column, definition: &Definition) -> Value {
-        match column {
+        self.plain_column(column).unwrap_or_else(|| match column {
+            Column::Facts => Value::Object(self.facts.clone()),
+            _ => definition.traits_value(),
+        })
+    }
+
+    fn plain_column(&self, column: Column) -> Option<Value> {
+        Some(match column {
             Column::Id => self.id.text().into(),
             Column::AggregateType => self.aggregate_type.clone().into(),
             Column::ProjectId => self.project_id.clone().into(),
@@ -124,9 +144,8 @@ impl Aggregate {
             Column::Position => Value::Int(self.position as i64),
             Column::CreatedAt => Value::Date(self.created_at),
             Column::LastEventAt => Value::Date(self.last_event_at),
-            Column::Traits => definition.traits_value(),
-            Column::Facts => Value::Object(self.facts.clone()),
-        }
+            Column::Traits | Column::Facts => return None,
+        })
     }
 }
 

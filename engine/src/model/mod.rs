@@ -12,6 +12,7 @@ pub mod facts;
 pub mod graph;
 pub mod id;
 pub mod json;
+pub mod object;
 pub mod payload;
 pub mod value;
 pub mod violation;

@@ -6,6 +6,8 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+pub use super::object::{Object, Shape};
+
 /// One value. A field that is absent is not a value: where absence is possible the type is `Option<Value>`.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
@@ -291,115 +293,5 @@ impl From<Object> for Value {
 impl<T: Into<Value>> From<Option<T>> for Value {
     fn from(value: Option<T>) -> Value {
         value.map_or(Value::Null, Into::into)
-    }
-}
-
-/// Fields in the order in which they were written; names are unique.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Object {
-    fields: Vec<(Arc<str>, Value)>,
-}
-
-impl Object {
-    pub fn new() -> Object {
-        Object::default()
-    }
-
-    pub fn with_capacity(fields: usize) -> Object {
-        Object { fields: Vec::with_capacity(fields) }
-    }
-
-    pub fn len(&self) -> usize {
-        self.fields.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
-    }
-
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.fields.iter().find(|(field, _)| &**field == name).map(|(_, value)| value)
-    }
-
-    pub fn get_mut(&mut self, name: &str) -> Option<&mut Value> {
-        self.fields.iter_mut().find(|(field, _)| &**field == name).map(|(_, value)| value)
-    }
-
-    pub fn contains(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
-
-    /// Writes a field: in place where it stands already, else at the end. Answers what stood there.
-    pub fn insert(&mut self, name: impl Into<Arc<str>> + AsRef<str>, value: impl Into<Value>) -> Option<Value> {
-        if let Some(slot) = self.get_mut(name.as_ref()) {
-            return Some(std::mem::replace(slot, value.into()));
-        }
-        self.fields.push((name.into(), value.into()));
-        None
-    }
-
-    /// Writes a field that is known not to stand here yet, without looking for it.
-    pub fn push(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
-        self.fields.push((name.into(), value.into()));
-    }
-
-    /// Removes a field and keeps the order of the others.
-    pub fn remove(&mut self, name: &str) -> Option<Value> {
-        let place = self.fields.iter().position(|(field, _)| &**field == name)?;
-        Some(self.fields.remove(place).1)
-    }
-
-    /// Bytes that the fields take in memory, roughly.
-    pub fn size_bytes(&self) -> usize {
-        self.iter().map(|(name, value)| name.len() + size_of::<Arc<str>>() + value.size_bytes()).sum()
-    }
-
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Value)> + Clone {
-        self.fields.iter().map(|(name, value)| (name, value))
-    }
-
-    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Arc<str>, &mut Value)> {
-        self.fields.iter_mut().map(|(name, value)| (&*name, value))
-    }
-
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Arc<str>> + Clone {
-        self.fields.iter().map(|(name, _)| name)
-    }
-}
-
-impl IntoIterator for Object {
-    type Item = (Arc<str>, Value);
-    type IntoIter = std::vec::IntoIter<(Arc<str>, Value)>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.fields.into_iter()
-    }
-}
-
-impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
-    /// Of two fields of one name the later value wins, at the earlier place.
-    fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Object {
-        /// From here on a hash table finds a repeated name faster than a walk.
-        const MANY: usize = 24;
-        let mut object = Object::new();
-        let mut places: rustc_hash::FxHashMap<Arc<str>, usize> = Default::default();
-        for (name, value) in fields {
-            let name: Arc<str> = name.into();
-            if object.len() < MANY {
-                object.insert(name, value);
-                continue;
-            }
-            if places.is_empty() {
-                places = object.keys().cloned().zip(0..).collect();
-            }
-            match places.get(&name) {
-                Some(&place) => object.fields[place].1 = value.into(),
-                None => {
-                    places.insert(name.clone(), object.len());
-                    object.push(name, value);
-                }
-            }
-        }
-        object
     }
 }

@@ -14,9 +14,21 @@ use crate::model::value::{Object, Value};
 pub struct Meter {
     rows: Cell<u64>,
     us: Cell<u64>,
+    by_columns: Cell<bool>,
 }
 
 impl Meter {
+    /// Says what was measured of a step that was done over columns.
+    pub fn measured(&self, rows: u64, us: u64) {
+        self.rows.set(rows);
+        self.us.set(us);
+    }
+
+    /// Says that the source was read by columns.
+    pub fn by_columns(&self) {
+        self.by_columns.set(true);
+    }
+
     pub fn took(&self, us: u64) {
         self.us.set(self.us.get().saturating_add(us));
     }
@@ -52,8 +64,11 @@ pub fn explain(program: &Program, scans: &[Scan], rules: &[&'static str], meters
     let Value::Array(plan) = program.describe(scans) else { return Value::Null };
     let mut stages = Vec::with_capacity(plan.len());
     let mut below = 0;
-    for (entry, meter) in plan.iter().zip(std::iter::once(read).chain(meters)) {
+    for (place, (entry, meter)) in plan.iter().zip(std::iter::once(read).chain(meters)).enumerate() {
         let mut entry = entry.as_object().cloned().unwrap_or_default();
+        if place == 0 && !read.by_columns.get() {
+            entry.remove("columns");
+        }
         let us = meter.us.get();
         entry.insert("rows", int(meter.rows.get()));
         entry.insert("us", int(us.saturating_sub(below)));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::ast::Documents;
+use super::column::{Probe, Selection, Tail, Vectored, can_keep};
 use super::error::Result;
 use super::explain::{Meter, Tracked};
 use super::expr::Expr;
@@ -21,6 +22,16 @@ const MAX_CHAIN: usize = 16;
 pub struct Program {
     feed: Feed,
     pub steps: Vec<Lowered>,
+    /// What columns can do, where the table offers them.
+    vectored: Option<Vectored>,
+}
+
+/// What is gathered while a plan is lowered.
+pub struct Lowering {
+    /// Everything that is to be read.
+    pub scans: Vec<Scan>,
+    /// Whether columns are made use of.
+    pub columns: bool,
 }
 
 /// Where a program's rows come from.
@@ -43,19 +54,25 @@ pub struct Lowered {
     pub owner: Owner,
 }
 
-/// Lowers a plan and the plans inside it. Scans are appended to `scans`.
-pub fn lower(plan: Plan, scans: &mut Vec<Scan>) -> Program {
+/// Lowers a plan and the plans inside it.
+pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
+    let mut vectored = None;
     let feed = match plan.source {
         plan::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
         plan::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
         plan::Source::Events(events) => {
             let (streams, filter) = streams(&events.filters);
             let read = Read::Events(EventScan { streams, filter, limit: events.limit });
-            scan(Scan { read, fields: events.fields }, scans)
+            scan(Scan { read, fields: events.fields, columns: None }, lowering)
         }
         plan::Source::States(states) => {
             let (mut streams, event_filter) = streams(&states.event_filters);
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
+            // Single aggregates are found by their ids.
+            if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
+                vectored = Some(Vectored::new(filter.as_deref(), states.limit, &plan.nodes));
+            }
+            let columns = vectored.as_ref().map(Vectored::paths);
             let read = Read::States(StateScan {
                 source: states.choice,
                 streams,
@@ -66,15 +83,15 @@ pub fn lower(plan: Plan, scans: &mut Vec<Scan>) -> Program {
                 filter,
                 limit: states.limit,
             });
-            scan(Scan { read, fields: states.fields }, scans)
+            scan(Scan { read, fields: states.fields, columns }, lowering)
         }
     };
-    Program { feed, steps: steps(plan.nodes, Owner::Source, scans) }
+    Program { feed, steps: steps(plan.nodes, Owner::Source, lowering), vectored }
 }
 
-fn scan(scan: Scan, scans: &mut Vec<Scan>) -> Feed {
-    scans.push(scan);
-    Feed::Scan(scans.len() - 1)
+fn scan(scan: Scan, lowering: &mut Lowering) -> Feed {
+    lowering.scans.push(scan);
+    Feed::Scan(lowering.scans.len() - 1)
 }
 
 /// Filters over events, split into the streams they select and what they ask of single events.
@@ -103,7 +120,7 @@ fn all(conjuncts: &[Filter]) -> Option<Arc<Filter>> {
     (!conjuncts.is_empty()).then(|| Arc::new(Filter::all(conjuncts)))
 }
 
-fn steps(nodes: Vec<Node>, above: Owner, scans: &mut Vec<Scan>) -> Vec<Lowered> {
+fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered> {
     let mut steps: Vec<Lowered> = Vec::with_capacity(nodes.len());
     for Node { index, text, step } in nodes {
         let owner = steps.last().map_or(above, |step| step.owner);
@@ -127,12 +144,10 @@ fn steps(nodes: Vec<Node>, above: Owner, scans: &mut Vec<Scan>) -> Vec<Lowered> 
                 ("replace_root", Box::new(operator::ReplaceRoot { new_root }), Owner::Pipeline)
             }
             Step::Facet(facets) => {
-                let facets: Vec<(Arc<str>, Program)> = facets
-                    .into_iter()
-                    .map(|(name, nodes)| (name, Program { feed: Feed::Given, steps: self::steps(nodes, owner, scans) }))
-                    .collect();
+                let facets: Vec<(Arc<str>, Program)> =
+                    facets.into_iter().map(|(name, nodes)| (name, Program::given(nodes, owner, lowering))).collect();
                 let plans: Object =
-                    facets.iter().map(|(name, program)| (name.clone(), program.describe(scans))).collect();
+                    facets.iter().map(|(name, program)| (name.clone(), program.describe(&lowering.scans))).collect();
                 about.push("plans", plans);
                 ("facet", Box::new(operator::Facet { facets, owner }), Owner::Pipeline)
             }
@@ -142,28 +157,31 @@ fn steps(nodes: Vec<Node>, above: Owner, scans: &mut Vec<Scan>) -> Vec<Lowered> 
             }
             Step::Lookup(lookup) => {
                 let plan::Lookup { join, probe, variables, scope: _, plan, target } = *lookup;
-                let program = lower(plan, scans);
+                let program = lower(plan, lowering);
+                if let Some((_, foreign)) = &join {
+                    program.want(foreign.text(), lowering);
+                }
                 let kind = match (&join, &probe) {
                     (Some(_), _) => "hash",
                     (None, Some(_)) => "index",
                     (None, None) => "none",
                 };
                 about.push("join", kind);
-                about.push("plan", program.describe(scans));
+                about.push("plan", program.describe(&lowering.scans));
                 ("lookup", Box::new(operator::Lookup { join, probe, variables, program, target }), Owner::Pipeline)
             }
             Step::Follow(follow) => {
                 let plan::Follow { edges, local, nodes, target } = *follow;
                 about.push("edges", edges.describe());
-                scans.push(Scan { read: Read::Edges(edges), fields: None });
-                let scan = scans.len() - 1;
-                let program = Program { feed: Feed::Given, steps: self::steps(nodes, Owner::Source, scans) };
-                about.push("plan", program.describe(scans));
+                lowering.scans.push(Scan { read: Read::Edges(edges), fields: None, columns: None });
+                let scan = lowering.scans.len() - 1;
+                let program = Program::given(nodes, Owner::Source, lowering);
+                about.push("plan", program.describe(&lowering.scans));
                 ("follow", Box::new(operator::Follow { scan, local, program, target }), Owner::Pipeline)
             }
             Step::Union(plan) => {
-                let program = lower(plan, scans);
-                about.push("plan", program.describe(scans));
+                let program = lower(plan, lowering);
+                about.push("plan", program.describe(&lowering.scans));
                 ("union", Box::new(operator::Union { program }), Owner::Pipeline)
             }
             Step::Sample(size) => ("sample", Box::new(operator::Sample { size, owner }), owner),
@@ -179,13 +197,119 @@ fn steps(nodes: Vec<Node>, above: Owner, scans: &mut Vec<Scan>) -> Vec<Lowered> 
 }
 
 impl Program {
+    /// Steps over rows that whoever runs them brings.
+    fn given(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
+        Program { feed: Feed::Given, steps: steps(nodes, owner, lowering), vectored: None }
+    }
+
+    /// Asks the source for a column of a path.
+    fn want(&self, path: &Arc<str>, lowering: &mut Lowering) {
+        if let Feed::Scan(scan) = self.feed
+            && let Some(columns) = lowering.scans.get_mut(scan).and_then(|scan| scan.columns.as_mut())
+            && can_keep(path)
+        {
+            columns.insert(path.clone());
+        }
+    }
+
     /// Runs the whole program.
     pub fn rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
-        self.over(self.source_rows(run)?, run)
+        self.measured(run, None, &[])
+    }
+
+    /// Runs the whole program; `read` measures the source, and each step is measured by its meter.
+    pub fn measured<'a>(&'a self, run: Run<'a>, read: Option<&'a Meter>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+        if let Some((rows, covered)) = self.tail_rows(run, read, meters)? {
+            return self.metered(rows, covered, run, meters);
+        }
+        let source = self.source_rows(run, read)?;
+        let source = match read {
+            Some(_) => Box::new(Tracked { rows: source, index: 0, meter: read, query: run.query }),
+            None => source,
+        };
+        self.metered(source, 0, run, meters)
+    }
+
+    /// The rows that come out of the steps that columns stand for, and how many steps these are.
+    fn tail_rows<'a>(
+        &'a self,
+        run: Run<'a>,
+        read: Option<&Meter>,
+        meters: &[Meter],
+    ) -> Result<Option<(Rows<'a>, usize)>> {
+        let Some((vectored, selection)) = self.selection(run)? else { return Ok(None) };
+        let index = self.steps.get(vectored.covers.saturating_sub(1)).map_or(0, |step| step.index);
+        let start = (run.query.elapsed_us)();
+        let columns = selection.columns;
+        let mut counts = [0; 3];
+        let rows: Rows = match &vectored.tail {
+            Tail::Rows => return Ok(None),
+            Tail::Count(name) => {
+                for segment in 0..selection.segments() {
+                    counts[0] += selection.mask(segment)?.count() as u64;
+                }
+                let count = i64::try_from(counts[0]).unwrap_or(i64::MAX);
+                counts[1] = u64::from(count > 0);
+                let row = (count > 0).then(|| Value::from(Object::from_iter([(name.clone(), count)])));
+                Box::new(row.into_iter().map(Ok))
+            }
+            Tail::Top(top) => match top.run(&selection, run.query, index)? {
+                Some((places, selected)) => {
+                    (counts[0], counts[1]) = (selected, places.len() as u64);
+                    Box::new(places.into_iter().filter_map(move |place| columns.row(place)).map(Ok))
+                }
+                None => return Ok(None),
+            },
+            Tail::Group(group) => match group.run(&selection, run.query, index)? {
+                Some((rows, [selected, unwound])) => {
+                    counts = if group.unwinds() {
+                        [selected, unwound, rows.len() as u64]
+                    } else {
+                        [selected, rows.len() as u64, 0]
+                    };
+                    Box::new(rows.into_iter().map(Ok))
+                }
+                None => return Ok(None),
+            },
+        };
+        let us = (run.query.elapsed_us)().saturating_sub(start);
+        for (meter, count) in read.into_iter().chain(meters).zip(counts).take(vectored.covers + 1) {
+            meter.measured(count, us);
+        }
+        if let Some(read) = read {
+            read.by_columns();
+        }
+        Ok(Some((rows, vectored.covers)))
+    }
+
+    /// The scan's filter over the table's columns, where there are any.
+    fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectored, Selection<'a>)>> {
+        let (Some(vectored), Feed::Scan(scan)) = (&self.vectored, &self.feed) else { return Ok(None) };
+        let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };
+        Ok(Some((vectored, vectored.selects.bind(columns, run.query)?)))
+    }
+
+    /// The source's rows, to be asked for by what they hold at a path; `None` where no column tells that.
+    pub fn probe<'a>(&'a self, path: &str, run: Run<'a>) -> Result<Option<Probe<'a>>> {
+        match self.selection(run)? {
+            Some((_, selection)) => Probe::new(selection, path),
+            None => Ok(None),
+        }
     }
 
     /// The rows before the first step.
-    pub fn source_rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
+    pub fn source_rows<'a>(&'a self, run: Run<'a>, read: Option<&Meter>) -> Result<Rows<'a>> {
+        if let Some((_, selection)) = self.selection(run)?
+            && selection.is_useful()
+        {
+            if let Some(read) = read {
+                read.by_columns();
+            }
+            return Ok(Box::new(selection.rows().map(move |row| {
+                run.query.tick()?;
+                row
+            })));
+        }
         let rows: Box<dyn Iterator<Item = Value> + 'a> = match &self.feed {
             Feed::Scan(scan) => match run.tables.get(*scan) {
                 Some(table) => table.rows(),
@@ -203,14 +327,14 @@ impl Program {
 
     /// Puts the steps over `input`.
     pub fn over<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        self.metered(input, run, &[])
+        self.metered(input, 0, run, &[])
     }
 
-    /// Puts the steps over `input`; each is measured by its meter, where there is one.
-    pub fn metered<'a>(&'a self, input: Rows<'a>, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+    /// Puts the steps that are not `covered` over `input`; each is measured by its meter, where there is one.
+    fn metered<'a>(&'a self, input: Rows<'a>, covered: usize, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
         let mut rows = input;
         let mut chain = 0;
-        for (place, step) in self.steps.iter().enumerate() {
+        for (place, step) in self.steps.iter().enumerate().skip(covered) {
             chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
             if chain > MAX_CHAIN {
                 let owner = place.checked_sub(1).map_or(Owner::Source, |below| self.steps[below].owner);
@@ -292,6 +416,9 @@ impl Scan {
         }
         if let Some(limit) = limit {
             object.push("limit", i64::try_from(limit).unwrap_or(i64::MAX));
+        }
+        if let Some(columns) = self.columns.as_ref().filter(|columns| !columns.is_empty()) {
+            object.push("columns", columns.iter().cloned().map(Value::from).collect::<Vec<_>>());
         }
         if let Some(fields) = &self.fields {
             object.push("fields", fields.iter().cloned().map(Value::from).collect::<Vec<_>>());

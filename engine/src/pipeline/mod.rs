@@ -6,6 +6,7 @@
 pub mod accumulator;
 mod ast;
 pub mod catalogue;
+pub mod column;
 pub mod context;
 pub mod error;
 mod explain;
@@ -36,8 +37,8 @@ pub use scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan, StreamF
 use crate::model::value::{Object, Value};
 use context::Context;
 use error::Result;
-use explain::{Meter, Tracked};
-use lower::Program;
+use explain::Meter;
+use lower::{Lowering, Program};
 use operator::{Owner, Run};
 
 /// How a pipeline is to be prepared.
@@ -46,13 +47,15 @@ pub struct Options {
     pub source: SourceChoice,
     /// Without it no rule is applied: every row is read and every stage is an operator.
     pub push_down: bool,
+    /// Whether the source's columns are made use of, where it keeps any. Part of pushing down.
+    pub columns: bool,
     /// Whether a run measures each operator.
     pub explain: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { source: SourceChoice::Auto, push_down: true, explain: false }
+        Options { source: SourceChoice::Auto, push_down: true, columns: true, explain: false }
     }
 }
 
@@ -92,15 +95,21 @@ pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
     let mut plan = plan::plan(pipeline)?;
     let warnings = visible::warnings(&plan);
     let rules = optimize::optimize(&mut plan, options);
-    let mut scans = Vec::new();
-    let program = lower::lower(plan, &mut scans);
-    Ok(Prepared { program, scans, stages, rules, warnings, explain: options.explain })
+    let mut lowering = Lowering { scans: Vec::new(), columns: options.push_down && options.columns };
+    let program = lower::lower(plan, &mut lowering);
+    Ok(Prepared { program, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
 }
 
 impl Prepared {
     /// Everything that must be read, sub-pipelines included.
     pub fn scans(&self) -> &[Scan] {
         &self.scans
+    }
+
+    /// The paths of which columns would help.
+    pub fn columns(&self) -> Vec<&Arc<str>> {
+        let paths: BTreeSet<_> = self.scans.iter().filter_map(|scan| scan.columns.as_ref()).flatten().collect();
+        paths.into_iter().take(column::MOST_PATHS).collect()
     }
 
     /// The aggregate types that the pipeline names; those that do not exist deserve a warning.
@@ -124,15 +133,10 @@ impl Prepared {
         let read = Meter::default();
         let meters: Vec<Meter> = self.program.steps.iter().map(|_| Meter::default()).collect();
         let meters = if self.explain { meters.as_slice() } else { &[] };
-        let source = self.program.source_rows(run)?;
-        let source = match self.explain {
-            true => Box::new(Tracked { rows: source, index: 0, meter: Some(&read), query }),
-            false => source,
-        };
         let owner = self.program.owner();
         let mut rows = Vec::new();
         let mut finite = true;
-        for row in self.program.metered(source, run, meters)? {
+        for row in self.program.measured(run, self.explain.then_some(&read), meters)? {
             let row = row?;
             owner.hold(&row, query)?;
             finite &= owner == Owner::Source || is_finite(&row);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 pub use super::ast::AsOf;
 
+use super::column::Columns;
 use super::filter::{Comparison, Filter, Node, Test};
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
@@ -15,6 +16,8 @@ pub struct Scan {
     pub read: Read,
     /// Top-level fields that the pipeline looks at; `None` is all of them. More may be given.
     pub fields: Option<BTreeSet<Arc<str>>>,
+    /// Paths of which columns would help; `None` if the source need not offer columns.
+    pub columns: Option<BTreeSet<Arc<str>>>,
 }
 
 #[derive(Debug, Clone)]
@@ -184,6 +187,11 @@ pub trait Table {
     /// The rows around nodes, of a scan that follows edges: the nearest first, each node once.
     fn around(&self, _nodes: &[Arc<str>]) -> Vec<Value> {
         Vec::new()
+    }
+
+    /// The same rows, before filter and limit of the scan, by columns.
+    fn columns(&self) -> Option<&dyn Columns> {
+        None
     }
 }
 

@@ -11,7 +11,7 @@ fn value(text: &str) -> Value {
 }
 
 fn options(source: SourceChoice, push_down: bool) -> Options {
-    Options { source, push_down, explain: true }
+    Options { source, push_down, columns: true, explain: true }
 }
 
 fn prepared(pipeline: &str) -> Prepared {

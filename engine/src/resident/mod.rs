@@ -4,19 +4,26 @@
 //! copied only when it is written while a snapshot still holds it; so readers never wait for long, nor do appends.
 
 pub mod behind;
+mod columns;
 pub mod graph;
 pub mod labels;
 pub mod seen;
+mod sharing;
 pub mod tail;
 pub mod unsaved;
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
+use crate::pipeline::column::Column;
+pub use columns::Base;
+use columns::{Columns, Made};
+use sharing::Sharing;
 
 /// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
 const CHUNK: usize = 256;
@@ -24,21 +31,32 @@ const CHUNK: usize = 256;
 pub const SLUG: &str = "slug";
 
 type Chunk = Vec<Arc<Aggregate>>;
-type SlugKey = (Arc<str>, Option<Arc<str>>, Arc<str>);
+/// Type, project and slug.
+type SlugKey<'a> = (&'a str, Option<&'a str>, &'a str);
 
 /// The aggregates of one workspace.
 #[derive(Default)]
 pub struct Resident {
     inner: RwLock<Inner>,
+    /// One makes columns at a time; whoever wants the same ones finds them then.
+    making: Mutex<()>,
+    sharing: Mutex<Sharing>,
 }
 
 #[derive(Default)]
 struct Inner {
     chunks: Vec<Arc<Chunk>>,
     places: FxHashMap<AggregateId, u32>,
-    /// Who has a slug, of those not deleted. More than one where events were appended past the article operations.
-    slugs: FxHashMap<SlugKey, Vec<AggregateId>>,
+    /// Places of those not deleted by the hash of their slugs. More than one where events were appended past the
+    /// article operations, or where hashes are the same by chance.
+    slugs: FxHashMap<u64, Places>,
     position: u64,
+    columns: Columns,
+}
+
+enum Places {
+    One(u32),
+    Many(Box<[u32]>),
 }
 
 /// All aggregates as they were at one position.
@@ -46,6 +64,13 @@ struct Inner {
 pub struct Snapshot {
     chunks: Vec<Arc<Chunk>>,
     position: u64,
+    columns: Option<Arc<Wanted>>,
+}
+
+/// The columns that a snapshot was asked to have.
+struct Wanted {
+    base: Base,
+    by_path: FxHashMap<Arc<str>, Column>,
 }
 
 impl Snapshot {
@@ -68,6 +93,31 @@ impl Snapshot {
     pub fn position(&self) -> u64 {
         self.position
     }
+
+    /// How many aggregates there are.
+    pub fn len(&self) -> usize {
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// The aggregate at a place in the order of [`iter`](Snapshot::iter).
+    pub fn at(&self, place: usize) -> Option<&Arc<Aggregate>> {
+        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+    }
+
+    /// What every scan asks about, where the snapshot has columns.
+    pub fn base(&self) -> Option<&Base> {
+        self.columns.as_ref().map(|columns| &columns.base)
+    }
+
+    /// The column of a path, if it was asked for and is kept.
+    pub fn column(&self, path: &str) -> Option<&Column> {
+        let columns = self.columns.as_ref()?;
+        columns.by_path.get(path).or_else(|| columns.base.column(path))
+    }
 }
 
 impl Resident {
@@ -84,7 +134,43 @@ impl Resident {
 
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.read();
-        Snapshot { chunks: inner.chunks.clone(), position: inner.position }
+        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: None }
+    }
+
+    /// Whether there are columns of all these paths.
+    pub fn has_columns(&self, paths: &[&Arc<str>]) -> bool {
+        self.read().columns.missing(paths).is_empty()
+    }
+
+    /// A snapshot with columns of these paths, which are made if there are none yet.
+    pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
+        if !self.has_columns(paths) {
+            self.make_columns(paths);
+        }
+        let inner = self.read();
+        let column = |path: &&Arc<str>| Some(((*path).clone(), inner.columns.column(path)?.clone()));
+        let wanted = Wanted { base: inner.columns.base().clone(), by_path: paths.iter().filter_map(column).collect() };
+        Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: Some(Arc::new(wanted)) }
+    }
+
+    fn make_columns(&self, paths: &[&Arc<str>]) {
+        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.snapshot();
+        let mut made: Vec<Made> = self.read().columns.missing(paths).into_iter().map(Made::new).collect();
+        for (place, aggregate) in snapshot.iter().enumerate() {
+            made.iter_mut().for_each(|made| made.put(place, aggregate));
+        }
+        let mut inner = self.write();
+        for (number, chunk) in inner.chunks.iter().enumerate() {
+            // While the snapshot holds a chunk, whoever writes to it copies it.
+            if snapshot.chunks.get(number).is_some_and(|before| Arc::ptr_eq(before, chunk)) {
+                continue;
+            }
+            for (row, aggregate) in chunk.iter().enumerate() {
+                made.iter_mut().for_each(|made| made.put(number * CHUNK + row, aggregate));
+            }
+        }
+        made.into_iter().for_each(|made| inner.columns.keep(made));
     }
 
     pub fn position(&self) -> u64 {
@@ -93,12 +179,21 @@ impl Resident {
 
     /// The aggregates that have this slug among those of a type and project.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
-        let key = (aggregate_type.into(), project_id.map(Arc::from), slug.into());
-        self.read().slugs.get(&key).cloned().unwrap_or_default()
+        let key = (aggregate_type, project_id, slug);
+        let inner = self.read();
+        let places = inner.slugs.get(&hash(key)).map(Places::as_slice).unwrap_or_default();
+        let found = places.iter().filter_map(|place| inner.at(*place)).filter(|found| slug_key(found) == Some(key));
+        found.map(|aggregate| aggregate.id.clone()).collect()
+    }
+
+    /// The aggregate in less room: what it has in common with others is held once.
+    pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
     }
 
     /// Takes in aggregates that were folded up to a position. New ones come in the order of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
+        let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut inner = self.write();
         for aggregate in aggregates {
             inner.put(aggregate);
@@ -128,8 +223,11 @@ impl Resident {
 
 impl Inner {
     fn get(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        let place = *self.places.get(id)? as usize;
-        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+        self.at(*self.places.get(id)?)
+    }
+
+    fn at(&self, place: u32) -> Option<&Arc<Aggregate>> {
+        self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)
     }
 
     fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
@@ -139,7 +237,9 @@ impl Inner {
 
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
-        self.index_slug(before.as_deref(), &aggregate);
+        let place = self.places.get(&aggregate.id).map_or(self.places.len() as u32, |place| *place);
+        self.index_slug(place, before.as_deref(), &aggregate);
+        self.columns.put(place as usize, &aggregate);
         match before {
             Some(before) => {
                 // Facts may have changed after this fold began: those that are here are the newer ones.
@@ -151,9 +251,8 @@ impl Inner {
                 }
             }
             None => {
-                let place = self.places.len();
-                self.places.insert(aggregate.id.clone(), place as u32);
-                if place.is_multiple_of(CHUNK) {
+                self.places.insert(aggregate.id.clone(), place);
+                if (place as usize).is_multiple_of(CHUNK) {
                     self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
                 }
                 if let Some(chunk) = self.chunks.last_mut() {
@@ -163,30 +262,59 @@ impl Inner {
         }
     }
 
-    fn index_slug(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
+    fn index_slug(&mut self, place: u32, before: Option<&Aggregate>, after: &Aggregate) {
         let (old, new) = (before.and_then(slug_key), slug_key(after));
         if old == new {
             return;
         }
-        if let Some(key) = old
-            && let Some(ids) = self.slugs.get_mut(&key)
+        if let Some(key) = old.map(hash)
+            && let Some(places) = self.slugs.get_mut(&key)
+            && places.remove(place)
         {
-            ids.retain(|id| *id != after.id);
-            if ids.is_empty() {
-                self.slugs.remove(&key);
-            }
+            self.slugs.remove(&key);
         }
         if let Some(key) = new {
-            self.slugs.entry(key).or_default().push(after.id.clone());
+            self.slugs.entry(hash(key)).and_modify(|places| places.push(place)).or_insert(Places::One(place));
         }
     }
 }
 
-fn slug_key(aggregate: &Aggregate) -> Option<SlugKey> {
+impl Places {
+    fn as_slice(&self) -> &[u32] {
+        match self {
+            Places::One(place) => std::slice::from_ref(place),
+            Places::Many(places) => places,
+        }
+    }
+
+    fn push(&mut self, place: u32) {
+        match self {
+            Places::One(first) => *self = Places::Many(Box::new([*first, place])),
+            Places::Many(places) => *places = places.iter().copied().chain([place]).collect(),
+        }
+    }
+
+    /// Whether nothing is left.
+    fn remove(&mut self, place: u32) -> bool {
+        match self {
+            Places::One(only) => *only == place,
+            Places::Many(places) => {
+                *places = places.iter().copied().filter(|known| *known != place).collect();
+                places.is_empty()
+            }
+        }
+    }
+}
+
+fn slug_key(aggregate: &Aggregate) -> Option<SlugKey<'_>> {
     match aggregate.state.get(SLUG) {
         Some(Value::String(slug)) if !aggregate.deleted => {
-            Some((aggregate.aggregate_type.clone(), aggregate.project_id.clone(), slug.clone()))
+            Some((&aggregate.aggregate_type, aggregate.project_id.as_deref(), slug))
         }
         _ => None,
     }
+}
+
+fn hash(key: SlugKey) -> u64 {
+    FxBuildHasher.hash_one(key)
 }

@@ -34,6 +34,8 @@ pub struct Query {
     pub push_down: bool,
     /// A part of the answer; without it all of it.
     pub page: Option<Paging>,
+    /// Whether columns of the states are made use of; the answer is the same.
+    pub columns: bool,
 }
 
 /// What it is answered.
@@ -51,14 +53,16 @@ pub struct Answer {
 
 impl Query {
     pub fn new(pipeline: Value) -> Query {
-        Query { pipeline, explain: false, dry_run: false, source: SourceChoice::Auto, push_down: true, page: None }
+        let source = SourceChoice::Auto;
+        Query { pipeline, explain: false, dry_run: false, source, push_down: true, columns: true, page: None }
     }
 }
 
 impl Workspace {
     /// Runs a pipeline. It is checked whole before any row is read.
     pub async fn query(&self, query: Query) -> Result<Answer> {
-        let options = Options { source: query.source, push_down: query.push_down, explain: query.explain };
+        let Query { source, push_down, columns, explain, .. } = query;
+        let options = Options { source, push_down, columns, explain };
         let prepared = pipeline::prepare(&query.pipeline, &options)?;
         self.open().refresh().await?;
         let mut warnings = self.unknown_types(&prepared);
@@ -66,7 +70,7 @@ impl Workspace {
             let plan = Some(prepared.describe());
             return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
         }
-        let snapshot = self.open().resident.snapshot();
+        let snapshot = self.snapshot(&prepared).await?;
         let page = self.page(&query, snapshot.position())?;
         let pages = &self.open().pages;
         let now_ms = self.open().clock.now_ms();
@@ -92,6 +96,17 @@ impl Workspace {
             pages.put(page, all, now_ms);
         }
         Ok(Answer { rows, warnings, explain, plan: None, next })
+    }
+
+    /// The states as they are, with the columns that the pipeline can make use of. Making them is work.
+    async fn snapshot(&self, prepared: &Prepared) -> Result<Snapshot> {
+        let open = &self.running.open;
+        if open.resident.has_columns(&prepared.columns()) {
+            return Ok(open.resident.snapshot_with(&prepared.columns()));
+        }
+        let (open, paths): (_, Vec<_>) = (open.clone(), prepared.columns().into_iter().cloned().collect());
+        let made = tokio::task::spawn_blocking(move || open.resident.snapshot_with(&paths.iter().collect::<Vec<_>>()));
+        made.await.map_err(Error::internal)
     }
 
     /// Which rows are asked for, of which moment. What is not asked for in pages is one page as of now.
@@ -185,6 +200,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn table(&'a self, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
         let fields = scan.fields.as_ref();
+        let offered = scan.columns.is_some();
         Ok(match &scan.read {
             Read::Edges(scan) => Box::new(edges::EdgeTable { reader: self, scan }),
             Read::Events(scan) => {
@@ -193,13 +209,19 @@ impl<'a> Reader<'a> {
             }
             Read::States(scan) => {
                 let mut streams = Streams::new(&scan.streams, self);
-                streams.asked = scan.filter.as_deref().and_then(asked);
+                streams.asked = scan.filter.as_deref().and_then(Filter::fields);
                 match scan.source {
                     // States are kept as of now only; an earlier moment is folded, with the same plan.
                     _ if self.position != self.snapshot.position() => {
                         Box::new(states::folded(self, scan, fields, &streams)?)
                     }
-                    Source::Resident => Box::new(states::ResidentTable { reader: self, scan, fields, streams }),
+                    Source::Resident => Box::new(states::ResidentTable {
+                        reader: self,
+                        scan,
+                        fields,
+                        offered: offered.then(|| states::Offered::new(self, scan, &streams)).flatten(),
+                        streams,
+                    }),
                     Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
                     Source::Log => Box::new(states::folded(self, scan, fields, &streams)?),
                 }
@@ -245,7 +267,13 @@ impl<'a> Streams<'a> {
     }
 
     /// Whether a stream is read.
-    fn admits(&self, id: &str, aggregate_type: &str, project_id: Option<&str>, context: &Context) -> Result<bool> {
+    fn admits(
+        &self,
+        id: &str,
+        aggregate_type: &str,
+        project_id: Option<&str>,
+        context: &Context,
+    ) -> pipeline::error::Result<bool> {
         let among = |set: &Option<Vec<Arc<str>>>, value: Option<&str>| {
             set.as_ref().is_none_or(|set| set.iter().any(|known| Some(&**known) == value))
         };
@@ -262,18 +290,6 @@ impl<'a> Streams<'a> {
             ("aggregate_type", Value::from(aggregate_type)),
             ("project_id", Value::from(project_id)),
         ]);
-        Ok(filter.matches_row(&row.into(), context)?)
+        filter.matches_row(&row.into(), context)
     }
-}
-
-/// The top-level fields that a filter reads; `None` where it may read any.
-fn asked(filter: &Filter) -> Option<BTreeSet<Arc<str>>> {
-    let mut fields = BTreeSet::new();
-    let mut whole = !filter.is_plain();
-    filter.visit_paths(&mut |path| {
-        let first = path.split('.').next().unwrap_or(path);
-        whole |= first.is_empty();
-        fields.insert(Arc::from(first));
-    });
-    (!whole).then_some(fields)
 }

@@ -125,7 +125,7 @@ impl Open {
                 // The type's folds changed after the snapshot was written.
                 aggregate = self.refold(&aggregate, &definitions).await?.unwrap_or(aggregate);
             }
-            states.insert(aggregate.id.clone(), Arc::new(aggregate));
+            states.insert(aggregate.id.clone(), self.resident.share(Arc::new(aggregate)));
         }
         let mut position = checkpoint;
         self.unsaved.begin_at(checkpoint);

@@ -16,7 +16,7 @@ pub use operator::{Operator, catalogue, parse};
 
 pub(in crate::pipeline) use operator::{check_method, parse_shares};
 pub(in crate::pipeline) use ranked::{Sort, parse_count, parse_sort};
-pub(in crate::pipeline) use single::Sum;
+pub(in crate::pipeline) use single::{Number, Sum};
 pub(in crate::pipeline) use statistics::{Deviation, median, percentiles};
 
 /// A parsed accumulator.
@@ -134,22 +134,49 @@ impl Accumulator {
             }
             // The first row's value stays, whatever follows.
             (Kind::First, Data::One(Some(_))) => Ok(()),
-            (kind, data) => {
+            _ => {
                 let value = self.input.eval(env)?;
-                match data {
-                    Data::Sum(sum) => sum.add(value.as_ref()),
-                    Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
-                    Data::One(one) => single::add(kind, one, value),
-                    Data::Items(items) => collect::add(kind, items, value, env)?,
-                    Data::Set(set) => collect::add_to_set(kind, set, value, env)?,
-                    Data::Object(object) => collect::merge(object, value, env)?,
-                    Data::Deviation(deviation) => deviation.add(value.as_ref()),
-                    Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env)?,
-                    Data::Bounded(_) => {}
-                }
-                Ok(())
+                self.add_input(state, value, env)
             }
         }
+    }
+
+    /// Takes in what the input is for one row.
+    fn add_input(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
+        match &mut state.data {
+            Data::Sum(sum) => sum.add(value.as_ref()),
+            Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
+            Data::One(one) => single::add(&self.kind, one, value),
+            Data::Items(items) => collect::add(&self.kind, items, value, env)?,
+            Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
+            Data::Object(object) => collect::merge(object, value, env)?,
+            Data::Deviation(deviation) => deviation.add(value.as_ref()),
+            Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env)?,
+            Data::Bounded(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The input, if its value is all that the accumulator takes of a row, and any value will do.
+    pub fn value_input(&self) -> Option<&Expr> {
+        match &self.kind {
+            Kind::Sum | Kind::Average | Kind::Extreme(_) | Kind::First | Kind::Last | Kind::Push | Kind::AddToSet => {
+                Some(&self.input)
+            }
+            Kind::Deviation(_) | Kind::Percentiles(_) | Kind::Median => Some(&self.input),
+            Kind::MergeObjects | Kind::SetUnion | Kind::ConcatArrays => None,
+            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => None,
+        }
+    }
+
+    /// Takes in the value that [`value_input`](Accumulator::value_input) has for one row.
+    pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
+        if self.is_settled(state) { Ok(()) } else { self.add_input(state, value, env) }
+    }
+
+    /// Whether no row changes the result any more.
+    pub fn is_settled(&self, state: &State) -> bool {
+        matches!((&self.kind, &state.data), (Kind::First, Data::One(Some(_))))
     }
 
     /// The group's result.

@@ -3,6 +3,13 @@
 use super::{Direction, Kind};
 use crate::model::value::Value;
 
+/// A number of either kind.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::pipeline) enum Number {
+    Int(i64),
+    Double(f64),
+}
+
 /// A sum that stays whole as long as it can, and loses no small summand to a large one.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct Sum {
@@ -22,8 +29,17 @@ impl Sum {
     /// As [`Sum::add`], and says whether it was a number.
     pub fn add_number(&mut self, value: Option<&Value>) -> bool {
         match value {
-            Some(Value::Int(number)) => self.whole = self.whole.saturating_add(i128::from(*number)),
-            Some(Value::Double(number)) => {
+            Some(Value::Int(number)) => self.take(Number::Int(*number)),
+            Some(Value::Double(number)) => self.take(Number::Double(*number)),
+            _ => return false,
+        }
+        true
+    }
+
+    pub fn take(&mut self, number: Number) {
+        match number {
+            Number::Int(number) => self.whole = self.whole.saturating_add(i128::from(number)),
+            Number::Double(number) => {
                 self.has_double = true;
                 let sum = self.double + number;
                 if sum.is_finite() {
@@ -34,9 +50,7 @@ impl Sum {
                 }
                 self.double = sum;
             }
-            _ => return false,
         }
-        true
     }
 
     fn as_double(&self) -> f64 {

@@ -110,6 +110,22 @@ impl Expr {
         }
     }
 
+    /// The path of the row, if the expression reads nothing else and not the whole row.
+    pub fn plain_path(&self) -> Option<&FieldPath> {
+        match &self.node {
+            Node::Path(path) if !path.segments().is_empty() => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The fields, if the expression makes an object.
+    pub fn fields(&self) -> Option<&[(Arc<str>, Expr)]> {
+        match &self.node {
+            Node::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
     /// Visits the paths of the row that the expression reads; the whole row is the empty path.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         match &self.node {

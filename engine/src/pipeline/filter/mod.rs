@@ -15,6 +15,7 @@ mod schema_parse;
 mod types;
 mod word;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use bits::Bits;
@@ -132,6 +133,18 @@ impl Filter {
     /// Whether nothing but plain paths is read: no expression, no variable, no whole row.
     pub fn is_plain(&self) -> bool {
         self.visit_paths(&mut |_| {})
+    }
+
+    /// The top-level fields that are read; `None` where it may be any.
+    pub fn fields(&self) -> Option<BTreeSet<Arc<str>>> {
+        let mut fields = BTreeSet::new();
+        let mut whole = !self.is_plain();
+        self.visit_paths(&mut |path| {
+            let first = path.split('.').next().unwrap_or(path);
+            whole |= first.is_empty();
+            fields.insert(Arc::from(first));
+        });
+        (!whole).then_some(fields)
     }
 
     /// The specification as it was written.

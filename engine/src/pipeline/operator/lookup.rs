@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Operator, Owner, Rows, Run, collect, nested};
 use crate::model::value::Value;
+use crate::pipeline::column::Probe;
 use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
 use crate::pipeline::expr::{Env, Expr};
@@ -22,8 +23,15 @@ pub struct Lookup {
     pub target: FieldPath,
 }
 
+/// The other side.
+enum Foreign<'a> {
+    Rows(Indexed),
+    /// Rows that a column finds when they are asked for.
+    Columns(Probe<'a>),
+}
+
 /// The other side's rows, read once, and which of them hold a value at the foreign path.
-struct Foreign {
+struct Indexed {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,
     /// Rows by what the probe's path reads in them; nothing is what a missing field reads.
@@ -32,7 +40,7 @@ struct Foreign {
 
 impl Operator for Lookup {
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        let mut foreign: Option<Foreign> = None;
+        let mut foreign: Option<Foreign<'a>> = None;
         // Without variables of its own the sub-pipeline gives every row the same.
         let mut same: Option<Value> = None;
         Ok(Box::new(input.map(move |row| {
@@ -62,8 +70,13 @@ impl Operator for Lookup {
 
 impl Lookup {
     /// The rows before the sub-pipeline's steps.
-    fn read(&self, run: Run) -> Result<Foreign> {
-        let rows = collect(self.program.source_rows(run)?, Owner::Source, run.query)?;
+    fn read<'a>(&'a self, run: Run<'a>) -> Result<Foreign<'a>> {
+        if let Some((_, path)) = &self.join
+            && let Some(probe) = self.program.probe(path.text(), run)?
+        {
+            return Ok(Foreign::Columns(probe));
+        }
+        let rows = collect(self.program.source_rows(run, None)?, Owner::Source, run.query)?;
         let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
         if let Some((_, path)) = &self.join {
             for (place, row) in rows.iter().enumerate() {
@@ -86,18 +99,27 @@ impl Lookup {
                 by_read.entry(path.eval(row)).or_default().push(place);
             }
         }
-        Ok(Foreign { rows, by_value, by_read })
+        Ok(Foreign::Rows(Indexed { rows, by_value, by_read }))
     }
 
     /// The array of rows that belong to `row`.
-    fn joined(&self, row: &Value, foreign: &Foreign, run: Run) -> Result<Value> {
+    fn joined(&self, row: &Value, foreign: &mut Foreign, run: Run) -> Result<Value> {
         let env = run.env(row);
         let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
         let frame = env.frame(&values);
         let inner: Env = env.bind(&frame);
         let run = Run { query: run.query, tables: run.tables, variables: inner.variables };
+        let foreign = match foreign {
+            Foreign::Rows(foreign) => foreign,
+            Foreign::Columns(probe) => {
+                let values = self.join.as_ref().map(|(local, _)| local_values(local, row)).transpose()?;
+                let rows = probe.rows(values.unwrap_or_default(), run.query)?;
+                let input = Box::new(rows.into_iter().map(|row| ticked(row, run.query)));
+                return Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into());
+            }
+        };
         let places = match (&self.join, &self.probe) {
-            (Some((local, _)), _) => Some(foreign.matching(local, row)?),
+            (Some((local, _)), _) => Some(foreign.matching(local_values(local, row)?)),
             (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
             (None, None) => None,
         };
@@ -114,26 +136,31 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
     Ok(row)
 }
 
-impl Foreign {
-    /// Places of the rows that hold one of the local values, in order.
-    fn matching(&self, local: &Path, row: &Value) -> Result<Vec<usize>> {
-        let mut values: Vec<Value> = Vec::new();
-        local.any(row, Leaf::Whole, &mut |value| {
-            match value {
-                None => values.push(Value::Null),
-                Some(Value::Array(items)) => values.extend(items.iter().cloned()),
-                Some(value) => values.push(value.clone()),
-            }
-            Ok(false)
-        })?;
-        // An array without items asks like a missing field.
-        if values.is_empty() {
-            values.push(Value::Null);
-        }
-        let mut places: Vec<usize> =
-            values.iter().filter_map(|value| self.by_value.get(value)).flatten().copied().collect();
+impl Indexed {
+    /// Places of the rows that hold one of the values, in order.
+    fn matching(&self, values: Vec<Value>) -> Vec<usize> {
+        let found = values.iter().filter_map(|value| self.by_value.get(value));
+        let mut places: Vec<usize> = found.flatten().copied().collect();
         places.sort_unstable();
         places.dedup();
-        Ok(places)
+        places
     }
+}
+
+/// What a row asks the other side for.
+fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
+    let mut values: Vec<Value> = Vec::new();
+    local.any(row, Leaf::Whole, &mut |value| {
+        match value {
+            None => values.push(Value::Null),
+            Some(Value::Array(items)) => values.extend(items.iter().cloned()),
+            Some(value) => values.push(value.clone()),
+        }
+        Ok(false)
+    })?;
+    // An array without items asks like a missing field.
+    if values.is_empty() {
+        values.push(Value::Null);
+    }
+    Ok(values)
 }

@@ -31,7 +31,7 @@ pub use project::Project;
 pub use redact::Redact;
 pub use replace_root::ReplaceRoot;
 pub use sample::Sample;
-pub use sort::Sort;
+pub use sort::{Key, Sort};
 pub use union::Union;
 pub use unwind::Unwind;
 

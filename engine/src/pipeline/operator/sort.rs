@@ -32,17 +32,21 @@ struct Keyed {
 }
 
 /// What stands at a key's path: `None`, an empty array, comes before everything.
-struct Key {
-    value: Option<Value>,
-    descending: bool,
+pub struct Key {
+    pub value: Option<Value>,
+    pub descending: bool,
+}
+
+impl Key {
+    pub fn compare(&self, other: &Key) -> Ordering {
+        let order = self.value.cmp(&other.value);
+        if self.descending { order.reverse() } else { order }
+    }
 }
 
 impl Ord for Keyed {
     fn cmp(&self, other: &Keyed) -> Ordering {
-        let by_keys = self.keys.iter().zip(&other.keys).map(|(a, b)| {
-            let order = a.value.cmp(&b.value);
-            if a.descending { order.reverse() } else { order }
-        });
+        let by_keys = self.keys.iter().zip(&other.keys).map(|(a, b)| a.compare(b));
         by_keys.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| self.place.cmp(&other.place))
     }
 }

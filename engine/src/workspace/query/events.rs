@@ -154,7 +154,7 @@ impl<'a> Pages<'a> {
     }
 
     fn admits(&self, id: &str, aggregate_type: &str, project_id: Option<&str>) -> Result<bool> {
-        self.streams.admits(id, aggregate_type, project_id, self.reader.context)
+        Ok(self.streams.admits(id, aggregate_type, project_id, self.reader.context)?)
     }
 }
 
@@ -196,7 +196,7 @@ impl Iterator for Pages<'_> {
 
 /// Whether a filter over events looks at none of their payloads.
 fn leaves_payloads(filter: &Filter) -> bool {
-    super::asked(filter).is_some_and(|asked| !asked.contains("payload"))
+    Filter::fields(filter).is_some_and(|asked| !asked.contains("payload"))
 }
 
 /// Ends a walk that goes on for longer than the query may.

@@ -12,8 +12,10 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
+use crate::pipeline::column::{Cells, Column, Columns, Mask, SEGMENT};
 use crate::pipeline::surrealql::node_query;
-use crate::pipeline::{AsOf, StateScan, Table};
+use crate::pipeline::{self, AsOf, StateScan, Table};
+use crate::resident::Base;
 
 /// The states in memory that a scan asks for.
 pub struct ResidentTable<'a> {
@@ -22,6 +24,49 @@ pub struct ResidentTable<'a> {
     /// What the pipeline looks at; rows need hold no more.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: Streams<'a>,
+    /// What columns need to know of the scan, where they are made use of.
+    pub offered: Option<Offered<'a>>,
+}
+
+/// The streams of a scan by the numbers that their types and projects have in columns.
+pub struct Offered<'a> {
+    base: &'a Base,
+    /// By the type's number, whether it is read.
+    types: Vec<bool>,
+    /// The projects read; `None` is all of them.
+    projects: Option<Vec<u32>>,
+}
+
+impl<'a> Offered<'a> {
+    pub fn new(reader: &'a Reader<'a>, scan: &StateScan, streams: &Streams<'a>) -> Option<Offered<'a>> {
+        let base = reader.snapshot.base()?;
+        let wanted = |name: &Arc<str>| scan.streams.aggregate_types.as_ref().is_none_or(|types| types.contains(name));
+        let texts = base.types.texts();
+        let types = (0..texts.len() as u32)
+            .map(|code| texts.text(code).is_some_and(|name| wanted(name) && reader.definitions.contains_key(&**name)));
+        let ids = streams.project_ids.as_ref();
+        let projects = ids.map(|ids| ids.iter().filter_map(|id| base.projects.texts().code(id)).collect());
+        Some(Offered { base, types: types.collect(), projects })
+    }
+
+    /// Takes the rows of other types and projects out of the mask.
+    fn restrict(&self, segment: usize, mask: &mut Mask, deleted: bool) {
+        let segment_of = |column: &'a Column| column.segments().get(segment).map(|segment| segment.cells());
+        if !deleted && let Some(Cells::Bools(deleted)) = segment_of(&self.base.deleted) {
+            mask.and(&Mask::of(deleted, |deleted| !*deleted));
+        }
+        if self.types.contains(&false)
+            && let Some(Cells::Texts(types)) = segment_of(&self.base.types)
+        {
+            mask.and(&Mask::of(types, |code| self.types.get(*code as usize).copied().unwrap_or_default()));
+        }
+        if let Some(wanted) = &self.projects {
+            match segment_of(&self.base.projects) {
+                Some(Cells::Texts(projects)) => mask.and(&Mask::of(projects, |code| wanted.contains(code))),
+                _ => *mask = Mask::none(mask.len()),
+            }
+        }
+    }
 }
 
 impl Table for ResidentTable<'_> {
@@ -44,6 +89,52 @@ impl Table for ResidentTable<'_> {
             }
         });
         Box::new(rows.flatten().take(limit))
+    }
+
+    fn columns(&self) -> Option<&dyn Columns> {
+        self.offered.as_ref().map(|_| self as &dyn Columns)
+    }
+}
+
+impl Columns for ResidentTable<'_> {
+    fn count(&self) -> usize {
+        self.reader.snapshot.len()
+    }
+
+    fn column(&self, path: &str) -> Option<&Column> {
+        self.reader.snapshot.column(path)
+    }
+
+    fn restrict(&self, segment: usize, mask: &mut Mask) -> pipeline::error::Result<()> {
+        if let Some(offered) = &self.offered {
+            offered.restrict(segment, mask, self.scan.deleted);
+        }
+        if self.scan.streams.filter.is_some() {
+            let rows: Vec<u32> = mask.rows().collect();
+            for row in rows {
+                let Some(aggregate) = self.reader.snapshot.at(segment * SEGMENT + row as usize) else { continue };
+                let (id, project_id) = (aggregate.id.as_str(), aggregate.project_id.as_deref());
+                let context = self.reader.context;
+                if !self.streams.admits(id, &aggregate.aggregate_type, project_id, context)? {
+                    mask.clear(row as usize);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn id(&self, place: usize) -> Option<Arc<str>> {
+        self.reader.snapshot.at(place).map(|aggregate| aggregate.id.text())
+    }
+
+    fn row(&self, place: usize) -> Option<Value> {
+        self.part(place, self.fields)
+    }
+
+    fn part(&self, place: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value> {
+        let aggregate = self.reader.snapshot.at(place)?;
+        let definition = self.reader.definitions.get(&aggregate.aggregate_type)?;
+        Some(aggregate.row_of(definition, fields))
     }
 }
 

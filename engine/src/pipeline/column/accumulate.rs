@@ -1,0 +1,148 @@
+//! Accumulators fed with columns: sums in plain loops, every other one value by value.
+
+use super::dictionary::Dictionary;
+use super::keys::Feed;
+use super::segment::{Cells, Kind};
+use crate::model::value::Value;
+use crate::pipeline::accumulator::{Accumulator, Number, State, Sum};
+use crate::pipeline::context::Context;
+use crate::pipeline::error::Result;
+use crate::pipeline::expr::Env;
+
+/// What one accumulator has gathered, by group.
+pub enum Gathered {
+    Sums(Vec<Sum>),
+    Averages(Vec<(Sum, u64)>),
+    /// The best so far, and whether the least is.
+    Extremes(Vec<Option<Value>>, bool),
+    States(Vec<State>),
+}
+
+impl Gathered {
+    pub fn new(accumulator: &Accumulator) -> Gathered {
+        match accumulator.name() {
+            "$sum" | "$count" => Gathered::Sums(Vec::new()),
+            "$avg" => Gathered::Averages(Vec::new()),
+            "$min" => Gathered::Extremes(Vec::new(), true),
+            "$max" => Gathered::Extremes(Vec::new(), false),
+            _ => Gathered::States(Vec::new()),
+        }
+    }
+
+    /// Makes room for groups.
+    pub fn widen(&mut self, groups: usize, accumulator: &Accumulator) {
+        match self {
+            Gathered::Sums(sums) => sums.resize_with(groups, Sum::default),
+            Gathered::Averages(averages) => averages.resize_with(groups, Default::default),
+            Gathered::Extremes(best, _) => best.resize(groups, None),
+            Gathered::States(states) => states.resize_with(groups, || accumulator.start()),
+        }
+    }
+
+    /// Takes in a value for each row; `groups` says where each belongs.
+    pub fn add(
+        &mut self,
+        accumulator: &Accumulator,
+        feed: Feed,
+        (rows, groups): (&[u32], &[u32]),
+        texts: &Dictionary,
+        query: &Context,
+    ) -> Result<()> {
+        match self {
+            Gathered::Sums(sums) => {
+                numbers(feed, rows, |place, number| sums[groups[place] as usize].take(number));
+            }
+            Gathered::Averages(averages) => numbers(feed, rows, |place, number| {
+                let (sum, count) = &mut averages[groups[place] as usize];
+                sum.take(number);
+                *count += 1;
+            }),
+            Gathered::Extremes(best, least) => extremes(feed, rows, groups, texts, (best, *least)),
+            Gathered::States(states) => {
+                let env = Env::new(query, &Value::Null);
+                for (place, (row, group)) in rows.iter().zip(groups).enumerate() {
+                    let state = &mut states[*group as usize];
+                    if !accumulator.is_settled(state) {
+                        accumulator.add_value(state, feed.value(place, *row, texts), &env)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The groups' results, in order.
+    pub fn finish(self, accumulator: &Accumulator, query: &Context) -> Result<Vec<Value>> {
+        match self {
+            Gathered::Sums(sums) => Ok(sums.iter().map(Sum::total).collect()),
+            Gathered::Averages(averages) => Ok(averages.iter().map(|(sum, count)| sum.average(*count)).collect()),
+            Gathered::Extremes(best, _) => Ok(best.into_iter().map(Option::unwrap_or_default).collect()),
+            Gathered::States(states) => states.into_iter().map(|state| accumulator.finish(state, query)).collect(),
+        }
+    }
+}
+
+/// Keeps the least or the greatest value of each group; null and missing ones are none.
+fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best, least): (&mut [Option<Value>], bool)) {
+    for (place, (row, group)) in rows.iter().zip(groups).enumerate() {
+        let best = &mut best[*group as usize];
+        if let (Feed::Segment(segment), Some(Value::Int(known))) = (feed, &mut *best)
+            && let Cells::Ints(cells) = segment.cells()
+        {
+            let number = cells[*row as usize];
+            let is_better = if least { number < *known } else { number > *known };
+            if is_better && segment.kinds()[*row as usize] == Kind::Value {
+                *known = number;
+            }
+            continue;
+        }
+        let Some(value) = feed.value(place, *row, texts).filter(|value| !value.is_null()) else { continue };
+        let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
+        if is_better {
+            *best = Some(value);
+        }
+    }
+}
+
+/// Shows the numbers among the values, each with its place.
+fn numbers(feed: Feed, rows: &[u32], mut show: impl FnMut(usize, Number)) {
+    let number = |value: Option<&Value>| match value {
+        Some(Value::Int(number)) => Some(Number::Int(*number)),
+        Some(Value::Double(number)) => Some(Number::Double(*number)),
+        _ => None,
+    };
+    match feed {
+        Feed::Codes(_) => {}
+        Feed::Constant(value) => {
+            if let Some(number) = number(value) {
+                (0..rows.len()).for_each(|place| show(place, number));
+            }
+        }
+        Feed::Values(values) => {
+            let found = values.iter().enumerate().filter_map(|(place, value)| Some((place, number(value.as_ref())?)));
+            found.for_each(|(place, number)| show(place, number));
+        }
+        Feed::Segment(segment) => {
+            let rows = rows.iter().map(|row| *row as usize).enumerate();
+            let kinds = segment.kinds();
+            match segment.cells() {
+                Cells::Ints(cells) if segment.is_plain() => {
+                    rows.for_each(|(place, row)| show(place, Number::Int(cells[row])));
+                }
+                Cells::Ints(cells) => rows
+                    .filter(|(_, row)| kinds[*row] == Kind::Value)
+                    .for_each(|(place, row)| show(place, Number::Int(cells[row]))),
+                Cells::Numbers(cells) => rows.for_each(|(place, row)| match kinds[row] {
+                    Kind::Value => show(place, Number::Double(cells[row])),
+                    Kind::Int => show(place, Number::Int(cells[row] as i64)),
+                    Kind::Null | Kind::Missing | Kind::Opaque => {}
+                }),
+                Cells::Mixed(cells) => {
+                    let found = rows.filter_map(|(place, row)| Some((place, number(cells.get(row))?)));
+                    found.for_each(|(place, number)| show(place, number));
+                }
+                Cells::Empty | Cells::Dates(_) | Cells::Bools(_) | Cells::Texts(_) | Cells::Lists(_) => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The texts of a column, each with the number that stands for it.
+//!
+//! Texts are only ever added, so whoever holds a view of the first of them needs no lock to read these. The index
+//! from text to number is shared, and asked once for each constant of a query.
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+
+use rustc_hash::FxHasher;
+
+/// Texts in a block: a view is one pointer for each of them.
+const BLOCK: usize = 1_024;
+const VACANT: u32 = u32::MAX;
+
+type Block = Box<[OnceLock<Arc<str>>]>;
+
+/// Texts by number, as many as there were when the view was taken.
+#[derive(Clone, Default)]
+pub struct Dictionary {
+    blocks: Vec<Arc<Block>>,
+    len: u32,
+    index: Arc<RwLock<Index>>,
+}
+
+/// An open hash table of numbers.
+#[derive(Default)]
+struct Index {
+    slots: Vec<u32>,
+    used: usize,
+}
+
+impl Dictionary {
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The text of a number that this column gave.
+    pub fn text(&self, code: u32) -> Option<&Arc<str>> {
+        self.blocks.get(code as usize / BLOCK)?.get(code as usize % BLOCK)?.get()
+    }
+
+    /// The number of a text, if it has one in this view.
+    pub fn code(&self, text: &str) -> Option<u32> {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        self.find(&index, text).ok().flatten()
+    }
+
+    /// The number of a text, which gets one here where it has none.
+    pub fn code_or_add(&mut self, text: &Arc<str>) -> u32 {
+        let shared = self.index.clone();
+        let mut index = shared.write().unwrap_or_else(PoisonError::into_inner);
+        if let Ok(Some(code)) = self.find(&index, text) {
+            return code;
+        }
+        if (index.used + 1) * 4 > index.slots.len() * 3 {
+            self.grow(&mut index);
+        }
+        let code = self.len;
+        if (code as usize).is_multiple_of(BLOCK) {
+            self.blocks.push(Arc::new((0..BLOCK).map(|_| OnceLock::new()).collect()));
+        }
+        if let Some(slot) = self.blocks.last().and_then(|block| block.get(code as usize % BLOCK)) {
+            slot.get_or_init(|| text.clone());
+        }
+        if let Err(slot) = self.find(&index, text) {
+            index.slots[slot] = code;
+            index.used += 1;
+        }
+        self.len += 1;
+        code
+    }
+
+    /// The number of the text, or the slot where it would stand.
+    fn find(&self, index: &Index, text: &str) -> Result<Option<u32>, usize> {
+        if index.slots.is_empty() {
+            return Ok(None);
+        }
+        let mask = index.slots.len() - 1;
+        let mut slot = hash(text) & mask;
+        loop {
+            match index.slots[slot] {
+                VACANT => return Err(slot),
+                // Texts that came after this view was taken are none of its own.
+                code if code < self.len && self.text(code).is_some_and(|known| **known == *text) => {
+                    return Ok(Some(code));
+                }
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    fn grow(&self, index: &mut Index) {
+        let size = (index.slots.len() * 2).max(64);
+        let codes = std::mem::replace(&mut index.slots, vec![VACANT; size]);
+        for code in codes.into_iter().filter(|code| *code != VACANT) {
+            let Some(text) = self.text(code) else { continue };
+            let mut slot = hash(text) & (size - 1);
+            while index.slots[slot] != VACANT {
+                slot = (slot + 1) & (size - 1);
+            }
+            index.slots[slot] = code;
+        }
+    }
+}
+
+fn hash(text: &str) -> usize {
+    let mut hasher = FxHasher::default();
+    text.hash(&mut hasher);
+    hasher.finish() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_keeps_its_number_and_a_view_its_texts() {
+        let mut dictionary = Dictionary::default();
+        let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
+        let codes: Vec<u32> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();
+        assert!(codes.iter().copied().eq(0..5_000));
+        let view = dictionary.clone();
+        assert_eq!(dictionary.code_or_add(&"more".into()), 5_000);
+        assert_eq!(dictionary.code_or_add(&"17".into()), 17);
+        assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(4_999), 5_000));
+        assert_eq!(dictionary.code("more"), Some(5_000));
+        assert_eq!(view.text(321).map(|text| &**text), Some("321"));
+    }
+}

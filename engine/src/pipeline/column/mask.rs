@@ -1,0 +1,149 @@
+//! Which rows of a segment are meant: one bit each.
+
+use super::SEGMENT;
+
+const WORDS: usize = SEGMENT / 64;
+
+/// A set of rows of one segment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mask {
+    words: [u64; WORDS],
+    len: usize,
+}
+
+impl Mask {
+    /// None of the first `len` rows.
+    pub fn none(len: usize) -> Mask {
+        Mask { words: [0; WORDS], len: len.min(SEGMENT) }
+    }
+
+    /// All of the first `len` rows.
+    pub fn all(len: usize) -> Mask {
+        let mut mask = Mask::none(len);
+        mask.words = [u64::MAX; WORDS];
+        mask.trim();
+        mask
+    }
+
+    pub fn constant(len: usize, holds: bool) -> Mask {
+        if holds { Mask::all(len) } else { Mask::none(len) }
+    }
+
+    /// The rows whose cells satisfy `test`.
+    pub fn of<T>(cells: &[T], test: impl Fn(&T) -> bool) -> Mask {
+        let mut mask = Mask::none(cells.len());
+        for (word, cells) in mask.words.iter_mut().zip(cells.chunks(64)) {
+            let mut bits = 0;
+            for (place, cell) in cells.iter().enumerate() {
+                bits |= u64::from(test(cell)) << place;
+            }
+            *word = bits;
+        }
+        mask
+    }
+
+    pub fn and(&mut self, other: &Mask) {
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word &= other);
+    }
+
+    pub fn or(&mut self, other: &Mask) {
+        self.words.iter_mut().zip(&other.words).for_each(|(word, other)| *word |= other);
+    }
+
+    pub fn negate(&mut self) {
+        self.words.iter_mut().for_each(|word| *word = !*word);
+        self.trim();
+    }
+
+    pub fn set(&mut self, row: usize) {
+        if let Some(word) = self.words.get_mut(row / 64) {
+            *word |= 1 << (row % 64);
+        }
+    }
+
+    pub fn clear(&mut self, row: usize) {
+        if let Some(word) = self.words.get_mut(row / 64) {
+            *word &= !(1 << (row % 64));
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
+    /// Rows that the segment has.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The rows, ascending.
+    pub fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+        self.words.iter().enumerate().flat_map(|(place, word)| Bits { word: *word, base: place as u32 * 64 })
+    }
+
+    /// Writes the rows into `out`, in place of what stands there.
+    pub fn write_rows(&self, out: &mut Vec<u32>) {
+        out.clear();
+        for (place, word) in self.words.iter().enumerate() {
+            let base = place as u32 * 64;
+            match *word {
+                0 => {}
+                u64::MAX => out.extend(base..base + 64),
+                word => out.extend(Bits { word, base }),
+            }
+        }
+    }
+
+    /// No bit stands beyond the segment's rows.
+    fn trim(&mut self) {
+        for (place, word) in self.words.iter_mut().enumerate() {
+            let rows = self.len.saturating_sub(place * 64).min(64);
+            if rows < 64 {
+                *word &= (1 << rows) - 1;
+            }
+        }
+    }
+}
+
+struct Bits {
+    word: u64,
+    base: u32,
+}
+
+impl Iterator for Bits {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        if self.word == 0 {
+            return None;
+        }
+        let row = self.base + self.word.trailing_zeros();
+        self.word &= self.word - 1;
+        Some(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_beyond_the_rows_stay_clear() {
+        let mut mask = Mask::none(70);
+        mask.negate();
+        assert_eq!((mask.count(), mask.rows().last()), (70, Some(69)));
+        assert_eq!(mask, Mask::all(70));
+        mask.clear(69);
+        mask.clear(3);
+        let mut rows = Vec::new();
+        mask.write_rows(&mut rows);
+        assert!(rows.iter().copied().eq(mask.rows()));
+        assert_eq!((rows.len(), rows[3]), (68, 4));
+        assert_eq!(Mask::of(&[1, 2, 3], |cell| *cell != 2).rows().collect::<Vec<_>>(), [0, 2]);
+        assert!(Mask::all(0).is_empty());
+    }
+}

@@ -1,0 +1,229 @@
+//! `$sort` over columns, with the limit that it was told: rows are made of what is kept.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::mask::Mask;
+use super::segment::{Cells, Kind};
+use super::select::Selection;
+use super::{Column, Columns, SEGMENT, can_keep, numbers};
+use crate::model::value::Value;
+use crate::pipeline::ast::SortKey;
+use crate::pipeline::context::Context;
+use crate::pipeline::error::Result;
+use crate::pipeline::filter::Comparison;
+use crate::pipeline::memory;
+use crate::pipeline::operator::Key;
+
+/// A sort by paths that columns can be kept of.
+#[derive(Debug)]
+pub struct Top {
+    keys: Vec<(Arc<str>, bool)>,
+    limit: Option<usize>,
+}
+
+impl Top {
+    pub fn new(keys: &[SortKey], limit: Option<u64>) -> Option<Top> {
+        let mut keys: Vec<_> = keys.iter().map(|key| (key.path.text().clone(), key.descending)).collect();
+        if !keys.iter().any(|(path, _)| &**path == "_id") {
+            keys.push(("_id".into(), false));
+        }
+        // `_id` is read of the few rows that are equal in everything else.
+        let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
+    }
+
+    /// The paths that columns are wanted of.
+    pub fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.keys.iter().map(|(path, _)| path).filter(|path| &***path != "_id")
+    }
+
+    /// The places of the rows in their order, and how many were selected; `None` where a column is not kept, or cannot
+    /// tell.
+    pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
+        let mut columns = Vec::with_capacity(self.keys.len());
+        for (path, descending) in &self.keys {
+            let column = match &**path {
+                "_id" => None,
+                path => match selection.columns.column(path).filter(|column| column.is_clear()) {
+                    Some(column) => Some(column),
+                    None => return Ok(None),
+                },
+            };
+            columns.push((column, *descending));
+        }
+        let sorting = Sorting { columns, source: selection.columns };
+        let limit = self.limit.unwrap_or(usize::MAX);
+        sorting.run(selection, limit, query, index).map(Some)
+    }
+}
+
+struct Sorting<'a> {
+    /// `None` is the id.
+    columns: Vec<(Option<&'a Column>, bool)>,
+    source: &'a dyn Columns,
+}
+
+/// A row that is kept.
+struct Entry<'s> {
+    sorting: &'s Sorting<'s>,
+    place: usize,
+}
+
+impl Ord for Entry<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.sorting.compare(self.place, other.place)
+    }
+}
+
+impl PartialOrd for Entry<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.place == other.place
+    }
+}
+
+impl Eq for Entry<'_> {}
+
+impl Sorting<'_> {
+    /// The places of the rows kept, in order, and how many were selected.
+    fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
+        let hold = || {
+            let held = query.charge(self.columns.len() * size_of::<Key>());
+            held.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
+        };
+        let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
+        let mut all = Vec::new();
+        let mut selected = 0;
+        let mut rows = Vec::new();
+        for segment in self.best_first(selection, limit) {
+            let mut mask = selection.mask(segment)?;
+            selected += mask.count() as u64;
+            if let Some(highest) = heap.peek().filter(|_| heap.len() >= limit) {
+                self.narrow(segment, &mut mask, highest.place);
+            }
+            mask.write_rows(&mut rows);
+            query.tick_many(rows.len())?;
+            for row in &rows {
+                let place = segment * SEGMENT + *row as usize;
+                if limit == usize::MAX {
+                    hold()?;
+                    all.push(place);
+                } else if heap.len() < limit {
+                    hold()?;
+                    heap.push(Entry { sorting: self, place });
+                } else if let Some(mut highest) = heap.peek_mut()
+                    && self.compare(place, highest.place).is_lt()
+                {
+                    // The highest row that was kept gives way to a lower one.
+                    highest.place = place;
+                }
+            }
+        }
+        if limit != usize::MAX {
+            all = heap.into_iter().map(|entry| entry.place).collect();
+        }
+        all.sort_unstable_by(|a, b| self.compare(*a, *b));
+        Ok((all, selected))
+    }
+
+    /// The order of two rows: by the keys, and where they are equal by place.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        for (column, descending) in &self.columns {
+            let order = match column {
+                Some(column) => compare_cells(column, a, b, *descending),
+                None => self.source.id(a).cmp(&self.source.id(b)),
+            };
+            if order.is_ne() {
+                return if *descending { order.reverse() } else { order };
+            }
+        }
+        a.cmp(&b)
+    }
+
+    /// The segments, those first whose integers or dates come first: the others are then passed over quickly.
+    fn best_first(&self, selection: &Selection, limit: usize) -> Vec<usize> {
+        let mut segments: Vec<usize> = (0..selection.segments()).collect();
+        let Some(&(Some(column), descending)) = self.columns.first() else { return segments };
+        if limit == usize::MAX {
+            return segments;
+        }
+        let best = |segment: &usize| match column.segments().get(*segment).map(|segment| segment.cells()) {
+            Some(Cells::Ints(cells) | Cells::Dates(cells)) if descending => cells.iter().max().map(|best| !*best),
+            Some(Cells::Ints(cells) | Cells::Dates(cells)) => cells.iter().min().copied(),
+            _ => None,
+        };
+        segments.sort_by_cached_key(best);
+        segments
+    }
+
+    /// Takes out the rows whose first key alone says that they come after the highest that is kept.
+    fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
+        let Some(&(Some(column), descending)) = self.columns.first() else { return };
+        let Some(segment) = column.segments().get(segment) else { return };
+        let comparison = if descending { Comparison::Gte } else { Comparison::Lte };
+        let in_range = |cells: &[i64], worst: i64| {
+            let range = numbers::ints(comparison, &Value::Int(worst))?;
+            let (least, most) = (*range.start(), *range.end());
+            Some(Mask::of(cells, |cell| (*cell >= least) & (*cell <= most)))
+        };
+        let fits = |order: Ordering| if descending { order.is_ge() } else { order.is_le() };
+        let fitting = match (segment.cells(), key(column, highest, descending)) {
+            (Cells::Ints(cells), Some(Value::Int(worst))) | (Cells::Dates(cells), Some(Value::Date(worst))) => {
+                in_range(cells, worst)
+            }
+            (Cells::Numbers(cells), Some(worst)) => {
+                Some(Mask::of(cells, |cell| fits(Value::Double(*cell).compare(&worst))))
+            }
+            (Cells::Texts(cells), Some(Value::String(worst))) => {
+                let order = |code: &u32| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
+                Some(Mask::of(cells, |code| fits(order(code))))
+            }
+            _ => None,
+        };
+        let Some(mut fitting) = fitting else { return };
+        if !segment.is_plain() {
+            fitting.or(&Mask::of(segment.kinds(), |kind| *kind != Kind::Value));
+        }
+        mask.and(&fitting);
+    }
+}
+
+/// The order of two cells, as a sort sees them.
+fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
+    let segment = |place: usize| column.segments().get(place / SEGMENT).filter(|segment| segment.is_plain());
+    if let (Some(first), Some(second)) = (segment(a), segment(b)) {
+        let (a, b) = (a % SEGMENT, b % SEGMENT);
+        match (first.cells(), second.cells()) {
+            (Cells::Ints(first), Cells::Ints(second)) | (Cells::Dates(first), Cells::Dates(second)) => {
+                return first[a].cmp(&second[b]);
+            }
+            (Cells::Texts(first), Cells::Texts(second)) => {
+                return match (first[a], second[b]) {
+                    (a, b) if a == b => Ordering::Equal,
+                    (a, b) => column.texts().text(a).cmp(&column.texts().text(b)),
+                };
+            }
+            _ => {}
+        }
+    }
+    key(column, a, descending).cmp(&key(column, b, descending))
+}
+
+/// What a cell is sorted by: the lowest of its values, the highest when descending; `None` for an empty array.
+fn key(column: &Column, place: usize, descending: bool) -> Option<Value> {
+    match column.value(place) {
+        None => Some(Value::Null),
+        Some(Value::Array(items)) => match descending {
+            true => items.iter().max().cloned(),
+            false => items.iter().min().cloned(),
+        },
+        value => value,
+    }
+}

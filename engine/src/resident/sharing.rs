@@ -1,0 +1,139 @@
+//! Parts that states have in common are held once: names, short texts, lists of these, and the shapes of objects.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::FxHasher;
+
+use crate::model::aggregate::Aggregate;
+use crate::model::value::{Object, Shape, Value};
+
+/// Parts remembered of each kind. One takes the place of another with the same place in the table, so nothing has to be
+/// let go of, and what occurs often is mostly there.
+const TEXTS: usize = 4_096;
+const LISTS: usize = 1_024;
+const SHAPES: usize = 256;
+/// A longer text or list is hardly ever the same as another.
+const LONGEST_TEXT: usize = 48;
+const LONGEST_LIST: usize = 16;
+
+/// What was seen of late.
+#[derive(Default)]
+pub struct Sharing {
+    texts: Vec<Option<Arc<str>>>,
+    lists: Vec<Option<Arc<Vec<Value>>>>,
+    shapes: Vec<Option<Shape>>,
+}
+
+impl Sharing {
+    /// The aggregate with its parts shared, as far as they were seen before.
+    pub fn share(&mut self, mut aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
+        if aggregate.state.shape().is_some() {
+            return aggregate;
+        }
+        let state = Arc::new(self.object(&aggregate.state));
+        let aggregate_type = self.text(&aggregate.aggregate_type);
+        let project_id = aggregate.project_id.as_ref().map(|project| self.text(project));
+        let shared = Arc::make_mut(&mut aggregate);
+        (shared.state, shared.aggregate_type, shared.project_id) = (state, aggregate_type, project_id);
+        aggregate
+    }
+
+    fn object(&mut self, object: &Object) -> Object {
+        let values = object.iter().map(|(_, value)| self.value(value)).collect();
+        let hash = hash(|hasher| object.keys().for_each(|name| name.hash(hasher)));
+        let slot = hash % SHAPES;
+        let known = self.shapes.get(slot).and_then(Option::as_ref);
+        let shape = match known.filter(|shape| shape.iter().eq(object.keys())) {
+            Some(shape) => shape.clone(),
+            None => {
+                let shape: Shape = object.keys().map(|name| self.text(name)).collect();
+                remember(&mut self.shapes, SHAPES, slot, shape.clone());
+                shape
+            }
+        };
+        Object::of_shape(shape, values)
+    }
+
+    fn value(&mut self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.text(text)),
+            Value::Object(object) if object.shape().is_none() => Value::Object(Arc::new(self.object(object))),
+            Value::Array(items) if items.len() <= LONGEST_LIST => self.array(items),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => value.clone(),
+            Value::Array(_) | Value::Object(_) => value.clone(),
+        }
+    }
+
+    fn array(&mut self, items: &Arc<Vec<Value>>) -> Value {
+        // Equal numbers may be of two kinds; equal texts show alike.
+        let texts = items.iter().all(|item| matches!(item, Value::String(text) if text.len() <= LONGEST_TEXT));
+        if !texts {
+            return items.iter().map(|item| self.value(item)).collect::<Vec<_>>().into();
+        }
+        let slot = hash(|hasher| items.iter().for_each(|item| item.hash(hasher))) % LISTS;
+        if let Some(Some(known)) = self.lists.get(slot)
+            && known == items
+        {
+            return Value::Array(known.clone());
+        }
+        let list: Arc<Vec<Value>> = Arc::new(items.iter().map(|item| self.value(item)).collect());
+        remember(&mut self.lists, LISTS, slot, list.clone());
+        Value::Array(list)
+    }
+
+    fn text(&mut self, text: &Arc<str>) -> Arc<str> {
+        if text.len() > LONGEST_TEXT {
+            return text.clone();
+        }
+        let slot = hash(|hasher| text.hash(hasher)) % TEXTS;
+        if let Some(Some(known)) = self.texts.get(slot)
+            && known == text
+        {
+            return known.clone();
+        }
+        remember(&mut self.texts, TEXTS, slot, text.clone());
+        text.clone()
+    }
+}
+
+fn remember<T: Clone>(table: &mut Vec<Option<T>>, size: usize, slot: usize, part: T) {
+    if table.is_empty() {
+        table.resize(size, None);
+    }
+    table[slot] = Some(part);
+}
+
+fn hash(write: impl FnOnce(&mut FxHasher)) -> usize {
+    let mut hasher = FxHasher::default();
+    write(&mut hasher);
+    hasher.finish() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_shows_as_before() {
+        let text = r#"{"a":"x","b":[1,1.0,"x"],"c":{"a":"x","d":[]},"t":["x","y"],"n":1.0}"#;
+        let mut sharing = Sharing::default();
+        let mut objects = (0..2).map(|_| {
+            let object: Object = serde_json::from_str(text).expect("a test's JSON");
+            sharing.object(&object)
+        });
+        let (a, mut b) = (objects.next().expect("one"), objects.next().expect("two"));
+        let list = |object: &Object| match object.get("t") {
+            Some(Value::Array(items)) => Arc::as_ptr(items),
+            _ => std::ptr::null(),
+        };
+        assert_eq!(list(&a), list(&b));
+        assert_eq!(serde_json::to_string(&a).expect("JSON"), text);
+        b.insert("z", 1i64);
+        assert_eq!((b.len(), a.len(), b.remove("a").is_some(), b == a), (6, 5, true, false));
+        assert_eq!(
+            serde_json::to_string(&b).expect("JSON"),
+            text.replace(r#""a":"x","b""#, r#""b""#).replace("1.0}", r#"1.0,"z":1}"#)
+        );
+    }
+}

@@ -1,0 +1,136 @@
+//! States and pipelines by chance: each source gives the same rows, with columns and without, and no JSON breaks a query.
+//!
+//! `PROPTEST_CASES` says how many are tried; what fails is made smaller and shown.
+
+mod pipelines;
+mod states;
+
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::pipeline::SourceChoice;
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Error, Workspace};
+use foldwork_tests::server::Server;
+use poem::Request;
+use poem::http::Method;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestCaseError, TestRunner};
+use tokio::runtime::{Handle, Runtime};
+
+/// How a query is read: where from, with rules or without, with columns or without.
+const WAYS: [(SourceChoice, bool, bool); 5] = [
+    (SourceChoice::Log, false, false),
+    (SourceChoice::Resident, false, false),
+    (SourceChoice::Auto, true, false),
+    (SourceChoice::Auto, true, true),
+    (SourceChoice::Nodes, true, true),
+];
+
+fn config(cases: u32) -> Config {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(cases);
+    Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
+}
+
+/// Some appends, and what is asked after each.
+type Story = Vec<(Vec<NewEvent>, Vec<Value>)>;
+
+fn story() -> impl Strategy<Value = Story> {
+    let asked = prop::collection::vec(pipelines::pipeline(), 1..8);
+    prop::collection::vec((prop::collection::vec(states::event(), 1..24), asked), 1..4)
+}
+
+#[test]
+fn every_way_of_reading_gives_the_same_rows() {
+    let runtime = Runtime::new().expect("a runtime");
+    let server = runtime.block_on(Server::start()).expect("a server");
+    let handle = runtime.handle();
+    let mut runner = TestRunner::new(config(24));
+    let number = std::cell::Cell::new(0);
+    let result = runner.run(&story(), |story| {
+        number.set(number.get() + 1);
+        let name = format!("w{}", number.get());
+        handle.block_on(told(&server, &name, story))
+    });
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}
+
+/// Lets a story happen in a workspace of its own.
+async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseError> {
+    let (_, key) = server.engine.provision(name, None).await.map_err(failed)?;
+    let workspace = foldwork_tests::server::enter(&server.engine, &key).await.map_err(failed)?;
+    for definition in states::TYPES {
+        let definition = serde_json::from_str(definition).map_err(failed)?;
+        workspace.define_type(&definition, false).await.map_err(failed)?;
+    }
+    for (events, pipelines) in story {
+        workspace.append_events(events).await.map_err(failed)?;
+        for pipeline in pipelines {
+            compare(&workspace, &pipeline).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn compare(workspace: &Workspace, pipeline: &Value) -> Result<(), TestCaseError> {
+    let mut first: Option<String> = None;
+    for (source, push_down, columns) in WAYS {
+        let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
+        let answer = match workspace.query(query).await {
+            Ok(answer) => answer.rows.iter().map(|row| format!("{row}\n")).collect(),
+            Err(Error::Pipeline(error)) => format!("{:?} in {:?}: {}", error.code, error.stage, error.message),
+            Err(error) => return Err(TestCaseError::fail(format!("{pipeline}: {error}"))),
+        };
+        match &first {
+            None => first = Some(answer),
+            Some(first) => prop_assert_eq!(
+                first,
+                &answer,
+                "{} from {:?}, rules {}, columns {}",
+                pipeline,
+                source,
+                push_down,
+                columns
+            ),
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn any_json_is_answered_or_refused() {
+    let runtime = Runtime::new().expect("a runtime");
+    let server = runtime.block_on(Server::start()).expect("a server");
+    let workspace = runtime.block_on(server.workspace("owner")).expect("a workspace");
+    let event = NewEvent {
+        aggregate_id: "a".into(),
+        aggregate_type: "article".into(),
+        event_type: "article.created".into(),
+        payload: [("title", "one")].into_iter().collect(),
+        ..NewEvent::default()
+    };
+    runtime.block_on(workspace.append_events(vec![event])).expect("appended");
+    let result = TestRunner::new(config(256))
+        .run(&pipelines::anything(), |pipeline| asked(runtime.handle(), &server, &pipeline));
+    if let Err(failure) = result {
+        panic!("{failure}");
+    }
+}
+
+fn asked(handle: &Handle, server: &Server, pipeline: &serde_json::Value) -> Result<(), TestCaseError> {
+    let body = serde_json::json!({ "pipeline": pipeline }).to_string();
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri_str("/api/v1/aggregates/query")
+        .header("authorization", format!("Bearer {}", server.key("owner").unwrap_or_default()))
+        .content_type("application/json")
+        .body(body.clone());
+    let status = handle.block_on(server.call(request)).status().as_u16();
+    prop_assert!(matches!(status, 200 | 400), "{} for {}", status, body);
+    Ok(())
+}
+
+fn failed(reason: impl std::fmt::Display) -> TestCaseError {
+    TestCaseError::fail(reason.to_string())
+}

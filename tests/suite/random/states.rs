@@ -1,0 +1,87 @@
+//! Events by chance: fields of every type and of changing types, nested ones, missing ones, deleted aggregates.
+
+use std::sync::Arc;
+
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::{Object, Value};
+use proptest::prelude::*;
+
+/// The types that events are of.
+pub const TYPES: [&str; 2] =
+    [r#"{"type_name": "thing", "fields": [{"name": "d", "type": "date"}]}"#, r#"{"type_name": "other"}"#];
+const IDS: usize = 12;
+
+/// Texts that fields hold and that filters ask for.
+pub fn text() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec!["", "a", "b", "c", "é", "10", "null"]).prop_map(Value::from)
+}
+
+pub fn number() -> impl Strategy<Value = Value> {
+    let exact = 1i64 << 53;
+    prop_oneof![
+        6 => (-3i64..6).prop_map(Value::Int),
+        1 => prop::sample::select(vec![i64::MAX, i64::MIN, exact, exact + 1, -exact - 1, i64::MAX - 1]).prop_map(Value::Int),
+        2 => prop::sample::select(vec![0.5, -0.0, 1.0, 2.0, 3.5, 9_007_199_254_740_992.0, 1e300, 9.3e18])
+            .prop_map(Value::Double),
+    ]
+}
+
+/// A value without parts.
+pub fn scalar() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        4 => number(),
+        3 => text(),
+        1 => any::<bool>().prop_map(Value::Bool),
+        1 => Just(Value::Null),
+    ]
+}
+
+/// Any value, a few levels deep.
+pub fn value() -> impl Strategy<Value = Value> {
+    scalar().prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            prop::collection::vec((prop::sample::select(vec!["x", "y", "0"]), inner), 0..3)
+                .prop_map(|fields| Value::from(fields.into_iter().collect::<Object>())),
+        ]
+    })
+}
+
+fn texts() -> impl Strategy<Value = Value> {
+    prop::collection::vec(text(), 0..4).prop_map(Value::from)
+}
+
+fn date() -> impl Strategy<Value = Value> {
+    (1u32..28).prop_map(|day| Value::from(format!("2025-02-{day:02}T00:00:00.000Z")))
+}
+
+/// A field and what an event says of it.
+fn field() -> impl Strategy<Value = (&'static str, Value)> {
+    prop_oneof![
+        3 => (Just("n"), (-3i64..6).prop_map(Value::Int)),
+        3 => (Just("m"), number()),
+        3 => (Just("s"), text()),
+        3 => (Just("t"), texts()),
+        2 => (prop::sample::select(vec!["a", "b"]), value()),
+        1 => (prop::sample::select(vec!["n", "s", "t"]), value()),
+        1 => (Just("d"), date()),
+        1 => (Just("$unset"), prop::sample::select(vec!["n", "s", "t", "a"]).prop_map(|name| Value::from(vec![name.into()]))),
+    ]
+}
+
+/// An event of one of a few aggregates.
+pub fn event() -> impl Strategy<Value = NewEvent> {
+    let verb = prop_oneof![12 => Just("changed"), 1 => Just("deleted")];
+    (0..IDS, prop::collection::vec(field(), 0..6), verb).prop_map(|(number, fields, verb)| {
+        // An aggregate keeps its type.
+        let aggregate_type = if number % 4 == 3 { "other" } else { "thing" };
+        let payload: Object = fields.into_iter().map(|(name, value)| (Arc::<str>::from(name), value)).collect();
+        NewEvent {
+            aggregate_id: format!("i{number}"),
+            aggregate_type: aggregate_type.into(),
+            event_type: format!("{aggregate_type}.{verb}"),
+            payload,
+            ..NewEvent::default()
+        }
+    })
+}
