@@ -54,7 +54,7 @@ async fn a_stream_of_events_follows_the_log_and_resumes() {
     let mut stream = client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
     assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
     assert_eq!(client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
-    let first = stream.read_until("id: 1").await + &stream.read_until("\n\n").await;
+    let first = stream.read_until("id: 1").await + stream.read_until("\n\n").await.as_str();
     assert!(first.contains("event: article.created") && first.contains("\"one\""), "{first}");
     drop(stream);
     assert_eq!(client.send("POST", "/api/v1/aggregates/b/events", &created("two")).await.0, 201);

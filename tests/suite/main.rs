@@ -3,6 +3,7 @@
 mod coverage;
 mod edge;
 mod generated;
+mod hostile;
 mod pipelines;
 mod reopened;
 mod replay;
@@ -10,3 +11,9 @@ mod scenarios;
 mod scripts;
 mod shared_store;
 mod tidy;
+
+use foldwork_plugins::memory::Counting;
+
+/// As in the program: what scripts take is counted.
+#[global_allocator]
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
