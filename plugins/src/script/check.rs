@@ -165,6 +165,8 @@ impl Source<'_> {
                 self.call(known, call, call.args.len() + 1, *position)
             }
             Some(ASTNode::Stmt(Stmt::Share(_))) => self.closure(known, path),
+            // What it stands for is not watched while it grows.
+            Some(ASTNode::Expr(Expr::ThisPtr(position))) => Err(self.at(*position, "a script may not use 'this'")),
             _ => Ok(()),
         }
     }

@@ -15,6 +15,7 @@ pub mod limits;
 mod replaced;
 mod result;
 mod sandbox;
+mod variables;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -100,7 +101,9 @@ impl Script {
         let run = || {
             let guard = Guard::begin(limits, now_ms);
             let mut scope = Scope::new();
-            for (name, argument) in body.parameters.iter().zip(arguments()) {
+            let arguments = arguments();
+            variables::begin(&arguments);
+            for (name, argument) in body.parameters.iter().zip(arguments) {
                 scope.push_dynamic(name.clone(), argument);
             }
             let called = engine.eval_ast_with_scope::<Dynamic>(&mut scope, &body.ast);

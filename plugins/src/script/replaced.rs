@@ -33,10 +33,10 @@ pub(super) fn register(engine: &mut Engine) {
     for name in ["to_string", "to_debug", "print", "debug"] {
         engine
             .register_fn(name, |context: NativeCallContext, map: &mut Map| {
-                shown(written(&context, |r| r.read_map(map)))
+                shown(&context, written(&context, |r| r.read_map(map)))
             })
             .register_fn(name, |context: NativeCallContext, array: &mut Array| {
-                shown(written(&context, |r| r.read_array(array)))
+                shown(&context, written(&context, |r| r.read_array(array)))
             });
     }
     engine
@@ -47,8 +47,9 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 /// A map or an array within a text. An error here would make rhai write the value out by itself, without a bound.
-fn shown(written: Result<ImmutableString, Refused>) -> ImmutableString {
-    written.unwrap_or_else(|_| "(too large, or no data)".into())
+fn shown(context: &NativeCallContext, written: Result<ImmutableString, Refused>) -> ImmutableString {
+    let short = written.ok().filter(|text| text.len() <= context.engine().max_string_size());
+    short.unwrap_or_else(|| "(too large, or no data)".into())
 }
 
 fn no_clock() -> Refused {
