@@ -5,6 +5,7 @@ mod coverage;
 mod edge;
 mod generated;
 mod pages;
+mod hostile;
 mod pipelines;
 mod random;
 mod reopened;
@@ -15,3 +16,9 @@ mod search;
 mod shared_store;
 mod tidy;
 mod vectors;
+
+use foldwork_plugins::memory::Counting;
+
+/// As in the program: what scripts take is counted.
+#[global_allocator]
+static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);

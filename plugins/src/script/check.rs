@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foldwork_engine::hook::Hook;
-use rhai::{AST, ASTNode, Engine, Expr, FnCallExpr, Position, Stmt};
+use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, Position, Scope, Stmt};
 
 use crate::folder::{Folder, SCRIPT};
 use crate::manifest::place;
 use crate::registry::LoadError;
-use crate::script::declaration;
+use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
 
 /// Functions of an interpreter that a script may not call.
@@ -48,8 +48,8 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
     }
 }
 
-/// Compiles a folder's script, and refuses what could never run.
-pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Result<AST, LoadError> {
+/// Compiles a folder's script to a program for each hook, and refuses what could never run.
+pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Result<Vec<(Hook, Body)>, LoadError> {
     let script = Source { path: folder.file(SCRIPT), text: &folder.script };
     let ast = engine.compile(&folder.script).map_err(|error| {
         let message = error.err_type().to_string();
@@ -60,7 +60,7 @@ pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Resul
     }
     script.hooks(&ast, hooks)?;
     script.calls(engine, &ast)?;
-    Ok(ast)
+    hooks.iter().map(|hook| Ok((*hook, script.body(engine, &ast, *hook)?))).collect()
 }
 
 /// A script's text, for messages that name a place in it.
@@ -107,6 +107,35 @@ impl Source<'_> {
         Ok(())
     }
 
+    /// The body of a hook's function as a program of its own, with the parameters as its variables.
+    fn body(&self, engine: &Engine, ast: &AST, hook: Hook) -> Result<Body, LoadError> {
+        let wanted = parameters(hook).len();
+        let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == wanted);
+        let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
+        let (start, end) = (self.offset(function.body.start_position()), self.offset(function.body.end_position()));
+        // The places of what is left must stay the same.
+        let blank = |text: &str| text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect::<String>();
+        let inside = self.text.get(start + 1..end).unwrap_or_default();
+        let alone = blank(self.text.get(..=start).unwrap_or_default()) + inside;
+        let mut scope = Scope::new();
+        for name in &function.params {
+            scope.push_dynamic(name.as_str(), Dynamic::UNIT);
+        }
+        let statements = engine
+            .compile_with_scope(&scope, alone)
+            .map_err(|error| self.at(error.position(), error.err_type().to_string()))?;
+        let parameters = function.params.iter().cloned().collect();
+        Ok(Body { parameters, ast: ast.clone_functions_only().merge(&statements) })
+    }
+
+    /// The byte at a place of the text.
+    fn offset(&self, position: Position) -> usize {
+        let (line, column) = (position.line().unwrap_or(1), position.position().unwrap_or(1));
+        let line_start: usize = self.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
+        let within = self.text.get(line_start..).unwrap_or_default().chars().take(column - 1).map(char::len_utf8);
+        line_start + within.sum::<usize>()
+    }
+
     fn at_function(&self, hook: Hook, message: String) -> LoadError {
         let place = self.text.find(&format!("fn {}(", hook.name())).map(|offset| place(self.text, offset));
         let (line, column) = place.unzip();
@@ -136,6 +165,8 @@ impl Source<'_> {
                 self.call(known, call, call.args.len() + 1, *position)
             }
             Some(ASTNode::Stmt(Stmt::Share(_))) => self.closure(known, path),
+            // What it stands for is not watched while it grows.
+            Some(ASTNode::Expr(Expr::ThisPtr(position))) => Err(self.at(*position, "a script may not use 'this'")),
             _ => Ok(()),
         }
     }

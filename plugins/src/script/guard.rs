@@ -17,6 +17,8 @@ struct Watch {
     deadline: Instant,
     /// What [`allocated`] may say at most.
     memory_end: i64,
+    /// The time of the event that the call is about.
+    now_ms: i64,
 }
 
 thread_local! {
@@ -31,12 +33,12 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    pub(super) fn begin(limits: &Limits) -> Guard {
+    pub(super) fn begin(limits: &Limits, now_ms: i64) -> Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
         let deadline = Instant::now() + Duration::from_millis(limits.deadline_ms);
         OPERATIONS.set(0);
         LOGGED.set(0);
-        Guard { before: WATCH.replace(Some(Watch { deadline, memory_end })) }
+        Guard { before: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
     }
 
     /// Steps that the call has taken.
@@ -70,6 +72,11 @@ pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
         Some(stop) => Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()),
         None => Ok(()),
     }
+}
+
+/// The only time that the call knows.
+pub(super) fn now_ms() -> i64 {
+    WATCH.get().map_or(0, |watch| watch.now_ms)
 }
 
 /// Whether the call may write another line into the log.

@@ -15,15 +15,15 @@ pub mod limits;
 mod replaced;
 mod result;
 mod sandbox;
+mod variables;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Work};
 use foldwork_engine::model::facts::{Assignment, Facts, Product};
-use foldwork_engine::model::json::format_date;
 use foldwork_engine::model::value::{Object, Value};
-use rhai::{AST, CallFnOptions, Dynamic, Engine, Scope};
+use rhai::{AST, Dynamic, Engine, ImmutableString, Scope};
 
 use self::guard::Guard;
 use self::limits::Limits;
@@ -46,8 +46,15 @@ pub struct Script {
 /// What is the same whatever the settings are.
 struct Program {
     engine: Engine,
-    ast: AST,
+    hooks: Vec<(Hook, Body)>,
     limits: Limits,
+}
+
+/// A hook's function: the names of its parameters, and what it does with them as a program of its own. Called as a
+/// function, it would lose the place at which the interpreter stops it.
+struct Body {
+    parameters: Vec<ImmutableString>,
+    ast: AST,
 }
 
 impl Script {
@@ -61,9 +68,9 @@ impl Script {
         let Manifest { about, limits } = Manifest::read(folder, limits)?;
         let mut engine = sandbox::engine(&about.name, &limits);
         extend(&mut engine);
-        let ast = on_large_stack(|| check::compile(&engine, folder, &about.hooks))?;
+        let hooks = on_large_stack(|| check::compile(&engine, folder, &about.hooks))?;
         let settings = Dynamic::from_map(convert::to_map(&about.settings));
-        Ok(Script { about, settings, program: Arc::new(Program { engine, ast, limits }) })
+        Ok(Script { about, settings, program: Arc::new(Program { engine, hooks, limits }) })
     }
 
     /// The same plugin with some of its settings replaced.
@@ -87,13 +94,19 @@ impl Script {
         arguments: impl FnOnce() -> [Dynamic; N],
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Outcome<T> {
-        let Program { engine, ast, limits } = &*self.program;
+        let Program { engine, hooks, limits } = &*self.program;
+        let Some((_, body)) = hooks.iter().find(|(of, _)| *of == hook) else {
+            return Err(failure::of_result(format!("the plugin has no hook '{}'", hook.name())));
+        };
         let run = || {
-            let guard = Guard::begin(limits);
-            let options = CallFnOptions::new().eval_ast(false).rewind_scope(false).with_tag(format_date(now_ms));
+            let guard = Guard::begin(limits, now_ms);
             let mut scope = Scope::new();
-            let called: Result<Dynamic, _> =
-                engine.call_fn_with_options(options, &mut scope, ast, hook.name(), arguments().to_vec());
+            let arguments = arguments();
+            variables::begin(&arguments);
+            for (name, argument) in body.parameters.iter().zip(arguments) {
+                scope.push_dynamic(name.clone(), argument);
+            }
+            let called = engine.eval_ast_with_scope::<Dynamic>(&mut scope, &body.ast);
             let operations = Guard::operations();
             let value = called.map_err(|error| failure::of_error(*error, limits)).and_then(|returned| {
                 let returned = result::value_of(&returned, hook, limits);

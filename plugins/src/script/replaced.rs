@@ -25,13 +25,18 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("replace", |context: NativeCallContext, text: &mut ImmutableString, find: char, by: char| {
             replace(&context, text, find.encode_utf8(&mut [0; 4]), by.encode_utf8(&mut [0; 4]))
         });
-    for name in ["to_string", "to_debug", "print", "debug", "to_json"] {
+    engine
+        .register_fn("to_json", |context: NativeCallContext, map: &mut Map| written(&context, |r| r.read_map(map)))
+        .register_fn("to_json", |context: NativeCallContext, array: &mut Array| {
+            written(&context, |r| r.read_array(array))
+        });
+    for name in ["to_string", "to_debug", "print", "debug"] {
         engine
             .register_fn(name, |context: NativeCallContext, map: &mut Map| {
-                written(&context, |reader| reader.read_map(map))
+                shown(&context, written(&context, |r| r.read_map(map)))
             })
             .register_fn(name, |context: NativeCallContext, array: &mut Array| {
-                written(&context, |reader| reader.read_array(array))
+                shown(&context, written(&context, |r| r.read_array(array)))
             });
     }
     engine
@@ -39,6 +44,12 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("sort_desc", |context: NativeCallContext, array: &mut Array| sort(&context, array, true))
         .register_fn("sleep", |_: INT| -> Result<(), Refused> { Err(no_clock()) })
         .register_fn("sleep", |_: FLOAT| -> Result<(), Refused> { Err(no_clock()) });
+}
+
+/// A map or an array within a text. An error here would make rhai write the value out by itself, without a bound.
+fn shown(context: &NativeCallContext, written: Result<ImmutableString, Refused>) -> ImmutableString {
+    let short = written.ok().filter(|text| text.len() <= context.engine().max_string_size());
+    short.unwrap_or_else(|| "(too large, or no data)".into())
 }
 
 fn no_clock() -> Refused {

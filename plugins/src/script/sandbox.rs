@@ -5,7 +5,7 @@ use rhai::packages::{Package, StandardPackage};
 use rhai::{Engine, OptimizationLevel};
 
 use super::limits::Limits;
-use super::{functions, guard, replaced};
+use super::{functions, guard, replaced, variables};
 
 /// An engine with the functions of the host, under these limits.
 pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {
@@ -29,6 +29,7 @@ pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {
         .set_max_map_size(limits.map_items)
         .set_max_strings_interned(256)
         .on_progress(guard::progress);
+    variables::watch(&mut engine, limits);
     replaced::register(&mut engine);
     functions::register(&mut engine, plugin);
     engine

@@ -9,7 +9,7 @@ use regex_automata::hybrid::regex::{Cache, Regex};
 use regex_automata::nfa::thompson;
 use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
 use regex_automata::util::interpolate;
-use regex_automata::{Anchored, Input, Match};
+use regex_automata::{Anchored, Input, Match, MatchError, MatchErrorKind};
 use rhai::{Array, Dynamic, Engine, ImmutableString, NativeCallContext};
 
 use super::{Refused, function, thrown, too_large};
@@ -20,9 +20,9 @@ const LONGEST_PATTERN: usize = 2_000;
 /// Patterns that an engine keeps compiled.
 const KEPT: usize = 16;
 const PROGRAM_BYTES: usize = 1 << 20;
-const STATES_BYTES: usize = 2 << 20;
+const STATES_BYTES: usize = 512 << 10;
 /// Times that the automaton may start anew within one search.
-const RESTARTS: usize = 8;
+const RESTARTS: usize = 3;
 /// Places that the search for groups may visit: program times text.
 const VISITED_BYTES: usize = 256 << 10;
 
@@ -156,7 +156,10 @@ impl Pattern {
         text: &str,
         mut on_match: impl FnMut(Match, Option<&regex_automata::util::captures::Captures>) -> Result<(), Refused>,
     ) -> Result<(), Refused> {
-        let expensive = || thrown("the regular expression is too expensive for this text");
+        let refused = |error: MatchError| match error.kind() {
+            MatchErrorKind::Quit { .. } => thrown("\\b meets a letter beyond ASCII; write (?-u:\\b)"),
+            _ => thrown("the regular expression is too expensive for this text"),
+        };
         let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut cache: Cache = kept.unwrap_or_else(|| self.regex.create_cache());
         let mut searched = self.groups.as_ref().map(|groups| (groups, groups.create_cache(), groups.create_captures()));
@@ -165,7 +168,7 @@ impl Pattern {
         while at <= text.len() {
             checkpoint()?;
             let input = Input::new(text).range(at..);
-            let Some(matched) = self.regex.try_search(&mut cache, &input).map_err(|_| expensive())? else { break };
+            let Some(matched) = self.regex.try_search(&mut cache, &input).map_err(&refused)? else { break };
             // An empty match right behind the last one is none; the next begins a character further on.
             if matched.is_empty() && last_end == Some(matched.end()) {
                 at = text[at..].chars().next().map_or(text.len() + 1, |next| at + next.len_utf8());
@@ -175,7 +178,7 @@ impl Pattern {
                 None => on_match(matched, None)?,
                 Some((groups, cache, captures)) => {
                     let input = Input::new(text).range(matched.range()).anchored(Anchored::Yes);
-                    groups.try_captures(cache, input, captures).map_err(|_| expensive())?;
+                    groups.try_captures(cache, input, captures).map_err(&refused)?;
                     on_match(matched, Some(captures))?;
                 }
             }

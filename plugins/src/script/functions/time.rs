@@ -5,9 +5,10 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use rhai::{Dynamic, Engine, INT, ImmutableString, NativeCallContext};
+use rhai::{Dynamic, Engine, INT, ImmutableString};
 
 use super::{Refused, function, thrown, too_large};
+use crate::script::guard::now_ms;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 const LONGEST_FORMAT: usize = 100;
@@ -19,10 +20,7 @@ pub(super) fn register(engine: &mut Engine) {
         "Gives the time of the event that the call is about: the only time that a script knows.",
         r#"type_of(now()) == "string""#,
     )
-    .register_into_engine(engine, |context: NativeCallContext| -> ImmutableString {
-        let now = context.tag().and_then(|tag| tag.as_immutable_string_ref().ok().map(|text| text.clone()));
-        now.unwrap_or_else(|| format_date(0).into())
-    });
+    .register_into_engine(engine, || format_date(now_ms()));
     function(
         "parse_time",
         &["text: string", "int"],

@@ -1,0 +1,89 @@
+//! Watches how large the arrays and maps in variables grow.
+//!
+//! rhai does not measure what `map[key] = value` adds, and later writes such a map out as a text, or walks over it, within
+//! one step that nothing can stop. So a variable is measured when it is used.
+
+use std::cell::RefCell;
+use std::hash::{Hash, Hasher};
+
+use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Position};
+use rustc_hash::FxHasher;
+
+use super::limits::Limits;
+
+/// Variables that are told apart; others that fall on the same place are measured more often than needed.
+const PLACES: usize = 32;
+/// A variable is used at most so many times between two measurements, and the fewer the smaller it is.
+const LONGEST_PAUSE: usize = 16;
+const ITEMS_PER_PAUSE: usize = 32;
+
+/// What values take: items of arrays and maps, and bytes of texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Size {
+    items: usize,
+    text: usize,
+}
+
+/// What was measured in the call that runs on this thread.
+struct Seen {
+    /// What the call was given: it may be larger than what a script may make.
+    given: Size,
+    /// Hash of a name, and the uses that are left before it is measured again.
+    pauses: [(u64, usize); PLACES],
+}
+
+thread_local! {
+    static SEEN: RefCell<Seen> =
+        const { RefCell::new(Seen { given: Size { items: 0, text: 0 }, pauses: [(0, 0); PLACES] }) };
+}
+
+/// Begins a call with these arguments.
+pub(super) fn begin(arguments: &[Dynamic]) {
+    let mut given = Size::default();
+    arguments.iter().for_each(|argument| measure(argument, &mut given));
+    SEEN.set(Seen { given, pauses: [(0, 0); PLACES] });
+}
+
+pub(super) fn watch(engine: &mut Engine, limits: &Limits) {
+    let limits = *limits;
+    #[expect(deprecated, reason = "it is not; rhai marks what may change in a later version")]
+    engine.on_var(move |name, _, context| check(name, &context, &limits).map(|()| None));
+}
+
+fn check(name: &str, context: &EvalContext<'_, '_, '_, '_, '_, '_>, limits: &Limits) -> Result<(), Box<EvalAltResult>> {
+    let Some(value) = context.scope().get(name).filter(|value| value.is_map() || value.is_array()) else {
+        return Ok(());
+    };
+    SEEN.with_borrow_mut(|seen| {
+        let mut hasher = FxHasher::default();
+        name.hash(&mut hasher);
+        let hash = hasher.finish();
+        let pause = &mut seen.pauses[(hash >> 32) as usize % PLACES];
+        if pause.0 == hash && pause.1 > 0 {
+            pause.1 -= 1;
+            return Ok(());
+        }
+        let mut size = Size::default();
+        measure(value, &mut size);
+        *pause = (hash, (size.items / ITEMS_PER_PAUSE).min(LONGEST_PAUSE));
+        let most_items = limits.array_items.max(limits.map_items).saturating_add(seen.given.items);
+        let most_text = limits.string_bytes.saturating_add(seen.given.text);
+        if size.items > most_items || size.text > most_text {
+            let what = if size.text > most_text { "Length of string" } else { "Size of object map" };
+            return Err(EvalAltResult::ErrorDataTooLarge(what.into(), Position::NONE).into());
+        }
+        Ok(())
+    })
+}
+
+fn measure(value: &Dynamic, size: &mut Size) {
+    if let Ok(text) = value.as_immutable_string_ref() {
+        size.text = size.text.saturating_add(text.len());
+    } else if let Ok(items) = value.as_array_ref() {
+        size.items = size.items.saturating_add(items.len());
+        items.iter().for_each(|item| measure(item, size));
+    } else if let Ok(map) = value.as_map_ref() {
+        size.items = size.items.saturating_add(map.len());
+        map.values().for_each(|item| measure(item, size));
+    }
+}
