@@ -12,6 +12,7 @@ use super::state::Open;
 use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
+use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::resident::labels::label_of;
 use crate::store::embeddings::Embedding;
 
@@ -87,7 +88,7 @@ impl Vectors {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
-                        wanted.push((id.clone(), label.to_string(), hash));
+                        wanted.push((id.clone(), label, hash));
                         taken.push(id);
                     }
                 }
@@ -147,9 +148,10 @@ impl Vectors {
     }
 }
 
-fn label(open: &Open, id: &AggregateId) -> Option<Arc<str>> {
+fn label(open: &Open, id: &AggregateId) -> Option<String> {
     let aggregate = open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-    label_of(&aggregate, &*open.definition(&aggregate.aggregate_type)?)
+    let label = label_of(&aggregate, &*open.definition(&aggregate.aggregate_type)?)?;
+    Some(beginning(&label, LABEL_BYTES).to_owned())
 }
 
 fn hash_of(label: &str) -> String {
