@@ -226,6 +226,7 @@ impl Open {
         for page in nodes.chunks(PAGE) {
             self.log.write_nodes(page, None, None).await?;
             self.resident.publish(page.iter().map(|(aggregate, _)| aggregate.clone()), snapshot.position());
+            self.labels_changed(page.iter().map(|(aggregate, _)| &aggregate.id));
         }
         Ok(())
     }

@@ -12,6 +12,7 @@ use super::state::Open;
 use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
+use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::store::embeddings::Embedding;
 
 /// Labels that are embedded at a time.
@@ -86,7 +87,7 @@ impl Vectors {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
-                        wanted.push((id.clone(), label.to_string(), hash));
+                        wanted.push((id.clone(), label, hash));
                         taken.push(id);
                     }
                 }
@@ -146,9 +147,10 @@ impl Vectors {
     }
 }
 
-fn label(open: &Open, id: &AggregateId) -> Option<Arc<str>> {
+fn label(open: &Open, id: &AggregateId) -> Option<String> {
     let aggregate = open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-    open.definition(&aggregate.aggregate_type)?.label_of(&aggregate.state)
+    let label = open.definition(&aggregate.aggregate_type)?.label_of(&aggregate.state)?;
+    Some(beginning(&label, LABEL_BYTES).to_owned())
 }
 
 fn hash_of(label: &str) -> String {

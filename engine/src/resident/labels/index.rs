@@ -8,7 +8,8 @@ use super::fold::{fold, trigrams, words};
 use super::words::{MAX_ENTRIES, Words};
 use crate::model::id::AggregateId;
 
-/// How much of a body is searched, in bytes.
+/// How much of a label and of a body is searched, in bytes.
+pub const LABEL_BYTES: usize = 512;
 const BODY_BYTES: usize = 20_000;
 
 /// What is searched of one aggregate.
@@ -62,7 +63,7 @@ impl Index {
         let mut kept = Vec::new();
         for (order, label) in text.labels.iter().enumerate() {
             let body = text.body.clone().filter(|_| order == 0);
-            let folded = fold(label);
+            let folded = fold(beginning(label, LABEL_BYTES));
             // Nothing could find it.
             if folded.is_empty() && body.is_none() {
                 continue;
@@ -154,11 +155,11 @@ impl Index {
         }
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         if entry.body != body {
-            let come = body.as_deref().map(|body| fold(beginning(body))).unwrap_or_default();
+            let come = body.as_deref().map(|body| fold(beginning(body, BODY_BYTES))).unwrap_or_default();
             entry.body_words = words(&come).count() as u32;
             let before = std::mem::replace(&mut entry.body, body);
             if let Some(before) = before {
-                self.bodies.remove(number, &fold(beginning(&before)));
+                self.bodies.remove(number, &fold(beginning(&before, BODY_BYTES)));
             }
             self.bodies.insert(number, &come);
         }
@@ -206,7 +207,7 @@ fn put_in(numbers: &mut Vec<u32>, number: u32) {
     }
 }
 
-/// As much of a body as is searched.
-fn beginning(body: &str) -> &str {
-    &body[..body.floor_char_boundary(BODY_BYTES)]
+/// As much of a text as so many bytes hold.
+pub fn beginning(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
 }

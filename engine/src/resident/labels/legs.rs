@@ -13,7 +13,7 @@ const B: f64 = 0.75;
 /// What anything but the label itself reaches at most.
 const MOST: f64 = 0.99;
 /// What a further label of an aggregate counts beside its own.
-const FURTHER: f64 = 0.98;
+pub const FURTHER: f64 = 0.98;
 /// Below this two texts have nothing to do with each other.
 const LEAST: f64 = 0.3;
 

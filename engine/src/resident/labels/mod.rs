@@ -178,3 +178,74 @@ impl Labels {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::legs::FURTHER;
+    use super::*;
+
+    fn text(id: usize, labels: &[String], body: Option<String>, last_event_at: i64) -> Text {
+        Text {
+            id: AggregateId::parse(&format!("a{id}")).expect("a valid id"),
+            aggregate_type: "note".into(),
+            project_id: None,
+            last_event_at,
+            labels: labels.iter().map(|label| label.as_str().into()).collect(),
+            body: body.map(Arc::from),
+        }
+    }
+
+    fn some_words(random: &mut fastrand::Rng) -> String {
+        const WORDS: [&str; 9] = ["alpha", "alpine", "beta", "Bêta", "gamma", "ga", "delta", "delay", "omega"];
+        let words: Vec<&str> = (0..random.usize(0..4)).map(|_| WORDS[random.usize(..WORDS.len())]).collect();
+        words.join(" ")
+    }
+
+    fn made_of(texts: &[Option<Text>]) -> Labels {
+        let labels = Labels::default();
+        labels.make(|tell| texts.iter().flatten().cloned().for_each(tell));
+        labels
+    }
+
+    #[test]
+    fn an_index_that_was_kept_up_answers_like_a_new_one() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut texts: Vec<Option<Text>> = vec![None; 40];
+        let kept = made_of(&texts);
+        for round in 0..60 {
+            for _ in 0..random.usize(1..12) {
+                let id = random.usize(..texts.len());
+                let labels: Vec<String> = (0..random.usize(0..3)).map(|_| some_words(&mut random)).collect();
+                let body = random.bool().then(|| some_words(&mut random));
+                texts[id] = random.bool().then(|| text(id, &labels, body, random.i64(0..5)));
+                kept.touch([&text(id, &[], None, 0).id]);
+            }
+            let now = |id: &AggregateId| texts[id.as_str()[1..].parse::<usize>().expect("a number")].clone();
+            assert!(!kept.catch_up(now));
+            let new = made_of(&texts);
+            for query in ["alpha", "betta gamma", "del", "omega alpine", &some_words(&mut random)] {
+                let asked = |labels: &Labels| labels.search(query, Filter::default(), 100);
+                assert_eq!(asked(&kept), asked(&new), "round {round}, '{query}'");
+            }
+        }
+    }
+
+    #[test]
+    fn an_aggregate_is_found_by_each_of_its_labels_once() {
+        let labels = made_of(&[Some(text(1, &["Vienna".into(), "Wien".into(), "Vienna city".into()], None, 0))]);
+        let found = labels.search("wien", Filter::default(), 10);
+        assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", FURTHER)]);
+        let found = labels.search("vienna", Filter::default(), 10);
+        assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", 1.0)]);
+    }
+
+    #[test]
+    fn long_and_strange_texts_are_borne() {
+        let long = "word ".repeat(100_000);
+        let labels = made_of(&[Some(text(1, &[long.clone(), "é".repeat(2_000)], Some(long.clone()), 0))]);
+        for query in [long.as_str(), "\u{0}", "\u{301}\u{301}", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "  ", "ﷺﷺﷺ"] {
+            labels.search(query, Filter::default(), 10);
+        }
+        assert_eq!(labels.search("word", Filter::default(), 10).len(), 1);
+    }
+}
