@@ -16,77 +16,56 @@ const GONE: u32 = u32::MAX - 1;
 impl Index {
     /// The numbers under a hash, and some that only seem to be.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
-        let mask = self.slots.len().wrapping_sub(1);
-        let mut slot = slot_of(hash) & mask;
-        let mut left = self.slots.len();
-        std::iter::from_fn(move || {
-            while left > 0 {
-                left -= 1;
-                let (tag, number) = self.slots[slot];
-                slot = (slot + 1) & mask;
-                match number {
-                    VACANT => return None,
-                    GONE => {}
-                    number if tag == tag_of(hash) => return Some(number),
-                    _ => {}
-                }
-            }
-            None
-        })
+        let tag = tag_of(hash);
+        let entries = self.from(tag).map(|slot| self.slots[slot]).take_while(|(_, number)| *number != VACANT);
+        entries.filter(move |(known, number)| *known == tag && *number != GONE).map(|(_, number)| number)
     }
 
     /// Adds a number under its key's hash.
     pub fn insert(&mut self, hash: u64, number: u32) {
-        if (self.used + 1) * 4 > self.slots.len() * 3 {
+        if (self.used + 1) * 5 > self.slots.len() * 4 {
             self.grow();
         }
-        self.write(slot_of(hash), (tag_of(hash), number));
+        self.write(tag_of(hash), number);
     }
 
     /// Removes a number from under a hash.
     pub fn remove(&mut self, hash: u64, number: u32) {
-        let mask = self.slots.len().wrapping_sub(1);
-        let mut slot = slot_of(hash) & mask;
-        for _ in 0..self.slots.len() {
-            match self.slots[slot].1 {
-                VACANT => return,
-                known if known == number && self.slots[slot].0 == tag_of(hash) => {
-                    self.slots[slot].1 = GONE;
-                    return;
-                }
-                _ => slot = (slot + 1) & mask,
-            }
+        let entry = (tag_of(hash), number);
+        let mut found = self.from(entry.0).take_while(|slot| self.slots[*slot].1 != VACANT);
+        if let Some(slot) = found.find(|slot| self.slots[*slot] == entry) {
+            self.slots[slot].1 = GONE;
         }
+    }
+
+    /// The slots in the order in which a tag is looked for. Any number of them will do, so that growing wastes little.
+    fn from(&self, tag: u32) -> impl Iterator<Item = usize> + use<> {
+        let size = self.slots.len();
+        let first = ((u64::from(tag) * size as u64) >> 32) as usize;
+        (first..size).chain(0..first)
     }
 
     /// Makes room, without the numbers that are gone.
     fn grow(&mut self) {
-        let kept = self.slots.iter().filter(|(_, number)| *number < GONE).count();
-        let size = (kept * 2 + 1).next_power_of_two().max(64);
-        let slots = std::mem::replace(&mut self.slots, vec![(0, VACANT); size]);
+        let is_kept = |(_, number): &(u32, u32)| *number < GONE;
+        let kept = self.slots.iter().filter(|entry| is_kept(entry)).count();
+        let slots = std::mem::replace(&mut self.slots, vec![(0, VACANT); kept * 8 / 5 + 64]);
         self.used = 0;
-        // The place in the table is made of the same half of the hash that is kept.
-        let kept = slots.into_iter().filter(|(_, number)| *number < GONE);
-        kept.for_each(|(tag, number)| self.write(tag as usize, (tag, number)));
+        slots.into_iter().filter(is_kept).for_each(|(tag, number)| self.write(tag, number));
     }
 
-    fn write(&mut self, slot: usize, entry: (u32, u32)) {
-        let mask = self.slots.len() - 1;
-        let mut slot = slot & mask;
-        while self.slots[slot].1 != VACANT {
-            slot = (slot + 1) & mask;
+    fn write(&mut self, tag: u32, number: u32) {
+        let vacant = self.from(tag).find(|slot| self.slots[*slot].1 == VACANT);
+        if let Some(slot) = vacant {
+            self.slots[slot] = (tag, number);
+            self.used += 1;
         }
-        self.slots[slot] = entry;
-        self.used += 1;
     }
 }
 
+/// The half of a hash that is kept, mixed once more: its first bits say where it stands.
 fn tag_of(hash: u64) -> u32 {
-    (hash >> 32) as u32
-}
-
-fn slot_of(hash: u64) -> usize {
-    tag_of(hash) as usize
+    (hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
 #[cfg(test)]
