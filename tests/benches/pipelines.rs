@@ -1,7 +1,10 @@
-//! Pipelines over many folded states in memory: how long each takes.
+//! Pipelines over many folded states in memory: how long each takes, over columns, row by row, and beside appends.
+//!
+//! Arguments are numbers of states.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
@@ -67,27 +70,85 @@ async fn open(states: usize) -> Workspace {
     let scopes = caller.scopes().to_vec();
     let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
     for from in (0..states).step_by(1_000) {
-        workspace.append_events((from..from + 1_000).map(event).collect()).await.expect("appended");
+        let events = (from..states.min(from + 1_000)).map(event);
+        workspace.append_events(events.collect()).await.expect("appended");
     }
     workspace
 }
 
-fn main() {
-    let states = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(200_000);
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(async {
-        let workspace = open(states).await;
-        for (name, pipeline) in PIPELINES {
-            let pipeline = json::parse(pipeline.as_bytes()).expect("a pipeline");
-            let mut times = Vec::new();
-            let mut rows = 0;
-            for _ in 0..7 {
-                let began = Instant::now();
-                rows = workspace.query(Query::new(pipeline.clone())).await.expect("an answer").rows.len();
-                times.push(began.elapsed());
-            }
-            times.sort();
-            println!("{states} states, {name}: {:.1} ms, {rows} rows", times[3].as_secs_f64() * 1e3);
+/// Runs of each pipeline, of which the median counts.
+const RUNS: usize = 9;
+/// Appends a second beside the queries, and in one batch.
+const APPENDS: f64 = 5_000.0;
+const BATCH: usize = 50;
+
+/// Median milliseconds of a query, and how many rows it answers.
+async fn measure(workspace: &Workspace, pipeline: &Value, columns: bool, runs: usize) -> (f64, usize) {
+    let mut times = Vec::new();
+    let mut rows = 0;
+    for _ in 0..runs {
+        let began = Instant::now();
+        let query = Query { columns, ..Query::new(pipeline.clone()) };
+        rows = workspace.query(query).await.expect("an answer").rows.len();
+        times.push(began.elapsed());
+    }
+    times.sort();
+    (times[runs / 2].as_secs_f64() * 1e3, rows)
+}
+
+/// Appends new states and changes of old ones until it is stopped.
+async fn append(workspace: Workspace, states: usize, stop: Arc<AtomicBool>) -> f64 {
+    let began = Instant::now();
+    let mut appended = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let due = (began.elapsed().as_secs_f64() * APPENDS) as usize;
+        while appended < due && !stop.load(Ordering::Relaxed) {
+            let events = (appended..appended + BATCH).map(|number| match number % 2 {
+                0 => event(states + number),
+                _ => NewEvent { event_type: "article.changed".into(), ..event(number * 7_919 % states) },
+            });
+            workspace.append_events(events.collect()).await.expect("appended");
+            appended += BATCH;
         }
-    });
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    appended as f64 / began.elapsed().as_secs_f64()
+}
+
+/// Prints, for each pipeline: its name, milliseconds over columns, row by row and while appends go on, the first
+/// query's, and the rows it answers; separated by tabs.
+async fn run(states: usize) {
+    let workspace = open(states).await;
+    let pipelines = PIPELINES.map(|(name, text)| (name, json::parse(text.as_bytes()).expect("a pipeline")));
+    let mut lines = Vec::new();
+    for (name, pipeline) in &pipelines {
+        let (first, _) = measure(&workspace, pipeline, true, 1).await;
+        let (columns, rows) = measure(&workspace, pipeline, true, RUNS).await;
+        let (by_rows, same) = measure(&workspace, pipeline, false, 3).await;
+        assert_eq!(rows, same, "{name}");
+        lines.push((name, columns, by_rows, first, rows));
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let appending = tokio::spawn(append(workspace.clone(), states, stop.clone()));
+    let mut busy = Vec::new();
+    for (_, pipeline) in &pipelines {
+        busy.push(measure(&workspace, pipeline, true, 4 * RUNS).await.0);
+    }
+    stop.store(true, Ordering::Relaxed);
+    let rate = appending.await.expect("appends");
+    println!("states\t{states}\nappends/s\t{rate:.0}");
+    for ((name, columns, by_rows, first, rows), busy) in lines.into_iter().zip(busy) {
+        println!("{name}\t{columns:.3}\t{by_rows:.3}\t{busy:.3}\t{first:.3}\t{rows}");
+    }
+}
+
+fn main() {
+    let mut sizes: Vec<usize> = std::env::args().filter_map(|argument| argument.parse().ok()).collect();
+    if sizes.is_empty() {
+        sizes = vec![200_000, 1_000_000];
+    }
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    for states in sizes {
+        runtime.block_on(run(states));
+    }
 }

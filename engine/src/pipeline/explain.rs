@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use super::context::Context;
 use super::error::Result;
-use super::lower::Program;
 use super::operator::Rows;
+use super::program::Program;
 use super::scan::Scan;
 use crate::model::value::{Object, Value};
 

@@ -21,6 +21,7 @@ mod optimize;
 mod parse;
 mod path;
 mod plan;
+mod program;
 mod projection;
 pub mod scan;
 pub mod surrealql;
@@ -38,8 +39,9 @@ use crate::model::value::{Object, Value};
 use context::Context;
 use error::Result;
 use explain::Meter;
-use lower::{Lowering, Program};
+use lower::Lowering;
 use operator::{Owner, Run};
+use program::Program;
 
 /// How a pipeline is to be prepared.
 #[derive(Debug, Clone)]

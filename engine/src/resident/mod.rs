@@ -12,7 +12,7 @@ mod sharing;
 pub mod tail;
 pub mod unsaved;
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -20,7 +20,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::pipeline::column::Column;
+use crate::pipeline::column::{Column, Index};
 pub use columns::Base;
 use columns::{Columns, Made};
 use sharing::Sharing;
@@ -46,17 +46,14 @@ pub struct Resident {
 #[derive(Default)]
 struct Inner {
     chunks: Vec<Arc<Chunk>>,
-    places: FxHashMap<AggregateId, u32>,
-    /// Places of those not deleted by the hash of their slugs. More than one where events were appended past the
-    /// article operations, or where hashes are the same by chance.
-    slugs: FxHashMap<u64, Places>,
+    /// Places by id.
+    places: Index,
+    /// Places of those not deleted by slug. More than one where events were appended past the article operations.
+    slugs: Index,
+    /// How many aggregates there are.
+    count: u32,
     position: u64,
     columns: Columns,
-}
-
-enum Places {
-    One(u32),
-    Many(Box<[u32]>),
 }
 
 /// All aggregates as they were at one position.
@@ -181,8 +178,9 @@ impl Resident {
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
         let key = (aggregate_type, project_id, slug);
         let inner = self.read();
-        let places = inner.slugs.get(&hash(key)).map(Places::as_slice).unwrap_or_default();
-        let found = places.iter().filter_map(|place| inner.at(*place)).filter(|found| slug_key(found) == Some(key));
+        let mut places: Vec<u32> = inner.slugs.candidates(hash(key)).collect();
+        places.sort_unstable();
+        let found = places.into_iter().filter_map(|place| inner.at(place)).filter(|found| slug_key(found) == Some(key));
         found.map(|aggregate| aggregate.id.clone()).collect()
     }
 
@@ -223,7 +221,12 @@ impl Resident {
 
 impl Inner {
     fn get(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        self.at(*self.places.get(id)?)
+        self.at(self.place(id)?)
+    }
+
+    fn place(&self, id: &str) -> Option<u32> {
+        let mut candidates = self.places.candidates(hash(id));
+        candidates.find(|place| self.at(*place).is_some_and(|aggregate| aggregate.id.as_str() == id))
     }
 
     fn at(&self, place: u32) -> Option<&Arc<Aggregate>> {
@@ -231,13 +234,13 @@ impl Inner {
     }
 
     fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
-        let place = *self.places.get(id)? as usize;
+        let place = self.place(id.as_str())? as usize;
         Arc::make_mut(self.chunks.get_mut(place / CHUNK)?).get_mut(place % CHUNK)
     }
 
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
-        let place = self.places.get(&aggregate.id).map_or(self.places.len() as u32, |place| *place);
+        let place = self.place(aggregate.id.as_str()).unwrap_or(self.count);
         self.index_slug(place, before.as_deref(), &aggregate);
         self.columns.put(place as usize, &aggregate);
         match before {
@@ -251,7 +254,8 @@ impl Inner {
                 }
             }
             None => {
-                self.places.insert(aggregate.id.clone(), place);
+                self.places.insert(hash(aggregate.id.as_str()), place);
+                self.count += 1;
                 if (place as usize).is_multiple_of(CHUNK) {
                     self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
                 }
@@ -267,41 +271,11 @@ impl Inner {
         if old == new {
             return;
         }
-        if let Some(key) = old.map(hash)
-            && let Some(places) = self.slugs.get_mut(&key)
-            && places.remove(place)
-        {
-            self.slugs.remove(&key);
+        if let Some(key) = old {
+            self.slugs.remove(hash(key), place);
         }
         if let Some(key) = new {
-            self.slugs.entry(hash(key)).and_modify(|places| places.push(place)).or_insert(Places::One(place));
-        }
-    }
-}
-
-impl Places {
-    fn as_slice(&self) -> &[u32] {
-        match self {
-            Places::One(place) => std::slice::from_ref(place),
-            Places::Many(places) => places,
-        }
-    }
-
-    fn push(&mut self, place: u32) {
-        match self {
-            Places::One(first) => *self = Places::Many(Box::new([*first, place])),
-            Places::Many(places) => *places = places.iter().copied().chain([place]).collect(),
-        }
-    }
-
-    /// Whether nothing is left.
-    fn remove(&mut self, place: u32) -> bool {
-        match self {
-            Places::One(only) => *only == place,
-            Places::Many(places) => {
-                *places = places.iter().copied().filter(|known| *known != place).collect();
-                places.is_empty()
-            }
+            self.slugs.insert(hash(key), place);
         }
     }
 }
@@ -315,6 +289,6 @@ fn slug_key(aggregate: &Aggregate) -> Option<SlugKey<'_>> {
     }
 }
 
-fn hash(key: SlugKey) -> u64 {
+fn hash(key: impl Hash) -> u64 {
     FxBuildHasher.hash_one(key)
 }

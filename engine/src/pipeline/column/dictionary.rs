@@ -3,14 +3,15 @@
 //! Texts are only ever added, so whoever holds a view of the first of them needs no lock to read these. The index
 //! from text to number is shared, and asked once for each constant of a query.
 
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use rustc_hash::FxHasher;
+use rustc_hash::FxBuildHasher;
+
+use super::index::Index;
 
 /// Texts in a block: a view is one pointer for each of them.
 const BLOCK: usize = 1_024;
-const VACANT: u32 = u32::MAX;
 
 type Block = Box<[OnceLock<Arc<str>>]>;
 
@@ -20,13 +21,6 @@ pub struct Dictionary {
     blocks: Vec<Arc<Block>>,
     len: u32,
     index: Arc<RwLock<Index>>,
-}
-
-/// An open hash table of numbers.
-#[derive(Default)]
-struct Index {
-    slots: Vec<u32>,
-    used: usize,
 }
 
 impl Dictionary {
@@ -45,19 +39,16 @@ impl Dictionary {
 
     /// The number of a text, if it has one in this view.
     pub fn code(&self, text: &str) -> Option<u32> {
-        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
-        self.find(&index, text).ok().flatten()
+        self.find(&self.index.read().unwrap_or_else(PoisonError::into_inner), hash(text), text)
     }
 
     /// The number of a text, which gets one here where it has none.
     pub fn code_or_add(&mut self, text: &Arc<str>) -> u32 {
         let shared = self.index.clone();
         let mut index = shared.write().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(Some(code)) = self.find(&index, text) {
+        let hash = hash(text);
+        if let Some(code) = self.find(&index, hash, text) {
             return code;
-        }
-        if (index.used + 1) * 4 > index.slots.len() * 3 {
-            self.grow(&mut index);
         }
         let code = self.len;
         if (code as usize).is_multiple_of(BLOCK) {
@@ -66,51 +57,20 @@ impl Dictionary {
         if let Some(slot) = self.blocks.last().and_then(|block| block.get(code as usize % BLOCK)) {
             slot.get_or_init(|| text.clone());
         }
-        if let Err(slot) = self.find(&index, text) {
-            index.slots[slot] = code;
-            index.used += 1;
-        }
+        index.insert(hash, code);
         self.len += 1;
         code
     }
 
-    /// The number of the text, or the slot where it would stand.
-    fn find(&self, index: &Index, text: &str) -> Result<Option<u32>, usize> {
-        if index.slots.is_empty() {
-            return Ok(None);
-        }
-        let mask = index.slots.len() - 1;
-        let mut slot = hash(text) & mask;
-        loop {
-            match index.slots[slot] {
-                VACANT => return Err(slot),
-                // Texts that came after this view was taken are none of its own.
-                code if code < self.len && self.text(code).is_some_and(|known| **known == *text) => {
-                    return Ok(Some(code));
-                }
-                _ => slot = (slot + 1) & mask,
-            }
-        }
-    }
-
-    fn grow(&self, index: &mut Index) {
-        let size = (index.slots.len() * 2).max(64);
-        let codes = std::mem::replace(&mut index.slots, vec![VACANT; size]);
-        for code in codes.into_iter().filter(|code| *code != VACANT) {
-            let Some(text) = self.text(code) else { continue };
-            let mut slot = hash(text) & (size - 1);
-            while index.slots[slot] != VACANT {
-                slot = (slot + 1) & (size - 1);
-            }
-            index.slots[slot] = code;
-        }
+    fn find(&self, index: &Index, hash: u64, text: &str) -> Option<u32> {
+        // Texts that came after this view was taken are none of its own.
+        let mut own = index.candidates(hash).filter(|code| *code < self.len);
+        own.find(|code| self.text(*code).is_some_and(|known| **known == *text))
     }
 }
 
-fn hash(text: &str) -> usize {
-    let mut hasher = FxHasher::default();
-    text.hash(&mut hasher);
-    hasher.finish() as usize
+fn hash(text: &str) -> u64 {
+    FxBuildHasher.hash_one(text)
 }
 
 #[cfg(test)]

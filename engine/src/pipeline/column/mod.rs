@@ -9,6 +9,7 @@ mod accumulate;
 mod dictionary;
 mod filter;
 mod group;
+mod index;
 mod keys;
 mod mask;
 mod numbers;
@@ -23,6 +24,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use dictionary::Dictionary;
+pub use index::Index;
 pub use mask::Mask;
 pub use plan::{Tail, Vectored};
 pub use probe::Probe;

@@ -149,7 +149,12 @@ impl Segment {
                 self.others -= usize::from(before != Kind::Value);
                 self.opaque -= usize::from(before == Kind::Opaque);
             }
-            None => self.kinds.push(kind),
+            None => {
+                self.kinds.push(kind);
+                if let (super::SEGMENT, Cells::Lists(lists)) = (self.kinds.len(), &mut self.cells) {
+                    lists.finish();
+                }
+            }
         }
         self.others += usize::from(kind != Kind::Value);
         self.opaque += usize::from(kind == Kind::Opaque);
@@ -283,6 +288,12 @@ impl Lists {
         if self.stale > self.codes.len() / 2 + super::SEGMENT {
             self.compact();
         }
+    }
+
+    /// Gives back the room that no row will need any more.
+    fn finish(&mut self) {
+        self.codes.shrink_to_fit();
+        self.spans.shrink_to_fit();
     }
 
     fn compact(&mut self) {

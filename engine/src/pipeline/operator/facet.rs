@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Operator, Owner, Rows, Run, collect};
 use crate::model::value::Object;
 use crate::pipeline::error::Result;
-use crate::pipeline::lower::Program;
+use crate::pipeline::program::Program;
 
 pub struct Facet {
     pub facets: Vec<(Arc<str>, Program)>,

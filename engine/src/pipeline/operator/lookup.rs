@@ -11,8 +11,8 @@ use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
 use crate::pipeline::expr::{Env, Expr};
 use crate::pipeline::filter::{Leaf, Path};
-use crate::pipeline::lower::Program;
 use crate::pipeline::path::FieldPath;
+use crate::pipeline::program::Program;
 
 pub struct Lookup {
     pub join: Option<(Path, Path)>,

@@ -2,7 +2,7 @@
 
 use super::{Operator, Rows, Run};
 use crate::pipeline::error::Result;
-use crate::pipeline::lower::Program;
+use crate::pipeline::program::Program;
 
 pub struct Union {
     pub program: Program,

@@ -1,0 +1,196 @@
+"""Loads the states that benches/pipelines.rs measures into PostgreSQL, DuckDB and the server, and prints one table."""
+
+import argparse
+import http.client
+import json
+import os
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+RUNS = 9
+# Name as benches/pipelines.rs has it, pipeline after $fold, PostgreSQL, DuckDB.
+QUERIES = [
+    ("group with sum",
+     [{"$group": {"_id": "$topic", "n": {"$sum": "$n"}}}],
+     "SELECT body->>'topic', sum((body->>'n')::bigint) FROM state WHERE type = 'article' GROUP BY 1",
+     "SELECT topic, sum(n) FROM state WHERE type = 'article' GROUP BY 1"),
+    ("top 20 by a field",
+     [{"$sort": {"n": -1}}, {"$limit": 20}],
+     "SELECT * FROM state WHERE type = 'article' ORDER BY (body->>'n')::bigint DESC LIMIT 20",
+     "SELECT * FROM state WHERE type = 'article' ORDER BY n DESC LIMIT 20"),
+    ("filter without hit",
+     [{"$match": {"n": -1}}],
+     "SELECT * FROM state WHERE type = 'article' AND (body->>'n')::bigint = -1",
+     "SELECT * FROM state WHERE type = 'article' AND n = -1"),
+    ("range with projection",
+     [{"$match": {"n": {"$gte": 1000, "$lt": 1100}}}, {"$project": {"title": 1, "n": 1}}],
+     "SELECT id, body->>'title', body->>'n' FROM state WHERE type = 'article' AND (body->>'n')::bigint >= 1000 "
+     "AND (body->>'n')::bigint < 1100",
+     "SELECT id, title, n FROM state WHERE type = 'article' AND n >= 1000 AND n < 1100"),
+    ("lookup of 20 rows",
+     [{"$limit": 20},
+      {"$lookup": {"from": "article", "localField": "slug", "foreignField": "slug", "as": "same"}},
+      {"$project": {"slug": 1, "count": {"$size": "$same"}}}],
+     "SELECT a.body->>'slug', count(*) FROM (SELECT body FROM state WHERE type = 'article' LIMIT 20) a "
+     "LEFT JOIN state b ON b.type = 'article' AND b.body->>'slug' = a.body->>'slug' GROUP BY 1",
+     "SELECT a.slug, count(*) FROM (SELECT slug FROM state WHERE type = 'article' LIMIT 20) a "
+     "LEFT JOIN state b ON b.type = 'article' AND b.slug = a.slug GROUP BY 1"),
+    ("count by tag",
+     [{"$unwind": "$tags"}, {"$group": {"_id": "$tags", "n": {"$sum": 1}}}],
+     "SELECT tag, count(*) FROM state, jsonb_array_elements_text(body->'tags') tag WHERE type = 'article' GROUP BY 1",
+     "SELECT unnest(tags) AS tag, count(*) FROM state WHERE type = 'article' GROUP BY 1"),
+]
+missed = 0
+
+
+def tag(number, place):
+    return f"tag-{(number * 7 + place * 13) % 40}"
+
+
+def payload(number):
+    return {"topic": f"topic-{number % 20}", "title": f"Title {number}", "body": "x" * 216, "slug": f"slug-{number}",
+            "n": number * 7919 % 200003, "tags": [tag(number, place) for place in range(3)]}
+
+
+def psql(script):
+    command = ["runuser", "-u", "postgres", "--", arguments.psql, "-h", arguments.socket, "-qAtX", "postgres"]
+    done = subprocess.run(command, input=script, text=True, capture_output=True, cwd="/", check=True)
+    return done.stdout + done.stderr
+
+
+def measure_postgres():
+    psql(f"""CREATE TABLE state (id text PRIMARY KEY, type text NOT NULL, body jsonb NOT NULL);
+        INSERT INTO state SELECT 'a-' || i, 'article', jsonb_build_object('topic', 'topic-' || i % 20,
+            'title', 'Title ' || i, 'body', repeat('x', 216), 'slug', 'slug-' || i, 'n', i::bigint * 7919 % 200003,
+            'tags', jsonb_build_array('tag-' || (i * 7) % 40, 'tag-' || (i * 7 + 13) % 40, 'tag-' || (i * 7 + 26) % 40))
+            FROM generate_series(0, {arguments.states} - 1) i;
+        VACUUM ANALYZE state;""")
+    figures = []
+    for name, _, query, _ in QUERIES:
+        output = psql("\\timing on\n\\o /dev/null\n" + f"{query};\n" * RUNS)
+        times = [float(ms) for ms in re.findall(r"Time: ([0-9.]+) ms", output)]
+        if len(times) != RUNS:
+            sys.exit(f"PostgreSQL on '{name}': {output}")
+        figures.append(statistics.median(times))
+    return figures
+
+
+def measure_duckdb():
+    import duckdb
+
+    database = duckdb.connect()
+    database.execute(f"""CREATE TABLE state AS SELECT 'a-' || i AS id, 'article' AS type, 'topic-' || i % 20 AS topic,
+        'Title ' || i AS title, repeat('x', 216) AS body, 'slug-' || i AS slug, i * 7919 % 200003 AS n,
+        ['tag-' || (i * 7) % 40, 'tag-' || (i * 7 + 13) % 40, 'tag-' || (i * 7 + 26) % 40] AS tags
+        FROM range({arguments.states}) AS numbers(i)""")
+    return [median(lambda query=query: database.execute(query).fetchall()) for _, _, _, query in QUERIES]
+
+
+def median(work, runs=RUNS):
+    times = []
+    for _ in range(runs):
+        began = time.perf_counter()
+        work()
+        times.append((time.perf_counter() - began) * 1e3)
+    return statistics.median(times)
+
+
+class Server:
+    def __init__(self):
+        log = os.path.join(arguments.folder, "server.log")
+        command = [sys.executable, arguments.first_answer, arguments.program, f"surrealkv://{arguments.folder}/store", log]
+        first, address, pid = subprocess.run(command, text=True, capture_output=True, check=True).stdout.split()
+        self.first_answer, self.pid = float(first), int(pid)
+        self.connection = http.client.HTTPConnection(address, timeout=600)
+
+    def send(self, path, body):
+        headers = {"Authorization": f"Bearer {os.environ['FOLDWORK_BOOTSTRAP_KEY']}", "Content-Type": "application/json",
+                   "Prefer": "return=minimal"}
+        self.connection.request("POST", path, json.dumps(body), headers)
+        response = self.connection.getresponse()
+        answer = response.read()
+        if response.status not in (200, 201):
+            sys.exit(f"{path}: {response.status} {answer[:300]}")
+        return answer
+
+    def query(self, pipeline):
+        before = [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}]
+        return self.send("/api/v1/aggregates/query", {"pipeline": before + pipeline})
+
+    def rss(self):
+        with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
+            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) * 1024
+
+    def stop(self):
+        os.kill(self.pid, signal.SIGTERM)
+        while os.path.exists(f"/proc/{self.pid}"):
+            try:
+                os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                pass
+            time.sleep(0.05)
+
+
+def measure_server():
+    server = Server()
+    empty = server.rss()
+    for start in range(0, arguments.states, 1000):
+        events = [{"aggregate_id": f"a-{number}", "aggregate_type": "article", "event_type": "article.created",
+                   "payload": payload(number)} for number in range(start, min(start + 1000, arguments.states))]
+        server.send("/api/v1/events", {"events": events})
+    server.stop()
+    # Once more, so that what followed the log has written all it had to.
+    Server().stop()
+    server = Server()
+    began = time.perf_counter()
+    for _, pipeline, _, _ in QUERIES:
+        server.query(pipeline)
+    loaded = server.first_answer + time.perf_counter() - began
+    times = [median(lambda pipeline=pipeline: server.query(pipeline)) for _, pipeline, _, _ in QUERIES]
+    memory = server.rss()
+    server.stop()
+    text = sum(len(json.dumps(payload(number), separators=(",", ":"))) for number in range(0, arguments.states, 97))
+    text = text / len(range(0, arguments.states, 97))
+    return times, loaded, memory, (memory - empty) / arguments.states - text
+
+
+def verdict(holds):
+    global missed
+    missed += not holds
+    return "holds" if holds else "missed"
+
+
+def main():
+    with open(arguments.ours, encoding="utf-8") as lines:
+        measured = dict(line.rstrip("\n").split("\t", 1) for line in lines if "\t" in line)
+    ours = [[float(figure) for figure in measured[name].split("\t")] for name, *_ in QUERIES]
+    postgres, duckdb = measure_postgres(), measure_duckdb()
+    over_http, loaded, memory, overhead = measure_server()
+    print(f"\n{os.cpu_count()} processors, {arguments.states} states, medians of {RUNS}, in ms")
+    heads = ["columns", "rows", "appending", "over HTTP", "PostgreSQL", "DuckDB", "PG / ours", "ours / Duck", ""]
+    print(f"| {'pipeline':22} |" + "".join(f" {head:>11} |" for head in heads))
+    print(f"|{'-' * 24}|" + f"{'-' * 13}|" * len(heads))
+    for (name, *_), (columns, rows, busy, *_), pg, duck, web in zip(QUERIES, ours, postgres, duckdb, over_http):
+        holds = pg / columns >= 10 and columns / duck <= 2.5 and busy <= 2 * columns and web - columns <= 1
+        figures = [columns, rows, busy, web, pg, duck]
+        print(f"| {name:22} |" + "".join(f" {figure:11.3f} |" for figure in figures)
+              + f" {pg / columns:11.1f} | {columns / duck:11.2f} | {verdict(holds):>11} |")
+    print(f"appends beside the queries: {measured['appends/s']}/s")
+    print(f"HTTP adds at most {max(web - figures[0] for web, figures in zip(over_http, ours)):.3f} ms")
+    print(f"start until all six were answered once: {loaded:.2f} s ({verdict(loaded <= 3)}, at most 3)")
+    print(f"memory of the process: {memory >> 20} MiB; {overhead:.0f} bytes a state beyond its text "
+          f"({verdict(overhead <= 500)}, at most 500)")
+    print(f"{missed} thresholds missed")
+    sys.exit(arguments.strict == "yes" and missed > 0)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--states", type=int)
+for option in ["ours", "psql", "socket", "program", "folder", "first-answer", "strict"]:
+    parser.add_argument(f"--{option}")
+arguments = parser.parse_args()
+main()
