@@ -4,6 +4,7 @@ mod catalogue;
 mod coverage;
 mod edge;
 mod generated;
+mod memory;
 mod pages;
 mod pipelines;
 mod reopened;

@@ -29,6 +29,7 @@ use crate::model::access::{Caller, WorkspaceRecord};
 pub struct Running {
     pub open: Arc<Open>,
     appender: Appender,
+    appending: tokio::task::JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
 }
 
@@ -37,13 +38,24 @@ impl Running {
     pub fn start(open: Open) -> Running {
         let open = Arc::new(open);
         let consumer = tokio::sync::Mutex::new(Some(Consumer::start(open.clone())));
-        Running { appender: Appender::start(open.clone()), consumer, open }
+        let (appender, appending) = Appender::start(open.clone());
+        Running { appender, appending, consumer, open }
     }
 
     /// Lets the consumer catch up with the log and ends it. Appends are answered before their requests end.
     pub async fn stop(&self) {
         if let Some(consumer) = self.consumer.lock().await.take() {
             consumer.stop().await;
+        }
+    }
+
+    /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.
+    pub async fn close(self) {
+        self.stop().await;
+        let Running { open, appender, appending, consumer: _ } = self;
+        drop(appender);
+        if let Err(error) = appending.await {
+            tracing::error!(%error, workspace = %open.record.id, "the appender did not end well");
         }
     }
 }
