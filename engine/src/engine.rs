@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use tokio::sync::OnceCell;
-
 use crate::clock::Clock;
 use crate::consumer::plugins::Plugins;
 use crate::error::{Error, Result};
 use crate::hook::Embed;
 use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
+use crate::opened::{Opened, Usage};
 use crate::store::{Database, Store};
 use crate::workspace::agents::register_scripted;
 use crate::workspace::keys::{NewKey, hash_of, record_of};
@@ -24,19 +23,20 @@ pub struct Settings {
     pub pipeline_ms: u64,
     /// Bytes that one pipeline may build.
     pub pipeline_bytes: usize,
+    /// Bytes of open workspaces beyond which those that nobody uses are closed; 0: no limit.
+    pub resident_bytes: usize,
+    /// How long nobody entered a workspace that is closed, in milliseconds.
+    pub idle_ms: i64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { pipeline_ms: 5_000, pipeline_bytes: 64 << 20 }
+        Settings { pipeline_ms: 5_000, pipeline_bytes: 64 << 20, resident_bytes: 0, idle_ms: 600_000 }
     }
 }
 
 /// How often a key's last use is written down, at most; milliseconds.
 const TOUCH_MS: i64 = 60_000;
-
-/// A workspace that is open, or is being opened by whoever came first.
-type Opening = Arc<OnceCell<Arc<Running>>>;
 
 /// The engine. Cheap to share, and one is enough for a process.
 pub struct Engine {
@@ -45,7 +45,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     settings: Settings,
     plugins: Arc<Plugins>,
-    workspaces: Mutex<HashMap<Arc<str>, Opening>>,
+    workspaces: Opened,
     /// Keys by hash. Trusted only where no other process can revoke one.
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
     embed: OnceLock<Arc<dyn Embed>>,
@@ -159,11 +159,7 @@ impl Engine {
 
     /// The workspace as it runs here, opened on first use.
     async fn running(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
-        let cell = {
-            let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-            workspaces.entry(workspace_id.clone()).or_default().clone()
-        };
-        cell.get_or_try_init(|| self.load(workspace_id)).await.cloned()
+        self.workspaces.enter(workspace_id, self.clock.now_ms(), || self.load(workspace_id)).await
     }
 
     async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
@@ -179,12 +175,43 @@ impl Engine {
         Ok(running)
     }
 
-    /// Opens every workspace, so that the first request to each is as fast as the next.
+    /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next.
     pub async fn open_all(&self) -> Result<()> {
+        let mut bytes = 0;
         for workspace in self.control.read_workspaces().await? {
-            self.running(&workspace.id).await?;
+            bytes += self.running(&workspace.id).await?.open.size_bytes();
+            if self.settings.resident_bytes > 0 && bytes > self.settings.resident_bytes {
+                break;
+            }
         }
         Ok(())
+    }
+
+    /// Where open workspaces take more memory than they may, closes some that nobody has used for a while, the one
+    /// that was used least recently first. Answers how many are open now.
+    pub async fn close_idle(&self) -> Result<usize> {
+        let usage = self.workspaces.usage();
+        let measured = move || usage.into_iter().map(|usage| (usage.open.size_bytes(), usage)).collect();
+        let measured: Vec<(usize, Usage)> = tokio::task::spawn_blocking(measured).await.map_err(Error::internal)?;
+        let mut open = measured.len();
+        let mut bytes: usize = measured.iter().map(|(bytes, _)| bytes).sum();
+        let before = self.clock.now_ms().saturating_sub(self.settings.idle_ms);
+        for (size, usage) in measured {
+            let enough = self.settings.resident_bytes == 0 || bytes <= self.settings.resident_bytes;
+            if enough || usage.last_used > before {
+                break;
+            }
+            let Usage { id, open: state, .. } = usage;
+            drop(state);
+            if let Some(closing) = self.workspaces.close(&id, before) {
+                closing.await.map_err(Error::internal)?;
+                tracing::info!(workspace = %id, "closed, as nobody uses it and memory is wanted");
+                (open, bytes) = (open - 1, bytes - size);
+            }
+        }
+        metrics::gauge!("foldwork_workspaces_open").set(open as f64);
+        metrics::gauge!("foldwork_resident_bytes").set(bytes as f64);
+        Ok(open)
     }
 
     /// Whether the store answers.
@@ -194,13 +221,7 @@ impl Engine {
 
     /// Finishes what is under way in every workspace.
     pub async fn close(&self) {
-        let cells: Vec<_> = {
-            let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-            workspaces.drain().map(|(_, cell)| cell).collect()
-        };
-        for running in cells.into_iter().filter_map(|cell| cell.get().cloned()) {
-            running.stop().await;
-        }
+        self.workspaces.stop_all().await;
     }
 
     pub fn settings(&self) -> &Settings {

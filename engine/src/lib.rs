@@ -9,6 +9,7 @@ mod engine;
 pub mod error;
 pub mod hook;
 pub mod model;
+mod opened;
 pub mod pipeline;
 mod resident;
 pub(crate) mod store;

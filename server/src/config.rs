@@ -5,6 +5,7 @@ mod plugins;
 use std::path::Path;
 
 use anyhow::Context as _;
+use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
 pub use plugins::Plugins;
@@ -18,6 +19,7 @@ pub const DEFAULTS: &str = include_str!("../../config.toml");
 pub struct Config {
     pub http: Http,
     pub store: Store,
+    pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
     pub search: Search,
@@ -59,7 +61,20 @@ pub struct Store {
 
 impl Default for Store {
     fn default() -> Store {
-        Store { url: "surrealkv://data/db".into(), memtable_bytes: 64 << 20, cache_bytes: 64 << 20 }
+        Store { url: "surrealkv://data/db".into(), memtable_bytes: 32 << 20, cache_bytes: 32 << 20 }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Memory {
+    pub resident_bytes: usize,
+    pub idle_minutes: u32,
+}
+
+impl Default for Memory {
+    fn default() -> Memory {
+        Memory { resident_bytes: 0, idle_minutes: 10 }
     }
 }
 
@@ -157,6 +172,16 @@ impl Config {
         let settings = std::env::vars().filter(|(name, _)| name.starts_with("FOLDWORK_") && name.contains("__"));
         let environment = environment.try_parsing(true).source(Some(settings.collect()));
         sources.add_source(environment).build()?.try_deserialize().context("the configuration is not valid")
+    }
+
+    /// What the engine is told.
+    pub fn engine(&self) -> Settings {
+        Settings {
+            pipeline_ms: self.pipeline.timeout_ms,
+            pipeline_bytes: self.pipeline.memory_bytes,
+            resident_bytes: self.memory.resident_bytes,
+            idle_ms: i64::from(self.memory.idle_minutes) * 60_000,
+        }
     }
 
     /// The URL that answers are built from.

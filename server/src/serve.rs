@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Plugins, Settings, Sizes, Store};
+use foldwork_engine::{Engine, Plugins, Sizes, Store};
 use poem::Server;
 use poem::http::uri::Scheme;
 use poem::listener::Acceptor;
@@ -18,6 +18,9 @@ use crate::{Config, application, config, embedding, telemetry};
 
 /// A pause after a failure to accept, so that a process without free descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the memory of open workspaces is looked at.
+const MEMORY_LOOK: Duration = Duration::from_secs(30);
 
 /// A server that listens, ready to run.
 pub struct Listening {
@@ -40,8 +43,7 @@ pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Resu
     telemetry::start_metrics(&config.metrics).await?;
     let plugins = load_plugins(&config.plugins)?;
     let store = open_store(&config).await?;
-    let settings = Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
-    let engine = Engine::open(store, Arc::new(SystemClock), settings, plugins).await?;
+    let engine = Engine::open(store, Arc::new(SystemClock), config.engine(), plugins).await?;
     if let Some(embed) = embedding::open(&config.search.embedding)? {
         engine.embed_with(embed);
     }
@@ -101,6 +103,7 @@ impl Listening {
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
         let Listening { address, config, listener, engine, .. } = self;
         let ending = Ending::default();
+        let keeper = tokio::spawn(keep_memory(engine.clone()));
         let app = application(engine.clone(), &config, ending.clone());
         let acceptor = Sockets { listener, address: LocalAddr(address.into()) };
         let stop = async move {
@@ -114,8 +117,21 @@ impl Listening {
             .idle_timeout(idle)
             .run_with_graceful_shutdown(app, stop, Some(timeout))
             .await?;
+        // A workspace that is being closed is closed all the same.
+        keeper.abort();
         engine.close().await;
         Ok(())
+    }
+}
+
+/// Looks at what open workspaces take of memory, now and then.
+async fn keep_memory(engine: Arc<Engine>) {
+    let mut looks = tokio::time::interval(MEMORY_LOOK);
+    loop {
+        looks.tick().await;
+        if let Err(error) = engine.close_idle().await {
+            tracing::error!(%error, "workspaces that nobody uses could not be closed");
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Engine, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Store, Workspace};
 use foldwork_server::serve::load_plugins;
 use foldwork_server::{Config, application, edge::Ending};
 use poem::endpoint::BoxEndpoint;
@@ -53,11 +53,9 @@ impl Server {
 
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
         let clock = Arc::new(FixedClock::default());
-        let settings =
-            Settings { pipeline_ms: config.pipeline.timeout_ms, pipeline_bytes: config.pipeline.memory_bytes };
         let store = Store::connect("mem://").await?;
-        let engine =
-            Engine::open(store, clock.clone() as Arc<dyn Clock>, settings, load_plugins(&config.plugins)?).await?;
+        let plugins = load_plugins(&config.plugins)?;
+        let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];

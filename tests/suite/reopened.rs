@@ -101,3 +101,44 @@ async fn a_fold_that_changed_is_kept() {
     let again = enter(&engine(&store).await, &key).await.expect("a workspace");
     assert_eq!(answers(&again).await, before);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let first = engine(&store).await;
+    let key = first.first_start(None).await.expect("a workspace").expect("the store is empty").key;
+    let workspace = enter(&first, &key).await.expect("a workspace");
+    for page in 0..4 {
+        let event = |number: i64| NewEvent {
+            aggregate_id: format!("a{}", number % 37),
+            aggregate_type: "article".into(),
+            event_type: if number % 41 == 40 { "article.deleted".into() } else { "article.changed".into() },
+            payload: [("n", Value::Int(number)), ("body", Value::from("long\n".repeat(50)))].into_iter().collect(),
+            // Not in the order of the log.
+            occurred_at: Some((number * 7919) % 1_000),
+            ..NewEvent::default()
+        };
+        workspace.append_events((page * 300..page * 300 + 300).map(event).collect()).await.expect("appended");
+    }
+    let asked = [
+        r#"[{"$fold": {"at": "1970-01-01T00:00:00.500Z"}}, {"$group": {"_id": "$n"}}]"#,
+        r#"[{"$fold": {"at": "1970-01-01T00:00:00.100Z"}}]"#,
+        r#"[{"$fold": {"version": 9, "deleted": true}}, {"$project": {"n": 1, "_version": 1}}]"#,
+        r#"[{"$match": {"aggregate_type": "article"}}, {"$fold": {"position": 777}}, {"$sort": {"n": 1}}]"#,
+        r#"[{"$match": {"payload.n": {"$gte": 500}}}, {"$fold": {}}, {"$project": {"n": 1}}]"#,
+        r#"[{"$match": {"aggregate_type": "other"}}, {"$fold": {"position": 1100}}]"#,
+        r#"[{"$match": {"payload.n": {"$gte": 1100}}}, {"$project": {"_id": 1, "version": 1}}]"#,
+        r#"[{"$match": {"version": {"$lt": 5}}}, {"$group": {"_id": "$event_type", "n": {"$sum": "$position"}}}]"#,
+        r#"[{"$skip": 900}, {"$limit": 3}]"#,
+    ];
+    let rows = async |workspace: &Workspace, pipeline: &str| {
+        workspace.query(Query::new(value(pipeline))).await.expect("an answer").rows
+    };
+    // The first has all events in memory, the second none.
+    let second = enter(&engine(&store).await, &key).await.expect("a workspace");
+    for pipeline in asked {
+        assert_eq!(rows(&second, pipeline).await, rows(&workspace, pipeline).await, "{pipeline}");
+    }
+    assert_eq!(rows(&second, asked[8]).await.len(), 3);
+    assert_eq!(rows(&second, asked[5]).await.len(), 0);
+}

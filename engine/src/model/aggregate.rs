@@ -92,6 +92,13 @@ impl Aggregate {
         folded
     }
 
+    /// Bytes that the aggregate takes in memory, roughly.
+    pub fn size_bytes(&self) -> usize {
+        /// The aggregate itself, its id, and what finds it by that.
+        const ITSELF: usize = 256;
+        ITSELF + self.state.size_bytes() + self.facts.size_bytes()
+    }
+
     /// The aggregate as a row of a pipeline: the state's fields between what identifies it and what describes it.
     pub fn row(&self, definition: &Definition) -> Value {
         self.row_of(definition, None)

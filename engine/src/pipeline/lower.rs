@@ -140,7 +140,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 about.push("edges", edges.describe());
                 lowering.scans.push(Scan { read: Read::Edges(edges), fields: None, columns: None });
                 let scan = lowering.scans.len() - 1;
-                let program = Program::given(nodes, Owner::Source, lowering);
+                let program = given(nodes, Owner::Source, lowering);
                 about.push("plan", program.describe(&lowering.scans));
                 ("follow", Box::new(operator::Follow { scan, local, program, target }), Owner::Pipeline)
             }

@@ -125,7 +125,7 @@ impl Resident {
     /// The aggregate as it is in a snapshot of these.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
         // An aggregate never leaves its place.
-        let place = *self.read().places.get(id)? as usize;
+        let place = self.read().place(id)? as usize;
         snapshot.chunks.get(place / CHUNK)?.get(place % CHUNK).cloned()
     }
 

@@ -40,6 +40,11 @@ impl Tail {
         }
     }
 
+    /// Bytes of the events here.
+    pub fn size_bytes(&self) -> usize {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+
     /// Up to `limit` events after a position; `None` where the window begins later than that.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinHandle;
 
 use super::staging::{Staging, View};
 use super::state::Open;
@@ -72,11 +73,11 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Starts the appender of an open workspace.
-    pub fn start(open: Arc<Open>) -> Appender {
+    /// Starts the appender of an open workspace. The task ends when all are answered and nobody can ask any more.
+    pub fn start(open: Arc<Open>) -> (Appender, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        tokio::spawn(run(open, waiting));
-        Appender { queue }
+        let task = tokio::spawn(run(open, waiting));
+        (Appender { queue }, task)
     }
 
     /// Appends and answers when the events are on disk and folded.

@@ -36,6 +36,7 @@ use crate::model::access::{Caller, WorkspaceRecord};
 pub struct Running {
     pub open: Arc<Open>,
     appender: Appender,
+    appending: tokio::task::JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     working: Working,
 }
@@ -44,16 +45,28 @@ impl Running {
     /// Starts what works on a loaded workspace.
     pub fn start(open: Open) -> Running {
         let open = Arc::new(open);
-        let appender = Appender::start(open.clone());
+        let (appender, appending) = Appender::start(open.clone());
         let working = Working::default();
         let consumer = Consumer::start(open.clone(), appender.clone(), working.clone());
-        Running { appender, consumer: tokio::sync::Mutex::new(Some(consumer)), working, open }
+        Running { appender, appending, consumer: tokio::sync::Mutex::new(Some(consumer)), working, open }
     }
 
     /// Lets the consumer catch up with the log and ends it. Appends are answered before their requests end.
     pub async fn stop(&self) {
         if let Some(consumer) = self.consumer.lock().await.take() {
             consumer.stop().await;
+        }
+    }
+
+    /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.
+    pub async fn close(self) {
+        self.stop().await;
+        let Running { open, appender, appending, consumer: _, working } = self;
+        // The follower that has ended holds the queue too.
+        drop(working);
+        drop(appender);
+        if let Err(error) = appending.await {
+            tracing::error!(%error, workspace = %open.record.id, "the appender did not end well");
         }
     }
 }

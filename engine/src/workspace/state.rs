@@ -1,7 +1,7 @@
 //! An open workspace: its log, the folded state kept up with it, and how it is loaded.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use rustc_hash::FxHashMap;
@@ -59,6 +59,8 @@ pub struct Open {
     /// No other process writes to the store.
     pub exclusive: bool,
     definitions: ArcSwap<Definitions>,
+    /// The bytes of all states at a position.
+    counted: Mutex<(u64, usize)>,
     /// The position up to which events are committed and folded; whoever follows the log waits on it.
     head: watch::Sender<u64>,
     /// Two catch-ups at a time would fold the same events twice.
@@ -100,6 +102,7 @@ impl Open {
             clock,
             exclusive,
             definitions: ArcSwap::from_pointee(definitions),
+            counted: Mutex::default(),
             head: watch::Sender::new(0),
             catching_up: tokio::sync::Mutex::new(()),
             defining: tokio::sync::Mutex::new(()),
@@ -249,6 +252,16 @@ impl Open {
             vectors.touch(ids.clone());
         }
         self.labels.touch(ids);
+    }
+
+    /// Bytes that the workspace takes in memory, roughly. What is counted once is counted again after an event.
+    pub fn size_bytes(&self) -> usize {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = self.resident.snapshot();
+        if counted.0 != snapshot.position() {
+            *counted = (snapshot.position(), snapshot.iter().map(|aggregate| aggregate.size_bytes()).sum());
+        }
+        counted.1 + self.tail.size_bytes() + self.pages.size_bytes()
     }
 
     pub fn definitions(&self) -> Arc<Definitions> {

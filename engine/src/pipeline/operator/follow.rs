@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Operator, Owner, Rows, Run, collect, nested};
 use crate::model::value::Value;
 use crate::pipeline::error::Result;
-use crate::pipeline::lower::Program;
 use crate::pipeline::path::FieldPath;
+use crate::pipeline::program::Program;
 
 pub struct Follow {
     /// Which of the scans follows the edges.

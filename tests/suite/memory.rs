@@ -1,0 +1,120 @@
+//! Workspaces that nobody uses are closed where memory is wanted, and opened again; nothing is lost by it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Engine, Error, Plugins, Settings, Store, Workspace};
+use foldwork_server::Config;
+use foldwork_tests::clock::FixedClock;
+use foldwork_tests::server::{Server, enter};
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.memory.resident_bytes = 1;
+    config
+}
+
+fn event(id: &str, number: i64) -> NewEvent {
+    NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: "article".into(),
+        event_type: "article.changed".into(),
+        payload: [("n", Value::Int(number))].into_iter().collect(),
+        ..NewEvent::default()
+    }
+}
+
+const MINUTES: i64 = 60_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_one_that_was_used_least_recently_is_closed_first() {
+    let server = Server::start_with(&config()).await.expect("a server");
+    let owner = server.workspace("owner").await.expect("a workspace");
+    owner.append_events(vec![event("a", 1)]).await.expect("appended");
+    server.clock.advance(MINUTES);
+    let other = server.workspace("other").await.expect("a workspace");
+    other.append_events(vec![event("b", 1)]).await.expect("appended");
+    server.clock.advance(60 * MINUTES);
+    // Who holds a workspace uses it, however long ago it was entered.
+    assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
+    drop(owner);
+    assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
+    let owner = server.workspace("owner").await.expect("a workspace");
+    assert_eq!(owner.position(), 1);
+    assert_eq!(owner.append_events(vec![event("a", 2)]).await.expect("appended").events[0].version, 2);
+    drop((owner, other));
+    // Nobody is in, but it was entered just now.
+    assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
+    server.clock.advance(60 * MINUTES);
+    assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
+    assert_eq!(server.workspace("other").await.expect("a workspace").position(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_limit_none_is_closed() {
+    let server = Server::start().await.expect("a server");
+    server.workspace("owner").await.expect("a workspace");
+    server.clock.advance(600 * MINUTES);
+    assert_eq!(server.engine.close_idle().await.expect("none"), 1);
+}
+
+async fn write(engine: Arc<Engine>, key: String, id: String) {
+    for number in 0..40 {
+        let workspace = enter(&engine, &key).await.expect("a workspace");
+        if number % 5 == 0 {
+            // Whoever stops waiting leaves an append behind.
+            let append = workspace.append_events(vec![event(&format!("{id}-left"), number)]);
+            drop(tokio::time::timeout(Duration::ZERO, append).await);
+        }
+        workspace.append_events(vec![event(&id, number)]).await.expect("appended");
+        drop(workspace);
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn close(engine: Arc<Engine>, closed: Arc<AtomicUsize>) {
+    loop {
+        let open = engine.close_idle().await.expect("closed");
+        closed.fetch_add(usize::from(open == 0), Ordering::SeqCst);
+        tokio::task::yield_now().await;
+    }
+}
+
+async fn checked(workspace: &Workspace, writers: usize) -> Result<(), Error> {
+    for writer in 0..writers {
+        let (state, _) = workspace.aggregate(&format!("w{writer}"), Moment::Now).await?;
+        assert_eq!((state.version, state.state.get("n").cloned()), (40, Some(Value::Int(39))));
+    }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_while_workspaces_close_and_open() {
+    const WRITERS: usize = 3;
+    let clock = Arc::new(FixedClock::default());
+    let store = Store::connect("mem://").await.expect("a store");
+    let settings = Settings { resident_bytes: 1, idle_ms: 0, ..Default::default() };
+    let engine =
+        Engine::open(store, clock.clone(), settings, Plugins::none().expect("no plugins")).await.expect("an engine");
+    let key = engine.first_start(None).await.expect("a start").expect("the store is empty").key;
+    let writing: Vec<_> =
+        (0..WRITERS).map(|writer| tokio::spawn(write(engine.clone(), key.clone(), format!("w{writer}")))).collect();
+    let closed = Arc::new(AtomicUsize::new(0));
+    let closer = tokio::spawn(close(engine.clone(), closed.clone()));
+    for writer in writing {
+        writer.await.expect("a writer");
+    }
+    closer.abort();
+    assert!(closed.load(Ordering::SeqCst) > 0);
+    let workspace = enter(&engine, &key).await.expect("a workspace");
+    checked(&workspace, WRITERS).await.expect("states");
+    let rows = workspace.query(Query::new(Value::from(Vec::<Value>::new()))).await;
+    let positions: Vec<i64> =
+        rows.expect("events").rows.iter().filter_map(|row| row.get("position")?.as_int()).collect();
+    assert_eq!(positions, (1..=positions.len() as i64).collect::<Vec<_>>());
+}
