@@ -44,6 +44,15 @@ fn hostile_scripts_are_stopped() {
     all_well(failures);
 }
 
+#[test]
+fn what_a_call_allocates_is_counted() {
+    let script = "fn enrich(event, state, settings) { let text = \"bomb\"; while true { text += text; } }";
+    let script = loaded_with(script, Limits { memory_bytes: 256 << 10, ..Limits::default() }).expect("a script");
+    let failure = called(&script).expect_err("too much memory");
+    assert_eq!(failure.message, "stopped with more than 262144 bytes of memory");
+    assert_eq!((failure.kind.name(), failure.line), ("memory", Some(1)));
+}
+
 /// Runs one script, and tells what is wrong with how it ended.
 fn stopped(path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -80,6 +89,10 @@ fn stopped(path: &Path) -> Result<(), String> {
 }
 
 fn loaded(script: &str) -> Result<Script, foldwork_plugins::LoadError> {
+    loaded_with(script, Limits::default())
+}
+
+fn loaded_with(script: &str, limits: Limits) -> Result<Script, foldwork_plugins::LoadError> {
     let folder = Folder {
         name: "hostile".into(),
         place: "scripts/hostile".into(),
@@ -87,7 +100,7 @@ fn loaded(script: &str) -> Result<Script, foldwork_plugins::LoadError> {
         script: script.into(),
         cases: String::new(),
     };
-    Script::load_with(&folder, Limits::default(), |engine| {
+    Script::load_with(&folder, limits, |engine| {
         engine.register_fn("panic_in_the_host", || "x".parse::<i64>().expect("a number"));
     })
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use foldwork_plugins::script::{Script, case, declaration, limits::Limits};
 use foldwork_plugins::{Folder, SHIPPED, load};
 use foldwork_server::Config;
-use foldwork_tests::expectation::{all_well, folders, root, settle};
+use foldwork_tests::expectation::{all_well, folders, read, root, settle};
 
 #[test]
 fn what_is_shipped_loads_and_passes_its_cases() {
@@ -44,6 +44,30 @@ fn a_broken_plugin_is_refused_and_the_message_says_where() {
         failures.extend(settle(&path.join("expected.txt"), &format!("{text}\n")).err());
     }
     all_well(failures);
+}
+
+#[test]
+fn the_plugin_of_the_readme_passes_its_cases() {
+    let readme = read(&root().join("scripts/README.md"));
+    let block = |after: &str| {
+        let (_, rest) = readme.split_once(after).expect("the sentence");
+        let (_, rest) = rest.split_once("```").expect("a block");
+        let (block, _) = rest.split_once("```").expect("its end");
+        block.split_once('\n').expect("its first line").1.to_owned()
+    };
+    let folder = Folder {
+        name: "shouting".into(),
+        place: "scripts/shouting".into(),
+        manifest: block("`scripts/shouting/plugin.toml` says"),
+        script: block("`scripts/shouting/plugin.rhai` does"),
+        cases: block("`scripts/shouting/cases.toml` says"),
+    };
+    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let outcomes = case::run(&script, &folder).expect("cases");
+    assert_eq!(outcomes.len(), 2);
+    all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
+    let settings: toml::Table = toml::from_str(&block("Enable it in `config.toml`")).expect("settings");
+    assert!(settings["plugins"]["shouting"].is_table());
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::hook::{About, Failure, FailureKind, Hook, Outcome, Plugin};
 
+/// A thread's stack: scripts may nest their values deeply. What is not used of it takes no memory.
+const STACK: usize = 80 << 20;
+
 /// Every plugin, in the order of execution. Their hooks run on threads of their own, so that a slow one delays no
 /// request.
 pub struct Plugins {
@@ -21,6 +24,7 @@ impl Plugins {
     pub fn new(list: Vec<Arc<dyn Plugin>>, threads: usize) -> Result<Plugins> {
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads.max(1))
+            .stack_size(STACK)
             .thread_name(|number| format!("plugin-{number}"))
             .build()
             .map_err(Error::internal)?;

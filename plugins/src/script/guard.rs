@@ -11,6 +11,8 @@ use crate::memory::allocated;
 /// Lines that one call may log.
 const LOG_LINES: u32 = 100;
 
+const FAR: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// What the call that runs on this thread may still take.
 #[derive(Clone, Copy)]
 struct Watch {
@@ -35,7 +37,9 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn begin(limits: &Limits, now_ms: i64) -> Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
-        let deadline = Instant::now() + Duration::from_millis(limits.deadline_ms);
+        // A deadline beyond what a clock can say is none that is ever reached.
+        let now = Instant::now();
+        let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR);
         OPERATIONS.set(0);
         LOGGED.set(0);
         Guard { before: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }

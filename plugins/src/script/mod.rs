@@ -40,6 +40,7 @@ pub struct Script {
     about: About,
     /// The settings as the script is given them.
     settings: Dynamic,
+    limits: Limits,
     program: Arc<Program>,
 }
 
@@ -47,7 +48,6 @@ pub struct Script {
 struct Program {
     engine: Engine,
     hooks: Vec<(Hook, Body)>,
-    limits: Limits,
 }
 
 /// A hook's function: the names of its parameters, and what it does with them as a program of its own. Called as a
@@ -70,7 +70,7 @@ impl Script {
         extend(&mut engine);
         let hooks = on_large_stack(|| check::compile(&engine, folder, &about.hooks))?;
         let settings = Dynamic::from_map(convert::to_map(&about.settings));
-        Ok(Script { about, settings, program: Arc::new(Program { engine, hooks, limits }) })
+        Ok(Script { about, settings, limits, program: Arc::new(Program { engine, hooks }) })
     }
 
     /// The same plugin with some of its settings replaced.
@@ -86,6 +86,12 @@ impl Script {
         Ok(script)
     }
 
+    /// The same plugin with so many times its deadline.
+    fn with_patience(&self, times: u64) -> Script {
+        let deadline_ms = self.limits.deadline_ms.saturating_mul(times);
+        Script { limits: Limits { deadline_ms, ..self.limits }, ..self.clone() }
+    }
+
     /// Calls a hook's function and reads what it returns.
     fn call<T, const N: usize>(
         &self,
@@ -94,7 +100,7 @@ impl Script {
         arguments: impl FnOnce() -> [Dynamic; N],
         read: impl FnOnce(&Value) -> Result<T, String>,
     ) -> Outcome<T> {
-        let Program { engine, hooks, limits } = &*self.program;
+        let (Program { engine, hooks }, limits) = (&*self.program, &self.limits);
         let Some((_, body)) = hooks.iter().find(|(of, _)| *of == hook) else {
             return Err(failure::of_result(format!("the plugin has no hook '{}'", hook.name())));
         };
