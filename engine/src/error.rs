@@ -82,6 +82,16 @@ impl Error {
         }
     }
 
+    /// Speaks of the one event of a list, where it spoke of an event alone.
+    pub fn in_list(self) -> Error {
+        let Error::Invalid { code, mut violations, message } = self else { return self.at_event(0) };
+        if violations.is_empty() {
+            return Error::Invalid { code, message, violations };
+        }
+        violations.iter_mut().for_each(|violation| violation.pointer.insert_str(0, "/events/0"));
+        Error::Invalid { code, message: shown(&violations), violations }
+    }
+
     /// Says which of several events is in conflict.
     pub fn at_event(mut self, index: usize) -> Error {
         if let Error::Conflict { details, .. } = &mut self {
@@ -97,12 +107,16 @@ impl Error {
 
 impl From<Vec<Violation>> for Error {
     fn from(violations: Vec<Violation>) -> Error {
-        let shown = violations.iter().map(|violation| match violation.pointer.as_str() {
-            "" => violation.message.clone(),
-            pointer => format!("{pointer}: {}", violation.message),
-        });
-        Error::Invalid { code: "invalid_input", message: shown.collect::<Vec<_>>().join("; "), violations }
+        Error::Invalid { code: "invalid_input", message: shown(&violations), violations }
     }
+}
+
+fn shown(violations: &[Violation]) -> String {
+    let shown = violations.iter().map(|violation| match violation.pointer.as_str() {
+        "" => violation.message.clone(),
+        pointer => format!("{pointer}: {}", violation.message),
+    });
+    shown.collect::<Vec<_>>().join("; ")
 }
 
 impl From<store::Error> for Error {

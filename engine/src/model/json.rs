@@ -22,6 +22,16 @@ pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
+/// Reads a record whose free-form parts are values: these count their levels themselves, and may have more of them
+/// than the parser allows.
+pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    reader.disable_recursion_limit();
+    let record = T::deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(record)
+}
+
 /// A date as the API writes it: RFC 3339, UTC, milliseconds, `Z`.
 pub fn format_date(ms: i64) -> String {
     match Timestamp::from_millisecond(ms) {

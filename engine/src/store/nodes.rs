@@ -8,7 +8,7 @@ use super::{Database, Error, Result, convert};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::definition::{Definition, FieldType};
 use crate::model::id::AggregateId;
-use crate::model::json::parse_date;
+use crate::model::json::{self, parse_date};
 use crate::model::value::{Object, Value};
 
 /// Snapshots and the checkpoint that says so are one transaction.
@@ -140,7 +140,7 @@ fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition
         return Err(Error::Corrupt("a node's id is no text".into()));
     };
     let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();
-    let mut state: Object = serde_json::from_str(convert::text_field(record, "text")?)
+    let mut state: Object = json::read(convert::text_field(record, "text")?.as_bytes())
         .map_err(|error| Error::Corrupt(format!("node {id}: {error}")))?;
     if let Some(definition) = definition(&aggregate_type) {
         restore_dates(&mut state, &definition);

@@ -33,7 +33,7 @@ pub async fn open(url: &str, folder: &Path, sizes: &Sizes) -> Result<Session> {
             return Ok(root);
         }
     }
-    Ok(Session::open(url, sizes).await?)
+    Session::open(url, sizes).await
 }
 
 /// The segments of the write-ahead log, by name, with what tells a file from another of the same name.

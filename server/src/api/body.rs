@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 
+use foldwork_engine::model::json;
 use poem::http::StatusCode;
 use poem::{IntoResponse, Request, RequestBody, Response};
 use poem_openapi::payload::{ParsePayload, Payload};
@@ -77,7 +78,7 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
         if read.trim_ascii_start().first() == Some(&b'[') {
             return Err(malformed("the body must be an object"));
         }
-        let value = serde_json::from_slice(read).map_err(malformed)?;
+        let value = json::read(read).map_err(malformed)?;
         Ok(Body { value, text: text.into() })
     }
 }

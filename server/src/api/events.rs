@@ -148,6 +148,11 @@ enum AppendAnswer {
     Many(AppendedBody),
 }
 
+/// The engine does not know whether one event came alone or as a list.
+fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> {
+    if list_of_one { result.map_err(Error::in_list) } else { result }
+}
+
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Appends one event to a stream, or several (`events`) that are appended together or not at all.
@@ -169,9 +174,10 @@ impl Api {
         if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
             first.expected = answer(expected(if_match.as_deref()))?;
         }
+        let list_of_one = many && new.len() == 1;
         let operation = format!("append_event/{}", *aggregate_id);
         let make = async |request: Option<RequestId>| {
-            let appended = workspace.append_requested(new, request.as_ref()).await?;
+            let appended = in_place(workspace.append_requested(new, request.as_ref()).await, list_of_one)?;
             let location = format!("{}/aggregates/{}/events", crate::API, *aggregate_id);
             let repeated = appended.is_repeat();
             let body = match appended.events.first().filter(|_| !many) {
@@ -197,9 +203,10 @@ impl Api {
         let workspace = access.0;
         let Body { value: BatchBody { events }, text } = body;
         let new = answer(new_events(events, None, true))?;
+        let list_of_one = new.len() == 1;
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
         let make = async |request: Option<RequestId>| {
-            let appended = workspace.append_requested(new, request.as_ref()).await?;
+            let appended = in_place(workspace.append_requested(new, request.as_ref()).await, list_of_one)?;
             let repeated = appended.is_repeat();
             Ok(Outcome {
                 body: appended_body(&appended, with_events),

@@ -147,7 +147,7 @@ impl Client {
 impl Answer {
     /// Reads the answer's JSON.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
-        serde_json::from_str(&self.body).map_err(CallError::Unreadable)
+        foldwork_engine::model::json::read(self.body.as_bytes()).map_err(CallError::Unreadable)
     }
 }
 

@@ -212,12 +212,30 @@ fn failure(message: String) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value"))
 }
 
+/// As [`failure`], with what stood in the way.
+fn failure_of(message: String, reason: impl std::fmt::Display) -> Error {
+    Error::new(241, format!("{message} in $convert with no onError value: {reason}"))
+}
+
+fn unparsable(text: &str) -> Error {
+    let reason = match text.chars().next() {
+        None => "No digits",
+        Some(first) if first.is_whitespace() => "Leading whitespace",
+        Some(_) => {
+            let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+            let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            if is_number { "Overflow" } else { "Did not consume whole string." }
+        }
+    };
+    failure_of(format!("Failed to parse number '{text}'"), reason)
+}
+
 fn convert(value: &Value, target: Target) -> Result<Value> {
     let unsupported = || {
         let found = value.type_name();
         failure(format!("Unsupported conversion from {found} to {}", target.name()))
     };
-    let range = || failure(format!("Conversion would overflow target type: {value}"));
+    let range = || failure_of("Conversion would overflow target type".to_owned(), value);
     Ok(match (value, target) {
         (value, Target::Bool) => Value::Bool(match value {
             Value::Bool(flag) => *flag,
@@ -236,12 +254,14 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
             value.clone()
         }
         (Value::String(text), Target::ObjectId) => {
-            return Err(failure(format!("Failed to parse objectId '{text}'")));
+            let reason = match text.len() {
+                24 => "Invalid character found in hex string".to_owned(),
+                length => format!("Invalid string length for parsing to OID, expected 24 but found {length}"),
+            };
+            return Err(failure_of(format!("Failed to parse objectId '{text}'"), reason));
         }
         (_, Target::ObjectId) => return Err(unsupported()),
-        (Value::String(text), Target::Double) => {
-            Value::Double(parse_double(text).ok_or_else(|| failure(format!("Failed to parse number '{text}'")))?)
-        }
+        (Value::String(text), Target::Double) => Value::Double(parse_double(text).ok_or_else(|| unparsable(text))?),
         (Value::Bool(flag), Target::Double) => Value::Double(f64::from(u8::from(*flag))),
         (Value::Date(ms), Target::Double) => Value::Double(*ms as f64),
         (value, Target::Double) => Value::Double(value.as_f64().unwrap_or(f64::NAN)),
@@ -251,6 +271,8 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
         (Value::Int(number), Target::Date) if value.type_name() == "long" => Value::Date(*number),
         (_, Target::Date) => return Err(unsupported()),
         (Value::Date(_), Target::Int) => return Err(unsupported()),
+        (Value::String(text), Target::Int) => Value::Int(text.parse::<i32>().map_err(|_| unparsable(text))?.into()),
+        (Value::String(text), Target::Long) => Value::Int(text.parse().map_err(|_| unparsable(text))?),
         (value, Target::Int) => {
             let number = to_long(value).ok_or_else(range)?;
             Value::Int(i32::try_from(number).map_err(|_| range())?.into())
@@ -264,7 +286,6 @@ fn to_long(value: &Value) -> Option<i64> {
         Value::Bool(flag) => Some(i64::from(*flag)),
         Value::Int(number) | Value::Date(number) => Some(*number),
         Value::Double(number) => whole_double(number.trunc()),
-        Value::String(text) => text.parse().ok(),
         _ => None,
     }
 }
