@@ -24,8 +24,9 @@ const OUT_OF_ORDER: f64 = 0.02;
 /// Of how many letters one may be wrong where texts are compared as a whole.
 const LETTERS_AN_EDIT: usize = 4;
 
-/// Where words are so much alike, looking at letters adds nothing.
-const GOOD: f64 = 0.9;
+/// What texts that are not short must share of their trigrams to be compared as a whole.
+const LEAST_TRIGRAM: f64 = 0.2;
+const SHORT: usize = 12;
 /// Letters that may be wrong in the whole.
 const MOST_EDITS: usize = 4;
 /// Longer texts are compared by their words only, in bytes.
@@ -111,11 +112,12 @@ impl<'a> Scorer<'a> {
     /// All measures of an entry, to four digits.
     pub fn legs(&mut self, number: u32, entry: &'a Entry) -> Legs {
         let share = if entry.further { FURTHER } else { 1.0 };
+        let trigram = self.trigram(entry);
         let legs = Legs {
             exact: f64::from(u8::from(*entry.folded == *self.asked.folded)),
             prefix: self.prefix(entry).min(MOST),
-            trigram: self.trigram(entry).min(MOST),
-            token_set: self.token_set(entry).min(MOST),
+            trigram: trigram.min(MOST),
+            token_set: self.token_set(entry).max(self.as_a_whole(entry, trigram)).min(MOST),
             bm25: self.bm25(number, entry).min(MOST),
         };
         legs.each(|leg| (leg * share * 1e4).round() / 1e4)
@@ -162,11 +164,28 @@ impl<'a> Scorer<'a> {
         if all == 0.0 {
             return 0.0;
         }
-        let given: f64 = words(&entry.folded).zip(best_of_label).map(|(word, best)| best * word.len() as f64).sum();
-        let of_label = given / entry.folded.len().max(1) as f64;
+        let (mut given, mut whole) = (0.0, 0.0);
+        for (word, best) in words(&entry.folded).zip(best_of_label) {
+            given += best * word.len() as f64;
+            whole += word.len() as f64;
+        }
+        let of_label = if whole > 0.0 { given / whole } else { 0.0 };
         let in_order = 1.0 - OUT_OF_ORDER * backwards / self.asked.words.len() as f64;
-        let by_words = asked_for / all * (OF_QUERY + (1.0 - OF_QUERY) * of_label) * in_order;
-        if by_words > GOOD { by_words } else { by_words.max(as_a_whole(&self.asked.folded, &entry.folded)) }
+        asked_for / all * (OF_QUERY + (1.0 - OF_QUERY) * of_label) * in_order
+    }
+
+    /// How alike the texts are letter by letter, as where a space was lost; 0 where many differ.
+    fn as_a_whole(&self, entry: &Entry, trigram: f64) -> f64 {
+        let (asked, label) = (self.asked.folded.as_str(), &*entry.folded);
+        let longer = asked.len().max(label.len());
+        // More than a few edits are not made by chance, and few edits leave most trigrams of a longer text.
+        let most = (longer / LETTERS_AN_EDIT).min(MOST_EDITS);
+        let hopeless = longer > LONGEST_WHOLE || longer > SHORT && trigram < LEAST_TRIGRAM;
+        if hopeless || asked.len().abs_diff(label.len()) > most {
+            return 0.0;
+        }
+        let distance = strsim::osa_distance(asked, label);
+        if distance <= most { 1.0 - distance as f64 / longer.max(1) as f64 } else { 0.0 }
     }
 
     fn bm25(&self, number: u32, entry: &Entry) -> f64 {
@@ -184,16 +203,4 @@ impl<'a> Scorer<'a> {
         }
         if whole > 0.0 { sum / whole } else { 0.0 }
     }
-}
-
-/// How alike two texts are letter by letter, as where a space was lost; 0 where many differ.
-fn as_a_whole(asked: &str, label: &str) -> f64 {
-    let longer = asked.len().max(label.len());
-    // More than a few edits are not made by chance.
-    let most = (longer / LETTERS_AN_EDIT).min(MOST_EDITS);
-    if asked.len().abs_diff(label.len()) > most || longer > LONGEST_WHOLE {
-        return 0.0;
-    }
-    let distance = strsim::osa_distance(asked, label);
-    if distance <= most { 1.0 - distance as f64 / longer.max(1) as f64 } else { 0.0 }
 }

@@ -27,16 +27,20 @@ struct Word {
     postings: Vec<u32>,
 }
 
-/// Which letters a word has, and how many: two words at a small distance differ in few of them.
+/// Which letters a word has once and twice, and how many: two words at a small distance differ in few of them.
 #[derive(Clone, Copy, Default)]
 pub struct Sketch {
-    letters: u32,
+    letters: u64,
     length: u8,
 }
 
 impl Sketch {
     pub fn of(word: &str) -> Sketch {
-        let letters = word.chars().fold(0, |letters, c| letters | 1 << (u32::from(c) % 32));
+        let letters = word.chars().fold(0u64, |letters, c| {
+            let once = 1 << (u32::from(c) % 32);
+            // The upper half tells which letters come again.
+            letters | if letters & once == 0 { once } else { once << 32 }
+        });
         Sketch { letters, length: word.chars().count().min(255) as u8 }
     }
 
