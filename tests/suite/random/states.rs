@@ -102,7 +102,7 @@ pub fn numbered(number: usize, round: usize) -> NewEvent {
         ("s", Value::from(format!("s-{changed}"))),
         ("t", tags.into()),
     ]);
-    if changed % 7 != 0 {
+    if !changed.is_multiple_of(7) {
         payload.push("x", x);
     }
     NewEvent {
