@@ -16,6 +16,8 @@ use foldwork_tests::server::{Server, enter};
 fn config() -> Config {
     let mut config = Config::default();
     config.memory.resident_bytes = 1;
+    // Their agents would stand in the log.
+    config.plugins.enabled.clear();
     config
 }
 

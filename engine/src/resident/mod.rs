@@ -292,3 +292,85 @@ fn slug_key(aggregate: &Aggregate) -> Option<SlugKey<'_>> {
 fn hash(key: impl Hash) -> u64 {
     FxBuildHasher.hash_one(key)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::aggregate::no_facts;
+
+    fn aggregate(number: u64, version: u64) -> Arc<Aggregate> {
+        let n = match version % 4 {
+            0 => Value::Int((number + version) as i64),
+            1 => Value::from(format!("text {}", number % 7)),
+            2 => Value::Double(0.5),
+            _ => Value::Null,
+        };
+        let mut state = Object::from_iter([("a", Value::from(Object::from_iter([("n", n)])))]);
+        state.push("slug", format!("s-{}", (number + version) % 50));
+        Arc::new(Aggregate {
+            id: AggregateId::from(Arc::from(format!("i-{number}"))),
+            aggregate_type: "thing".into(),
+            project_id: None,
+            version,
+            position: version,
+            first_position: number,
+            created_at: 0,
+            last_event_at: version as i64,
+            deleted: version % 5 == 4,
+            state: Arc::new(state),
+            facts: no_facts(),
+        })
+    }
+
+    fn check(snapshot: &Snapshot, paths: &[&Arc<str>]) {
+        for path in paths {
+            let column = snapshot.column(path).expect("a column that was asked for");
+            for (place, aggregate) in snapshot.iter().enumerate() {
+                let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+                let field = aggregate.field(first).map(std::borrow::Cow::into_owned);
+                let field = if rest.is_empty() { field } else { field.and_then(|field| field.get(rest).cloned()) };
+                assert_eq!(format!("{:?}", column.value(place)), format!("{field:?}"), "{path} at {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_snapshots_columns_say_what_its_states_say() {
+        let resident = Resident::default();
+        let paths: Vec<Arc<str>> = ["a.n", "slug", "_version", "a"].map(Arc::from).to_vec();
+        resident.publish((0..5_000).map(|number| aggregate(number, number % 3)), 1);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for step in 0..400u64 {
+                    let changed = [aggregate(step * 7 % 5_000, step), aggregate(5_000 + step, step)];
+                    resident.publish(changed, step);
+                }
+            });
+            for round in 1..=8 {
+                // The first rounds make columns while states change; later ones find them kept up.
+                let wanted: Vec<&Arc<str>> = paths.iter().take(round.min(paths.len())).collect();
+                check(&resident.snapshot_with(&wanted), &wanted);
+            }
+        });
+        check(&resident.snapshot_with(&paths.iter().collect::<Vec<_>>()), &paths.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn slugs_follow_their_aggregates() {
+        let resident = Resident::default();
+        for version in 0..60 {
+            resident.publish((0..40).map(|number| aggregate(number, version)), version);
+            for slug in 0..50u64 {
+                let found = resident.by_slug("thing", None, &format!("s-{slug}"));
+                let held = (0..40u64).filter(|number| version % 5 != 4 && (number + version) % 50 == slug);
+                assert_eq!(
+                    found.iter().map(AggregateId::to_string).collect::<Vec<_>>(),
+                    held.map(|n| format!("i-{n}")).collect::<Vec<_>>()
+                );
+            }
+        }
+        assert!(resident.by_slug("thing", Some("p"), "s-1").is_empty());
+        assert_eq!(resident.get("i-39").map(|found| found.version), Some(59));
+        assert!(resident.get("i-40").is_none());
+    }
+}

@@ -85,3 +85,31 @@ pub fn event() -> impl Strategy<Value = NewEvent> {
         }
     })
 }
+
+/// One of many states, as it is after a round of changes.
+pub fn numbered(number: usize, round: usize) -> NewEvent {
+    let changed = number + round * 31;
+    let x = match changed % 5 {
+        0 => Value::Null,
+        1 => Value::Int((changed % 40) as i64),
+        2 => Value::Double(changed as f64 / 4.0),
+        _ => Value::Int((changed % 11) as i64),
+    };
+    let tags: Vec<Value> = (0..changed % 4).map(|tag| Value::from(format!("t-{}", (changed + tag) % 13))).collect();
+    let mut payload = Object::from_iter([
+        ("k", Value::from(format!("k-{}", changed % 6))),
+        ("n", Value::Int((changed * 7_919 % 5_003) as i64)),
+        ("s", Value::from(format!("s-{changed}"))),
+        ("t", tags.into()),
+    ]);
+    if !changed.is_multiple_of(7) {
+        payload.push("x", x);
+    }
+    NewEvent {
+        aggregate_id: format!("i{number}"),
+        aggregate_type: "other".into(),
+        event_type: "other.changed".into(),
+        payload,
+        ..NewEvent::default()
+    }
+}

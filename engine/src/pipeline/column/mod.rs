@@ -72,7 +72,9 @@ impl Column {
     pub fn set(&mut self, place: usize, cell: Cell) {
         let (segment, row) = (place / SEGMENT, place % SEGMENT);
         while self.segments.len() <= segment {
-            self.segments.push(Arc::default());
+            // The first may be the only one, of a few rows.
+            let is_first = self.segments.is_empty();
+            self.segments.push(Arc::new(if is_first { Segment::default() } else { Segment::with_room() }));
         }
         let segment = &mut self.segments[segment];
         // A segment that a reader holds is copied only where something changes.

@@ -68,6 +68,11 @@ impl Default for Segment {
 const EXACT: i64 = 1 << 53;
 
 impl Segment {
+    /// A segment that is going to be full.
+    pub fn with_room() -> Segment {
+        Segment { kinds: Vec::with_capacity(super::SEGMENT), ..Segment::default() }
+    }
+
     pub fn len(&self) -> usize {
         self.kinds.len()
     }
@@ -167,7 +172,7 @@ impl Segment {
             return kind;
         }
         self.cells = match (&self.cells, value) {
-            (Cells::Empty, value) => Cells::for_value(value),
+            (Cells::Empty, value) => Cells::for_value(value, self.kinds.capacity()),
             (Cells::Ints(cells), Value::Double(_)) if cells.iter().all(|number| is_exact(*number)) => {
                 let numbers = cells.iter().map(|number| *number as f64).collect();
                 let before = self.kinds.iter().filter(|kind| **kind == Kind::Value).count();
@@ -193,15 +198,15 @@ impl Segment {
 }
 
 impl Cells {
-    /// Cells of the value's type, none of them written.
-    fn for_value(value: &Value) -> Cells {
+    /// Cells of the value's type, with room for so many; none of them is written.
+    fn for_value(value: &Value, room: usize) -> Cells {
         match value {
-            Value::Int(_) => Cells::Ints(Vec::new()),
-            Value::Double(_) => Cells::Numbers(Vec::new()),
-            Value::Date(_) => Cells::Dates(Vec::new()),
-            Value::Bool(_) => Cells::Bools(Vec::new()),
-            Value::String(_) => Cells::Texts(Vec::new()),
-            Value::Array(_) => Cells::Lists(Lists::default()),
+            Value::Int(_) => Cells::Ints(Vec::with_capacity(room)),
+            Value::Double(_) => Cells::Numbers(Vec::with_capacity(room)),
+            Value::Date(_) => Cells::Dates(Vec::with_capacity(room)),
+            Value::Bool(_) => Cells::Bools(Vec::with_capacity(room)),
+            Value::String(_) => Cells::Texts(Vec::with_capacity(room)),
+            Value::Array(_) => Cells::Lists(Lists { spans: Vec::with_capacity(room), ..Lists::default() }),
             Value::Null | Value::Object(_) => Cells::Mixed(Vec::new()),
         }
     }
