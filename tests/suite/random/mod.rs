@@ -102,12 +102,14 @@ async fn compare(workspace: &Workspace, pipeline: &Value, ways: &[Way]) -> Resul
 
 /// More states than a segment holds.
 const MANY: usize = 4_500;
-const OVER_MANY: [&str; 15] = [
+const OVER_MANY: [&str; 17] = [
     r#"{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "a": {"$avg": "$x"}, "m": {"$max": "$n"}, "l": {"$last": "$s"}}}"#,
     r#"{"$group": {"_id": {"k": "$k", "x": "$x"}, "n": {"$count": {}}}}, {"$sort": {"n": -1, "_id": 1}}, {"$limit": 30}"#,
     r#"{"$sort": {"n": -1}}, {"$limit": 20}, {"$project": {"n": 1}}"#,
     r#"{"$sort": {"s": 1, "n": -1}}, {"$skip": 4090}, {"$limit": 20}, {"$project": {"s": 1}}"#,
     r#"{"$sort": {"x": -1}}, {"$project": {"x": 1}}, {"$limit": 25}"#,
+    r#"{"$group": {"_id": {"k": "$k", "x": "$x"}, "f": {"$first": "$x"}}}"#,
+    r#"{"$unwind": "$t"}, {"$group": {"_id": {"t": "$t", "x": "$x"}, "m": {"$min": "$x"}}}"#,
     r#"{"$sort": {"x": -1, "k": 1}}, {"$limit": 25}, {"$project": {"x": 1}}"#,
     r#"{"$sort": {"x": 1, "t": -1}}, {"$limit": 4200}, {"$group": {"_id": null, "x": {"$push": "$s"}}}"#,
     r#"{"$sort": {"t": 1}}, {"$limit": 25}, {"$project": {"t": 1}}"#,

@@ -127,24 +127,12 @@ struct Grouping<'a> {
     /// One for each part of the key after the first.
     pairs: Vec<Pairs>,
     fields: Vec<(Source<'a>, Gathered)>,
-    groups: usize,
+    /// The groups' keys, in order.
+    ids: Vec<Value>,
 }
 
 /// Numbers of pairs: of a number for the parts of the key so far, and one for the next part.
-#[derive(Default)]
-struct Pairs {
-    numbers: FxHashMap<(u32, u32), u32>,
-    pairs: Vec<(u32, u32)>,
-}
-
-impl Pairs {
-    fn number(&mut self, pair: (u32, u32)) -> u32 {
-        *self.numbers.entry(pair).or_insert_with(|| {
-            self.pairs.push(pair);
-            self.pairs.len() as u32 - 1
-        })
-    }
-}
+type Pairs = FxHashMap<(u32, u32), u32>;
 
 /// Of what holds no column.
 static NO_TEXTS: std::sync::LazyLock<Dictionary> = std::sync::LazyLock::new(Dictionary::default);
@@ -177,7 +165,7 @@ impl<'a> Grouping<'a> {
             .map(|(_, accumulator, input)| source(input).map(|source| (source, Gathered::new(accumulator))));
         let fields = fields.collect::<Option<_>>()?;
         let pairs = key.iter().skip(1).map(|_| Pairs::default()).collect();
-        Some(Grouping { group, unwind, key, pairs, fields, groups: 0 })
+        Some(Grouping { group, unwind, key, pairs, fields, ids: Vec::new() })
     }
 
     fn run(mut self, selection: &Selection, query: &Context, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
@@ -199,11 +187,11 @@ impl<'a> Grouping<'a> {
                 continue;
             }
             self.number(segment, rows, &unwound, (&mut groups, &mut next));
-            self.make_groups(query).map_err(|error| error.at_stage(index))?;
+            self.make_groups(segment, rows, &groups, &unwound, query).map_err(|error| error.at_stage(index))?;
             for ((source, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
                 let mut read = Vec::new();
                 let feed = feed(source, segment, &unwound, &mut read);
-                gathered.widen(self.groups, accumulator);
+                gathered.widen(self.ids.len(), accumulator);
                 gathered
                     .add(accumulator, feed, (rows, &groups), texts_of(source, self.unwind), query)
                     .map_err(|error| error.at_stage(index))?;
@@ -229,51 +217,71 @@ impl<'a> Grouping<'a> {
             };
             keys.number(feed, rows, next);
             let pairs = &mut self.pairs[before];
-            groups.iter_mut().zip(next.iter()).for_each(|(group, part)| *group = pairs.number((*group, *part)));
+            groups.iter_mut().zip(next.iter()).for_each(|(group, part)| {
+                *group = {
+                    let next = pairs.len() as u32;
+                    *pairs.entry((*group, *part)).or_insert(next)
+                }
+            });
         }
     }
 
-    /// Counts the groups that are new.
-    fn make_groups(&mut self, query: &Context) -> Result<()> {
-        let groups = match self.pairs.last() {
-            Some(pairs) => pairs.pairs.len(),
-            None => self.key.first().map_or(0, |(_, keys)| keys.len()),
-        };
-        for group in self.groups..groups {
-            memory::hold(&self.id(group), query)?;
-            query.charge(self.fields.len() * size_of::<State>())?;
+    /// Makes the groups whose first rows are among these. Equal keys may show differently: the first row's is shown.
+    fn make_groups(
+        &mut self,
+        segment: usize,
+        rows: &[u32],
+        groups: &[u32],
+        unwound: &Unwound,
+        query: &Context,
+    ) -> Result<()> {
+        let count = self.pairs.last().map(FxHashMap::len).or(self.key.first().map(|(_, keys)| keys.count()));
+        if count.is_none_or(|count| count == self.ids.len()) {
+            return Ok(());
         }
-        self.groups = groups;
+        let mut firsts = Vec::new();
+        for (place, group) in groups.iter().enumerate() {
+            if *group as usize == self.ids.len() + firsts.len() {
+                firsts.push(place);
+            }
+        }
+        let mut parts = Vec::with_capacity(self.key.len());
+        for (source, _) in &self.key {
+            let mut read = Vec::new();
+            let feed = feed(source, segment, unwound, &mut read);
+            let texts = texts_of(source, self.unwind);
+            let values = firsts.iter().map(|place| feed.value(*place, rows[*place], texts));
+            parts.push(values.collect::<Vec<_>>().into_iter());
+        }
+        for _ in firsts {
+            let id = self.id(parts.iter_mut().map(|part| part.next().flatten()));
+            memory::hold(&id, query)?;
+            query.charge(self.fields.len() * size_of::<State>())?;
+            self.ids.push(id);
+        }
         Ok(())
     }
 
-    /// The group's key.
-    fn id(&self, group: usize) -> Value {
-        let mut numbers = vec![0; self.key.len()];
-        let mut rest = group as u32;
-        for (place, pairs) in self.pairs.iter().enumerate().rev() {
-            (rest, numbers[place + 1]) = pairs.pairs[rest as usize];
-        }
-        numbers[0] = rest;
-        let mut values = self.key.iter().zip(numbers).map(|((_, keys), number)| keys.value(number));
+    /// A key of its parts.
+    fn id(&self, mut parts: impl Iterator<Item = Option<Value>>) -> Value {
         if !self.group.is_object {
-            return values.next().flatten().cloned().unwrap_or_default();
+            return parts.next().flatten().unwrap_or_default();
         }
-        let named = self.group.key.iter().zip(values);
-        named.filter_map(|((name, _), value)| Some((name.clone(), value?.clone()))).collect::<Object>().into()
+        let named = self.group.key.iter().zip(parts);
+        named.filter_map(|((name, _), value)| Some((name.clone(), value?))).collect::<Object>().into()
     }
 
     fn finish(mut self, query: &Context) -> Result<Vec<Value>> {
         let fields = std::mem::take(&mut self.fields);
         let mut columns = Vec::with_capacity(fields.len());
         for ((_, mut gathered), (_, accumulator, _)) in fields.into_iter().zip(&self.group.fields) {
-            gathered.widen(self.groups, accumulator);
+            gathered.widen(self.ids.len(), accumulator);
             columns.push(gathered.finish(accumulator, query)?.into_iter());
         }
-        let mut rows = Vec::with_capacity(self.groups);
-        for group in 0..self.groups {
+        let mut rows = Vec::with_capacity(self.ids.len());
+        for id in self.ids {
             let mut row = Object::with_capacity(columns.len() + 1);
-            row.push("_id", self.id(group));
+            row.push("_id", id);
             for ((name, _, _), values) in self.group.fields.iter().zip(&mut columns) {
                 let value = values.next().unwrap_or_default();
                 memory::check_depth(&value, query)?;

@@ -42,7 +42,7 @@ pub struct Keys<'a> {
     missing: u32,
     /// A missing value is told from null.
     apart: bool,
-    values: Vec<Option<Value>>,
+    count: u32,
 }
 
 impl<'a> Keys<'a> {
@@ -56,17 +56,13 @@ impl<'a> Keys<'a> {
             null: NEW,
             missing: NEW,
             apart,
-            values: Vec::new(),
+            count: 0,
         }
     }
 
-    pub fn len(&self) -> usize {
-        self.values.len()
-    }
-
-    /// The value that first got a number.
-    pub fn value(&self, key: u32) -> Option<&Value> {
-        self.values.get(key as usize)?.as_ref()
+    /// How many values were told apart.
+    pub fn count(&self) -> usize {
+        self.count as usize
     }
 
     /// Writes the number of each row's value into `out`.
@@ -102,7 +98,7 @@ impl<'a> Keys<'a> {
                 }));
             }
             Cells::Ints(cells) => out.extend(rows.iter().map(|row| match kinds[*row as usize] {
-                Kind::Value => self.of_int(cells[*row as usize], Value::Int),
+                Kind::Value => self.of_int(cells[*row as usize]),
                 kind => self.of_none(kind),
             })),
             _ => out.extend(rows.iter().map(|row| match kinds[*row as usize] {
@@ -125,7 +121,7 @@ impl<'a> Keys<'a> {
         match self.by_code.get(code as usize) {
             Some(&key) if key != NEW => key,
             _ => {
-                let key = self.add(self.texts.text(code).cloned().map(Value::String));
+                let key = self.add();
                 if let Some(slot) = self.by_code.get_mut(code as usize) {
                     *slot = key;
                 }
@@ -134,11 +130,11 @@ impl<'a> Keys<'a> {
         }
     }
 
-    fn of_int(&mut self, number: i64, value: impl FnOnce(i64) -> Value) -> u32 {
+    fn of_int(&mut self, number: i64) -> u32 {
         if let Some(key) = self.by_int.get(&number) {
             return *key;
         }
-        let key = self.add(Some(value(number)));
+        let key = self.add();
         self.by_int.insert(number, key);
         key
     }
@@ -149,7 +145,7 @@ impl<'a> Keys<'a> {
         if known != NEW {
             return known;
         }
-        let key = self.add((!missing).then_some(Value::Null));
+        let key = self.add();
         *(if missing { &mut self.missing } else { &mut self.null }) = key;
         key
     }
@@ -158,11 +154,9 @@ impl<'a> Keys<'a> {
         match value {
             None => self.of_none(Kind::Missing),
             Some(Value::Null) => self.of_none(Kind::Null),
-            Some(Value::Int(number)) => self.of_int(*number, Value::Int),
-            // Equal numbers are one key, whatever their kind; the first one is shown.
-            Some(value @ Value::Double(_)) if whole(value).is_some() => {
-                self.of_int(whole(value).unwrap_or_default(), |_| value.clone())
-            }
+            Some(Value::Int(number)) => self.of_int(*number),
+            // Equal numbers are one key, whatever their kind.
+            Some(value @ Value::Double(_)) if whole(value).is_some() => self.of_int(whole(value).unwrap_or_default()),
             // A text that some segment holds by its number is the same text here.
             Some(Value::String(text)) if self.texts.code(text).is_some() => {
                 self.widen();
@@ -172,15 +166,15 @@ impl<'a> Keys<'a> {
                 if let Some(key) = self.by_value.get(value) {
                     return *key;
                 }
-                let key = self.add(Some(value.clone()));
+                let key = self.add();
                 self.by_value.insert(value.clone(), key);
                 key
             }
         }
     }
 
-    fn add(&mut self, value: Option<Value>) -> u32 {
-        self.values.push(value);
-        self.values.len() as u32 - 1
+    fn add(&mut self) -> u32 {
+        self.count += 1;
+        self.count - 1
     }
 }
