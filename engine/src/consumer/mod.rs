@@ -49,6 +49,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the consumer goes on after it was told to stop, to leave little for the next start to do again.
 const STOP_WITHIN: Duration = Duration::from_secs(2);
 
+/// A follower that has not ended by then is ended where it stands.
+const END_WITHIN: Duration = Duration::from_secs(4);
+
 /// The followers of one open workspace.
 pub struct Consumer {
     stop: watch::Sender<bool>,
@@ -76,9 +79,13 @@ impl Consumer {
         self.stop.send_replace(true);
         // A model may take its time; what it leaves undone is found at the next start.
         self.vectors.abort();
-        for task in self.tasks {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a follower of the log did not end well");
+        let end = Instant::now() + END_WITHIN;
+        for mut task in self.tasks {
+            match tokio::time::timeout_at(end, &mut task).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::error!(%error, "a follower of the log did not end well"),
+                // It waits for a plugin. What it had not committed is done again at the next start.
+                Err(_) => task.abort(),
             }
         }
     }

@@ -32,7 +32,7 @@ impl Api {
     #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
     async fn dry_run_plugin(
         &self,
-        access: ApiRead,
+        access: ApiWrite,
         name: Path<String>,
         body: Body<DryRunBody>,
     ) -> ApiResult<Written<DryRunResult>> {
