@@ -1,0 +1,86 @@
+//! A plugin that fails now and then, is stopped, and is mended: nothing of what it had to do is lost or done twice.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_plugins::script::limits::Limits;
+use foldwork_tests::expectation::root;
+use foldwork_tests::server::{enter, worked};
+
+const NAME: &str = "shaky";
+
+/// An engine whose one plugin throws where an event says so, unless it is mended.
+async fn engine(store: &Store, mended: bool) -> Arc<Engine> {
+    let settings = BTreeMap::from([(NAME.to_owned(), Object::from_iter([("mended", mended)]))]);
+    // Debug builds on a busy machine are slow.
+    let limits = Limits { deadline_ms: 10_000, ..Limits::default() };
+    let loaded = foldwork_plugins::load(&[NAME.to_owned()], &root().join("tests/plugins"), &settings, limits);
+    let plugins = Plugins::new(loaded.expect("a plugin"), 2).expect("threads");
+    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+}
+
+async fn append(workspace: &Workspace, numbers: std::ops::Range<usize>, fails: impl Fn(usize) -> bool) {
+    let event = |number: usize| NewEvent {
+        aggregate_id: format!("n{}", number % 10),
+        aggregate_type: "note".into(),
+        event_type: "note.changed".into(),
+        payload: [("text", Value::from("word ".repeat(number))), ("fail", fails(number).into())].into_iter().collect(),
+        ..NewEvent::default()
+    };
+    workspace.append_events(numbers.map(event).collect()).await.expect("appended");
+    worked(workspace).await.expect("the plugin's turn");
+}
+
+async fn facts(workspace: &Workspace) -> Vec<Value> {
+    let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
+    let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
+    workspace.query(query).await.expect("an answer").rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_parked_is_done_once_the_plugin_is_mended() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let broken = engine(&store, false).await;
+    let key = broken.first_start(None).await.expect("a start").expect("an empty store").key;
+    let workspace = enter(&broken, &key).await.expect("a workspace");
+    let note = serde_json::from_str(r#"{"type_name": "note"}"#).expect("JSON");
+    workspace.define_type(&note, false).await.expect("a type");
+
+    append(&workspace, 0..30, |number| number % 3 == 2).await;
+    let told = workspace.plugin(NAME).await.expect("the plugin");
+    assert_eq!((told.parked, told.stopped_by), (10, None), "every third is parked, and the rest goes on");
+
+    append(&workspace, 30..36, |_| true).await;
+    append(&workspace, 36..40, |_| false).await;
+    let told = workspace.plugin(NAME).await.expect("the plugin");
+    // The last of the thirty had failed too: four more in a row stop it, and six are put aside untried.
+    assert_eq!(told.parked, 20);
+    assert!(told.stopped_by.is_some(), "five failures in a row stop it");
+    drop(workspace);
+    broken.close().await;
+
+    let mended = engine(&store, true).await;
+    let workspace = enter(&mended, &key).await.expect("a workspace");
+    let told = workspace.plugin(NAME).await.expect("the plugin");
+    assert!(told.stopped_by.is_some(), "it stays stopped until somebody says otherwise");
+    assert!(workspace.resume_plugin(NAME).await.expect("resumed"));
+    let replayed = workspace.replay_all_parked(Some(NAME)).await.expect("replayed");
+    assert_eq!((replayed.done, replayed.failed.len(), replayed.more), (20, 0, false));
+    assert_eq!(workspace.plugin(NAME).await.expect("the plugin").parked, 0);
+    append(&workspace, 40..41, |_| true).await;
+    let found = facts(&workspace).await;
+
+    // Over the whole log again nothing changes: what was replayed late did not overwrite what is newer.
+    let tally = workspace.replay_plugin(NAME, 0).await.expect("replayed");
+    assert_eq!((tally.events, tally.failed, tally.changed), (41, 0, 0));
+    assert_eq!(facts(&workspace).await, found);
+    let rebuilt = workspace.rebuild_graph().await.expect("rebuilt");
+    assert_eq!((rebuilt.nodes, rebuilt.parked), (10, 0));
+    assert_eq!(facts(&workspace).await, found);
+    mended.close().await;
+}
