@@ -5,6 +5,7 @@ mod coverage;
 mod edge;
 mod generated;
 mod hostile;
+mod linked;
 mod memory;
 mod mended;
 mod pages;

@@ -1,0 +1,210 @@
+//! The shipped plugins over real articles, where `FOLDWORK_SHARED` says they are: each has its statistics, and the open
+//! edges are the mentions that are found in the bodies without the plugin.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::BufRead;
+use std::path::Path;
+use std::time::Instant;
+
+use foldwork_engine::Workspace;
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::graph::Direction;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_server::Config;
+use foldwork_tests::expectation::root;
+use foldwork_tests::server::{Server, worked};
+use serde::Deserialize;
+
+const KIND: &str = "links_to";
+/// Texts before the numbers of articles.
+const BEFORE_NUMBERS: [&str; 2] = ["rust-lang/rfcs#", "rfcs/pull/"];
+/// What is appended at once.
+const TOGETHER: usize = 20;
+/// A call takes many times what it does in a program that is optimised.
+const DEADLINE_MS: u64 = 30_000;
+
+#[derive(Deserialize)]
+struct Line {
+    aggregate_id: String,
+    event_type: String,
+    payload: Object,
+}
+
+/// An article at the end of the recorded history.
+#[derive(Default)]
+struct Article {
+    payload: Object,
+    deleted: bool,
+}
+
+impl Article {
+    fn text(&self, name: &str) -> &str {
+        self.payload.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn number(&self) -> Option<String> {
+        self.payload.get("number").and_then(Value::as_int).map(|number| number.to_string())
+    }
+}
+
+type Articles = BTreeMap<String, Article>;
+type Edges = BTreeSet<(String, String)>;
+
+fn articles(path: &Path) -> Articles {
+    let file = std::fs::File::open(path).expect("the recorded history");
+    let mut decoder = zstd::Decoder::new(file).expect("a zstd file");
+    decoder.window_log_max(27).expect("a window");
+    let mut articles = Articles::new();
+    for line in std::io::BufReader::new(decoder).lines() {
+        let line: Line = serde_json::from_str(&line.expect("a line")).expect("an event");
+        let article = articles.entry(line.aggregate_id).or_default();
+        article.deleted = line.event_type == "article.deleted";
+        for (name, value) in line.payload {
+            article.payload.insert(name, value);
+        }
+    }
+    articles
+}
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
+    config.plugins.limits.deadline_ms = DEADLINE_MS;
+    let patterns: Vec<_> = BEFORE_NUMBERS
+        .iter()
+        .map(|before| serde_json::json!({ "regex": format!("{before}([0-9]+)"), "field": "number" }))
+        .collect();
+    let settings = serde_json::json!({ "kind": KIND, "patterns": patterns });
+    config.plugins.settings.insert("linker".into(), serde_json::from_value(settings).expect("settings"));
+    config
+}
+
+fn event(id: &str, verb: &str, payload: Object) -> NewEvent {
+    NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: "article".into(),
+        event_type: format!("article.{verb}"),
+        payload,
+        ..NewEvent::default()
+    }
+}
+
+/// Appends an `article.created` for each, and then deletes those that were deleted.
+async fn append(workspace: &Workspace, articles: &Articles) {
+    let created = articles.iter().map(|(id, article)| event(id, "created", article.payload.clone()));
+    let deleted = articles.iter().filter(|(_, article)| article.deleted);
+    let deleted = deleted.map(|(id, _)| event(id, "deleted", Object::default()));
+    let events: Vec<NewEvent> = created.chain(deleted).collect();
+    for events in events.chunks(TOGETHER) {
+        workspace.append_events(events.to_vec()).await.expect("appended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edges_are_the_mentions_in_the_bodies() {
+    let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
+        eprintln!("skipped: FOLDWORK_SHARED does not say where articles are");
+        return;
+    };
+    let articles = articles(&Path::new(&shared).join("data/rfcs.ndjson.zst"));
+    let server = Server::start_with(&config()).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let began = Instant::now();
+    append(&workspace, &articles).await;
+    worked(&workspace).await.expect("caught up");
+    let took = began.elapsed();
+    let parked = workspace.list_parked(None, None, 10).await.expect("parked steps");
+    assert!(parked.is_empty(), "{parked:?}");
+
+    let mut drawn = Edges::new();
+    let mut without_statistics = Vec::new();
+    let live = || articles.iter().filter(|(_, article)| !article.deleted);
+    for (id, _) in live() {
+        let around = workspace.graph(id, 1, Vec::new(), Direction::Out, false).await.expect("a graph");
+        let facts = &around.nodes[0].aggregate.facts;
+        let words = facts.get("reading_stats").and_then(Value::as_object).and_then(|stats| stats.get("words"));
+        if words.and_then(Value::as_int).is_none_or(|words| words == 0) {
+            without_statistics.push(id);
+        }
+        assert!(around.edges.iter().all(|edge| &*edge.kind == KIND && edge.valid_to.is_none()), "{id}");
+        drawn.extend(around.edges.iter().map(|edge| (edge.from.to_string(), edge.to.to_string())));
+    }
+    assert!(without_statistics.is_empty(), "without statistics: {without_statistics:?}");
+
+    let mentioned = mentions(&articles);
+    let missing: Vec<_> = mentioned.difference(&drawn).collect();
+    let invented: Vec<_> = drawn.difference(&mentioned).collect();
+    eprintln!("{} live articles, {} edges, {:.1} s", live().count(), drawn.len(), took.as_secs_f64());
+    assert!(missing.is_empty() && invented.is_empty(), "missing {missing:?}, invented {invented:?}");
+    assert!(drawn.len() > 100, "{} edges are hardly all", drawn.len());
+}
+
+/// Who mentions whom, of the live articles. Where several have a number, the oldest is meant.
+fn mentions(articles: &Articles) -> Edges {
+    let live = || articles.iter().filter(|(_, article)| !article.deleted);
+    let by_slug: BTreeMap<&str, &str> = live().map(|(id, article)| (article.text("slug"), id.as_str())).collect();
+    let mut by_number: BTreeMap<String, &str> = BTreeMap::new();
+    for (id, article) in live() {
+        if let Some(number) = article.number() {
+            by_number.entry(number).or_insert(id);
+        }
+    }
+    let mut mentions = Edges::new();
+    for (id, article) in live() {
+        let body = article.text("body");
+        // Markdown writes `\_` where `_` would begin emphasis.
+        let unescaped = body.replace("\\_", "_");
+        let named = names(&unescaped).into_iter().filter_map(|name| by_slug.get(name).copied());
+        let own = article.number();
+        let numbered = numbers(body).into_iter().filter(|number| own.as_deref() != Some(number));
+        let numbered = numbered.filter_map(|number| by_number.get(number).copied());
+        mentions.extend(named.chain(numbered).filter(|to| to != id).map(|to| (id.clone(), to.to_owned())));
+    }
+    mentions
+}
+
+/// The numbers behind each of the texts that stand before one, without zeros at their beginning.
+fn numbers(body: &str) -> Vec<&str> {
+    let after =
+        BEFORE_NUMBERS.iter().flat_map(|before| body.match_indices(before).map(|(at, _)| &body[at + before.len()..]));
+    let digits = after.map(|rest| &rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())]);
+    let digits = digits.filter(|digits| !digits.is_empty());
+    digits.map(|digits| Some(digits.trim_start_matches('0')).filter(|rest| !rest.is_empty()).unwrap_or("0")).collect()
+}
+
+/// The last segments of the paths, file names and targets of links in a body, without `.md`.
+fn names(body: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    let mut rest = body;
+    while let Some(begin) = rest.find(in_path) {
+        let before = &body[..body.len() - rest.len() + begin];
+        let after_query = before.ends_with(['?', '#']);
+        let of_link = ["](", "](<", "]: "].iter().any(|mark| before.ends_with(mark));
+        rest = &rest[begin..];
+        let end = rest.find(|c| !in_path(c)).unwrap_or(rest.len());
+        let path = rest[..end].trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        rest = &rest[end..];
+        let is_path = path.contains('/');
+        if is_path && rest.starts_with(['?', '#']) {
+            rest = rest.trim_start_matches(|c| in_path(c) || c == '?' || c == '#');
+        }
+        if is_path || of_link || (path.ends_with(".md") && !after_query) {
+            let segment = path.rsplit('/').next().unwrap_or(path);
+            names.insert(segment.strip_suffix(".md").unwrap_or(segment));
+        }
+    }
+    names
+}
+
+fn in_path(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_.~:@&=+%-/".contains(c)
+}
+
+#[test]
+fn names_stand_in_paths_files_and_links() {
+    let body =
+        "[a](text/one.md), `b/two`: three.md. [four-4](five#six/seven)\n\n[r]: eight\n\nhttps://h/nine/?q=/x/y and/or";
+    let found: Vec<_> = names(body).into_iter().collect();
+    assert_eq!(found, ["eight", "five", "nine", "one", "or", "seven", "three", "two"]);
+    assert_eq!(numbers("rust-lang/rfcs#0012, rfcs/pull/0000 rfcs/pull/x"), ["12", "0"]);
+}
