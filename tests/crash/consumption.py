@@ -74,15 +74,15 @@ class Store:
         self.next += 1
 
 
-def lag(client):
-    """Events that the graph's follower has not taken in."""
+def follower(client):
+    """Where the graph's follower stands, and how many events it has not taken in."""
     consumers = client.read("GET", "/system/consumers")["consumers"]
-    return next(consumer["lag"] for consumer in consumers if consumer["name"] == "graph")
+    return next((consumer["position"], consumer["lag"]) for consumer in consumers if consumer["name"] == "graph")
 
 
 def settle(client):
     limit = time.monotonic() + SETTLED_WITHIN_S
-    while lag(client) > 0:
+    while follower(client)[1] > 0:
         check(time.monotonic() < limit, f"the follower is behind after {SETTLED_WITHIN_S} s")
         time.sleep(0.02)
 
@@ -184,8 +184,11 @@ class Kills:
             server.process.stdout.close()
 
     def note(self, client):
-        """After a start: whether the server was killed with events before it."""
-        behind = lag(client)
+        """After a start: how many events are left to take in. It stands at 0 until it has read where it stood."""
+        position, behind = follower(client)
+        while position == 0 and behind > 0:
+            time.sleep(0.001)
+            position, behind = follower(client)
         self.behind += behind > 0
         return behind
 

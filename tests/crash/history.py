@@ -10,6 +10,8 @@ import subprocess
 
 PILLARS = 12
 WORDS = "river stone garden window harbour copper meadow lantern winter signal marble thunder".split()
+# The most text of a request, unless a single event is longer.
+BATCH_BYTES = 256 * 1024
 # Every so many events there is one for which the plugin `breaker` throws.
 BREAKS = 7
 
@@ -77,8 +79,8 @@ class History:
 
     def __init__(self, chance, events, data=None):
         self.chance = chance
-        self.steps, self.number, self.written, self.streams = [], 0, 0, {}
-        self.slugs, self.notes, self.published = {}, [], 0
+        self.steps, self.number, self.streams = [], 0, {}
+        self.slugs, self.notes = {}, []
         self.aim = events
         if data is None:
             self.write_made()
@@ -89,8 +91,9 @@ class History:
         """Adds events as batches of different sizes."""
         while events:
             size = self.chance.choice([1, 2, 5, 12, 30])
+            while size > 1 and len(json.dumps(events[:size])) > BATCH_BYTES:
+                size //= 2
             self.steps.append(events[:size])
-            self.written += len(events[:size])
             events = events[size:]
 
     def event(self, stream, verb, payload, number=None):
@@ -197,7 +200,6 @@ class History:
         return self.event(stream, "updated", {"body": self.body()})
 
     def publish(self, stream):
-        self.published += 1
         return self.event(stream, "published", {"published_at": moment(self.number + 1)})
 
     def break_the_circuit(self, most):
