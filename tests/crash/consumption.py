@@ -1,8 +1,8 @@
 """Kills the server while it consumes what was written, and compares with a run that nobody disturbed.
 
-The same steps are taken on two stores. On the first the server is killed again and again, in its start and in its work;
-whatever was not answered is sent once more. In the end, and at two moments between, facts, edges, tasks, parked steps and
-all events must be equal.
+The same steps are taken on two stores. On one of them the server is killed again and again, in its start and in its
+work; whatever was not answered is sent once more. In the end, and at two moments between, facts, edges, tasks, parked
+steps and all events must be equal.
 """
 
 import http.client

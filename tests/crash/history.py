@@ -160,7 +160,7 @@ class History:
         self.append(events)
 
     def body(self):
-        """Names others by slugs: of those who are there, were there, or will be; and mentions pillars by their titles."""
+        """Names others by slugs, of those who are there, were there, or will be; mentions pillars by their titles."""
         likely = len(self.streams) * 5 // 4 + 10
         links = [f"slug-{self.chance.randrange(likely)}" for _ in range(self.chance.randrange(5))]
         text = "".join(self.chance.choice([f"See [this](/pages/{slug}). ", f"In docs/{slug}.md it says so. "])
@@ -224,5 +224,6 @@ def moment(number):
 
 def lines_of(file):
     if file.suffix == ".zst":
-        return subprocess.run(["zstd", "-dcq", "--long=27", file], check=True, stdout=subprocess.PIPE).stdout.splitlines()
+        unpacked = subprocess.run(["zstd", "-dcq", "--long=27", file], check=True, stdout=subprocess.PIPE)
+        return unpacked.stdout.splitlines()
     return file.read_bytes().splitlines()
