@@ -1,0 +1,112 @@
+"""The server as it is started and killed here, and a client of it."""
+
+import http.client
+import json
+import os
+import queue
+import re
+import signal
+import subprocess
+import threading
+import time
+
+START_LIMIT_S = 120
+
+
+class Failure(Exception):
+    """Something that must hold does not."""
+
+
+def check(holds, message):
+    if not holds:
+        raise Failure(message)
+
+
+class Server:
+    """`foldwork serve` on one store, started and killed again and again."""
+
+    def __init__(self, program, folder, key):
+        self.program, self.folder, self.key = program, folder, key
+        self.process = self.address = None
+        self.environment = dict(
+            os.environ,
+            FOLDWORK_BOOTSTRAP_KEY=key,
+            FOLDWORK_LOG__FILTER="warn",
+            # What is checked here is the answer, which a debug build may need longer for.
+            FOLDWORK_PIPELINE__TIMEOUT_MS="600000",
+            FOLDWORK_PIPELINE__MEMORY_BYTES=str(1 << 30),
+        )
+
+    def launch(self):
+        """Starts the process and does not wait for it."""
+        with open(self.folder / "server.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self.program, "serve", "--listen", "127.0.0.1:0", "--database", f"surrealkv://{self.folder}/db"],
+                cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def start(self):
+        """Starts the process, waits until it listens, and returns how long that took."""
+        began = time.monotonic()
+        self.launch()
+        self.wait()
+        return time.monotonic() - began
+
+    def wait(self):
+        """Waits until the process listens."""
+        began = time.monotonic()
+        lines = queue.Queue()
+        output = self.process.stdout
+
+        def read():
+            for line in output:
+                lines.put(line)
+            lines.put(None)
+
+        threading.Thread(target=read, daemon=True).start()
+        while True:
+            try:
+                line = lines.get(timeout=max(0.1, began + START_LIMIT_S - time.monotonic()))
+            except queue.Empty:
+                raise Failure(f"the server does not listen after {START_LIMIT_S} s") from None
+            check(line is not None, f"the server ended in its start, see {self.folder}/server.log")
+            found = re.match(r"listening on http://(\S+)", line)
+            if found:
+                self.address = found.group(1)
+                return
+
+    def kill(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+        if self.process:
+            self.process.wait()
+
+    def terminate(self):
+        """Asks the process to end and returns its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise Failure("the server does not end within 15 s of SIGTERM") from None
+
+    def client(self, timeout=600):
+        return Client(self.address, self.key, timeout)
+
+
+class Client:
+    """A connection that carries the key."""
+
+    def __init__(self, address, key, timeout):
+        self.connection = http.client.HTTPConnection(address, timeout=timeout)
+        self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+
+    def call(self, method, path, body=None):
+        text = None if body is None else json.dumps(body)
+        self.connection.request(method, f"/api/v1{path}", text, self.headers)
+        response = self.connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def read(self, method, path, body=None):
+        status, answer = self.call(method, path, body)
+        check(status == 200, f"{method} {path} answers {status}: {str(answer)[:300]}")
+        return answer
