@@ -6,6 +6,7 @@ mod edge;
 mod generated;
 mod hostile;
 mod memory;
+mod mounted;
 mod pages;
 mod pipelines;
 mod random;
