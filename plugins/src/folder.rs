@@ -63,7 +63,8 @@ impl Folder {
             return Folder::read(&path);
         }
         Folder::shipped(name).ok_or_else(|| {
-            let known = Folder::names(scripts);
+            let mut known = Folder::names(scripts);
+            known.extend(crate::native().iter().map(|native| native.name().to_owned()));
             let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
             let message = format!("there is no plugin '{name}': {} is no folder", path.display());
             LoadError {

@@ -3,21 +3,16 @@
 //!
 //! Arrows: this room knows the engine, and the server knows this room; never the other way round.
 
+mod feed;
 mod folder;
 pub mod manifest;
 pub mod memory;
+pub mod mount;
+mod native;
 mod registry;
 pub mod script;
 mod suggestion;
 
-use std::sync::Arc;
-
-use foldwork_engine::hook::Plugin;
-
 pub use folder::{Folder, SHIPPED};
+pub use native::{Native, endpoints, native};
 pub use registry::{LoadError, load};
-
-/// The plugins that are written in Rust: one line each.
-pub fn native() -> Vec<Arc<dyn Plugin>> {
-    Vec::new()
-}

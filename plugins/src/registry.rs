@@ -47,7 +47,7 @@ const RESERVED: [&str; 4] = ["enabled", "folder", "threads", "limits"];
 
 /// Loads the enabled plugins, in their order: the order in which their hooks are called.
 ///
-/// Native plugins come from [`crate::native`], scripted ones from `scripts` or from the program itself. A folder's own
+/// Native plugins come from [`crate::native()`], scripted ones from `scripts` or from the program itself. A folder's own
 /// cases must pass under the manifest's settings.
 pub fn load(
     enabled: &[String],
@@ -70,8 +70,14 @@ pub fn load(
         if loaded.iter().any(|plugin| *plugin.about().name == **name) {
             return Err(LoadError::new("[plugins] enabled", format!("'{name}' stands there twice")));
         }
-        if let Some(place) = native.iter().position(|plugin| *plugin.about().name == **name) {
-            loaded.push(native.swap_remove(place));
+        if let Some(place) = native.iter().position(|native| native.name() == name) {
+            if settings.contains_key(name) {
+                return Err(LoadError::new(
+                    format!("[plugins.{name}]"),
+                    format!("the plugin '{name}' has no settings"),
+                ));
+            }
+            loaded.push(native.swap_remove(place).plugin);
             continue;
         }
         let folder = Folder::find(scripts, name)?;

@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod edge;
 pub mod embedding;
+mod mounted;
 pub mod serve;
 pub mod telemetry;
 
@@ -27,17 +28,20 @@ pub fn application(engine: Arc<Engine>, config: &Config, ending: edge::Ending) -
     let service = api::service(config);
     let document = Arc::new(api::document::finished(&service));
     let page = api::document::page(&service, &document);
-    let routes = Route::new()
+    let mut methods = api::document::methods(&document);
+    let mut routes = Route::new()
         .nest(API, service)
         .at("/openapi.json", get(api::document::json(&document)))
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
         .at("/healthz", get(edge::health::healthz))
-        .at("/readyz", get(edge::health::readyz))
-        .data(engine)
-        .data(ending);
-    edge::around(routes, config, api::document::methods(&document)).boxed()
+        .at("/readyz", get(edge::health::readyz));
+    for mounted in mounted::mounted(config) {
+        methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
+        routes = routes.at(mounted.path, mounted.route);
+    }
+    edge::around(routes.data(engine).data(ending), config, methods).boxed()
 }
 
 /// The OpenAPI document, as it is served.

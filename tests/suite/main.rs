@@ -8,6 +8,7 @@ mod hostile;
 mod linked;
 mod memory;
 mod mended;
+mod mounted;
 mod pages;
 mod pipelines;
 mod random;

@@ -86,6 +86,9 @@ fn settings_are_those_that_the_manifest_names() {
         refused("linker", "patterns = \"x\""),
         "[plugins.linker]: the setting 'patterns' is of type string, not array (plugin.toml names them under [settings])"
     );
+    let settings = BTreeMap::from([("feed".to_owned(), toml::from_str("a = 1").expect("TOML"))]);
+    let native = load(&["feed".to_owned()], &root().join("scripts"), &settings, Limits::default()).map(|_| ());
+    assert_eq!(native.expect_err("refused").to_string(), "[plugins.feed]: the plugin 'feed' has no settings");
     assert_eq!(refused("liker", "a = 1"), "[plugins.liker]: the plugin 'liker' is not enabled; did you mean 'linker'?");
 }
 
@@ -96,6 +99,7 @@ fn names_that_are_enabled_are_plugins_and_stand_there_once() {
         let loaded = load(&names, &root().join("scripts"), &BTreeMap::new(), Limits::default()).map(|_| ());
         loaded.expect_err("refused").to_string()
     };
+    assert!(refused(&["fed"]).ends_with("did you mean 'feed'?"));
     assert!(refused(&["likner"]).ends_with("did you mean 'linker'?"));
     assert_eq!(refused(&["linker", "linker"]), "[plugins] enabled: 'linker' stands there twice");
     assert_eq!(refused(&["limits"]), "[plugins] enabled: 'limits' is a setting, and names no plugin");

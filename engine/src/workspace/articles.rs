@@ -1,5 +1,6 @@
 //! Articles: aggregates of the built-in type, with unique slugs, drafts and published revisions.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::answers::RequestId;
@@ -161,6 +162,21 @@ impl Workspace {
         }
     }
 
+    /// The articles that were published last, as they were published; the last one first.
+    pub async fn newest_published(&self, project_id: Option<&str>, limit: usize) -> Result<Vec<Arc<Aggregate>>> {
+        let wanted = |article: &Aggregate| {
+            published_version(article).is_some()
+                && project_id.is_none_or(|id| article.project_id.as_deref() == Some(id))
+        };
+        let mut found = self.list_aggregates(ARTICLE, None, usize::MAX, wanted).await?.items;
+        found.sort_by_cached_key(|article| Reverse((published_at(article), article.first_position)));
+        let mut published = Vec::new();
+        for article in found.into_iter().take(limit) {
+            published.extend(self.published(article).await?);
+        }
+        Ok(published)
+    }
+
     pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         self.append_to_article(id, expected, "article.updated", move |view, article| {
@@ -258,6 +274,14 @@ pub fn published_version(article: &Aggregate) -> Option<u64> {
     let published = article.state.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
     let version = article.state.get(PUBLISHED_VERSION).and_then(Value::as_int);
     version.filter(|_| published).and_then(|version| u64::try_from(version).ok())
+}
+
+/// When an article was published, milliseconds since the epoch.
+pub fn published_at(article: &Aggregate) -> Option<i64> {
+    match article.state.get("published_at") {
+        Some(Value::Date(ms)) => Some(*ms),
+        _ => None,
+    }
 }
 
 pub(super) fn unknown_project(project: &str) -> Error {

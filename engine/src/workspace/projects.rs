@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::append::Appended;
+use super::articles::unknown_project;
 use super::staging::object_of;
 use super::{Page, Workspace};
 use crate::error::{Error, Result};
@@ -66,6 +67,12 @@ impl Workspace {
         let open = self.open();
         open.refresh().await?;
         self.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
+    }
+
+    /// The project that a request names beside other things; to name none is a mistake of the request's.
+    pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
+        self.open().refresh().await?;
+        self.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
     }
 
     /// The project with this id or slug, among those loaded.

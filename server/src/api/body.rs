@@ -58,20 +58,7 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
     const IS_REQUIRED: bool = true;
 
     async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
-        let limit = request.data::<BodyLimit>().map_or(1 << 20, |limit| limit.0);
-        let too_large = || {
-            let message = format!("the body is larger than {limit} bytes");
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
-        };
-        let announced = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse().ok());
-        if announced.is_some_and(|length: usize| length > limit) {
-            return Err(too_large().into());
-        }
-        let text = match body.take()?.into_bytes_limit(limit).await {
-            Ok(text) => text,
-            Err(poem::error::ReadBodyError::PayloadTooLarge) => return Err(too_large().into()),
-            Err(error) => return Err(malformed(error)),
-        };
+        let text = limited(request, body.take()?).await?;
         // Nothing at all asks for nothing in particular.
         let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
         // A list would be read as the fields of a record in their order.
@@ -79,7 +66,25 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
             return Err(malformed("the body must be an object"));
         }
         let value = json::read(read).map_err(malformed)?;
-        Ok(Body { value, text: text.into() })
+        Ok(Body { value, text })
+    }
+}
+
+/// The bytes of a body that is no larger than it may be.
+pub async fn limited(request: &Request, body: poem::Body) -> poem::Result<Vec<u8>> {
+    let limit = request.data::<BodyLimit>().map_or(1 << 20, |limit| limit.0);
+    let too_large = || {
+        let message = format!("the body is larger than {limit} bytes");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+    };
+    let announced = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse().ok());
+    if announced.is_some_and(|length: usize| length > limit) {
+        return Err(too_large().into());
+    }
+    match body.into_bytes_limit(limit).await {
+        Ok(text) => Ok(text.into()),
+        Err(poem::error::ReadBodyError::PayloadTooLarge) => Err(too_large().into()),
+        Err(error) => Err(malformed(error)),
     }
 }
 

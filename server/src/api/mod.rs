@@ -102,7 +102,7 @@ fn etag(version: u64) -> String {
 }
 
 /// Whether the client has this version already.
-fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
+pub fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
     if_none_match.is_some_and(|known| {
         known.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag || known == "*")
     })

@@ -5,7 +5,7 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::json::format_date;
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::articles::published_version;
+use foldwork_engine::workspace::articles::{published_at, published_version};
 use poem_openapi::Object;
 use serde::Serialize;
 
@@ -161,10 +161,6 @@ impl From<&Aggregate> for ArticleBody {
     fn from(article: &Aggregate) -> ArticleBody {
         let published_version = published_version(article);
         let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
-        let published_at = match article.state.get("published_at") {
-            Some(Value::Date(ms)) => Some(format_date(*ms)),
-            _ => None,
-        };
         ArticleBody {
             aggregate_id: article.id.to_string(),
             project_id: article.project_id.as_deref().map(str::to_owned),
@@ -177,7 +173,7 @@ impl From<&Aggregate> for ArticleBody {
             published_version,
             created_at: format_date(article.created_at),
             updated_at: format_date(article.last_event_at),
-            published_at,
+            published_at: published_at(article).map(format_date),
         }
     }
 }

@@ -49,7 +49,8 @@ async fn profile_read(request: &Request, _: Bearer) -> poem::Result<Workspace> {
     enter(request, &[Scope::ProfileRead, Scope::ApiRead]).await
 }
 
-async fn enter(request: &Request, one_of: &[Scope]) -> poem::Result<Workspace> {
+/// The workspace of whoever asks, for one who holds one of these scopes.
+pub async fn enter(request: &Request, one_of: &[Scope]) -> poem::Result<Workspace> {
     Ok(try_enter(request, one_of).await.map_err(ApiError::from)?)
 }
 

@@ -1,8 +1,8 @@
-//! `foldwork plugins`: lists scripted plugins and runs their cases, without a server.
+//! `foldwork plugins`: lists plugins and runs the cases of scripted ones, without a server.
 
 use std::path::{Path, PathBuf};
 
-use foldwork_engine::hook::{Hook, Plugin};
+use foldwork_engine::hook::{About, Hook, Plugin};
 use foldwork_plugins::Folder;
 use foldwork_plugins::script::{Script, case};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::output::{print, print_line};
 use super::table::Table;
 use crate::Config;
 
-/// Lists scripted plugins and runs their cases.
+/// Lists plugins and runs the cases of scripted ones.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -27,7 +27,8 @@ enum Action {
     },
     /// Lists plugins: what they are called for, and what they are.
     List {
-        /// A plugin's folder, or a folder of such; the configured one and the shipped plugins where it is not given.
+        /// A plugin's folder, or a folder of such; the configured one, the shipped plugins and those written in Rust
+        /// where it is not given.
         folder: Option<PathBuf>,
     },
 }
@@ -83,26 +84,29 @@ fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
     for folder in folders(config, folder)? {
         match folder.and_then(|folder| Script::load(&folder, config.plugins.limits)) {
             Err(error) => refused.push(format!("refused: {error}\n")),
-            Ok(script) => {
-                let about = script.about();
-                let enabled = config.plugins.enabled.iter().position(|name| *name == *about.name);
-                let row = [
-                    json!(&*about.name),
-                    json!(about.version),
-                    enabled.map_or(Value::Null, |place| json!(place + 1)),
-                    json!(about.hooks.iter().map(|hook| Hook::name(*hook)).collect::<Vec<_>>()),
-                    json!(about.on.events.iter().chain(&about.on.traits).map(|name| &**name).collect::<Vec<_>>()),
-                    json!(about.description),
-                ];
-                table.push(&row.each_ref());
-            }
+            Ok(script) => table.push(&row(config, script.about()).each_ref()),
         }
+    }
+    for native in folder.map_or_else(foldwork_plugins::native, |_| Vec::new()) {
+        table.push(&row(config, native.plugin.about()).each_ref());
     }
     print(&format!("{}{}", table.render(), refused.concat()))?;
     match refused.len() {
         0 => Ok(()),
         refused => anyhow::bail!("{refused} plugins were refused"),
     }
+}
+
+fn row(config: &Config, about: &About) -> [Value; 6] {
+    let enabled = config.plugins.enabled.iter().position(|name| *name == *about.name);
+    [
+        json!(&*about.name),
+        json!(about.version),
+        enabled.map_or(Value::Null, |place| json!(place + 1)),
+        json!(about.hooks.iter().map(|hook| Hook::name(*hook)).collect::<Vec<_>>()),
+        json!(about.on.events.iter().chain(&about.on.traits).map(|name| &**name).collect::<Vec<_>>()),
+        json!(about.description),
+    ]
 }
 
 /// The plugins that are meant: one, those of a folder, or all that the configuration can name.

@@ -1,0 +1,69 @@
+//! The plugin `feed`: published articles as an Atom feed.
+
+mod atom;
+mod html;
+
+use std::sync::Arc;
+
+use foldwork_engine::hook::{About, Hook, OnError, Plugin, Subscription};
+use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::{Error, Result, Workspace};
+use http::header::{CONTENT_TYPE, ETAG};
+use http::{Method, Response};
+use sha2::{Digest, Sha256};
+
+use crate::mount::{Answer, Endpoint, Request};
+use crate::native::Native;
+
+/// Articles in a feed at most.
+const LONGEST: usize = 50;
+
+struct Feed {
+    about: About,
+}
+
+impl Plugin for Feed {
+    fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+/// The plugin and its one endpoint.
+pub fn plugin() -> Native {
+    let about = About {
+        name: "feed".into(),
+        version: "1.0.0".into(),
+        description: "Gives the articles published last as an Atom feed.".into(),
+        hooks: vec![Hook::Mount],
+        on: Subscription::default(),
+        on_error: OnError::default(),
+        settings: Object::new(),
+        agent: None,
+    };
+    let endpoint = Endpoint {
+        method: Method::GET,
+        path: "atom.xml",
+        scopes: &[Scope::ContentRead, Scope::ApiRead],
+        handler: Box::new(|workspace, request| Box::pin(answer(workspace, request))),
+    };
+    Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint] }
+}
+
+async fn answer(workspace: Workspace, request: Request) -> Result<Answer> {
+    let project = match request.parameter("project_id") {
+        Some(id_or_slug) => Some(workspace.project_named(id_or_slug).await?),
+        None => None,
+    };
+    let project_id = project.as_ref().map(|project| project.id.as_str());
+    let articles = workspace.newest_published(project_id, LONGEST).await?;
+    // Bodies may be long, and those who wait for other answers do not wait for these.
+    let written = move || atom::write(workspace.record(), project.as_deref(), &articles, &request);
+    let feed = tokio::task::spawn_blocking(written).await.map_err(Error::internal)?.map_err(Error::internal)?;
+    let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));
+    Response::builder()
+        .header(CONTENT_TYPE, "application/atom+xml; charset=utf-8")
+        .header(ETAG, tag)
+        .body(feed)
+        .map_err(Error::internal)
+}

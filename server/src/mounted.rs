@@ -1,0 +1,86 @@
+//! What native plugins mount, as routes: behind the guards, limits and shapes that every other operation has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use foldwork_plugins::mount::{self, Endpoint};
+use poem::http::StatusCode;
+use poem::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use poem::{Body, Request, Response, RouteMethod};
+
+use crate::api::body::limited;
+use crate::api::error::ApiError;
+use crate::{API, Config, api, auth};
+
+/// A path, what answers there, and the methods that it knows.
+pub struct Mounted {
+    pub path: String,
+    pub route: RouteMethod,
+    pub methods: Vec<String>,
+}
+
+/// The paths of the enabled plugins' endpoints.
+pub fn mounted(config: &Config) -> Vec<Mounted> {
+    let mut paths: BTreeMap<String, (RouteMethod, Vec<String>)> = BTreeMap::new();
+    let config = Arc::new(config.clone());
+    for (plugin, endpoint) in foldwork_plugins::endpoints(&config.plugins.enabled) {
+        let path = format!("{API}/plugins/{plugin}/{}", endpoint.path);
+        let (route, mut methods) = paths.remove(&path).unwrap_or_default();
+        methods.push(endpoint.method.to_string());
+        let route =
+            route.method(endpoint.method.clone(), Served { endpoint, path: path.clone(), config: config.clone() });
+        paths.insert(path, (route, methods));
+    }
+    paths.into_iter().map(|(path, (route, methods))| Mounted { path, route, methods }).collect()
+}
+
+/// An endpoint of a plugin as one of the server's.
+struct Served {
+    endpoint: Endpoint,
+    path: String,
+    config: Arc<Config>,
+}
+
+impl poem::Endpoint for Served {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let workspace = auth::enter(&request, self.endpoint.scopes).await?;
+        let body = request.take_body();
+        let body = limited(&request, body).await?;
+        let asked = self.asked(&request, body)?;
+        let answer = (self.endpoint.handler)(workspace, asked).await.map_err(ApiError::from)?;
+        Ok(sent(&request, answer))
+    }
+}
+
+impl Served {
+    /// The request as the plugin sees it.
+    fn asked(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
+        let address = request.local_addr().as_socket_addr().map(ToString::to_string);
+        let public_url = self.config.public_url(address.as_ref().unwrap_or(&self.config.http.listen));
+        Ok(mount::Request {
+            query: request.params()?,
+            headers: request.headers().clone(),
+            body,
+            url: format!("{public_url}{}", self.path),
+            api_url: format!("{public_url}{API}"),
+        })
+    }
+}
+
+/// The answer as it is sent: without its body where the client has it.
+fn sent(request: &Request, answer: mount::Answer) -> Response {
+    let (mut head, mut body) = answer.into_parts();
+    let tag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
+    if head.status == StatusCode::OK
+        && tag.is_some_and(|tag| api::is_known(request.header(IF_NONE_MATCH.as_str()), tag))
+    {
+        head.status = StatusCode::NOT_MODIFIED;
+        head.headers.remove(CONTENT_TYPE);
+        body.clear();
+    }
+    let mut response = Response::builder().status(head.status).body(Body::from_vec(body));
+    *response.headers_mut() = head.headers;
+    response
+}

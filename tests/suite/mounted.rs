@@ -1,0 +1,27 @@
+//! What native plugins mount: each path is its plugin's own, and hides no operation of the server's.
+
+use foldwork_plugins::{SHIPPED, native};
+use foldwork_server::{API, Config};
+
+#[test]
+fn no_mounted_path_hides_an_operation() {
+    let document = foldwork_server::openapi(&Config::default());
+    let paths: Vec<&String> = document["paths"].as_object().expect("paths").keys().collect();
+    for plugin in native() {
+        for endpoint in &plugin.endpoints {
+            let path = format!("/plugins/{}/{}", plugin.name(), endpoint.path);
+            let hidden = paths.iter().find(|known| known.replace("{name}", plugin.name()) == path);
+            assert_eq!(hidden, None, "{API}{path} is an operation");
+        }
+    }
+}
+
+#[test]
+fn no_two_plugins_have_one_name() {
+    let mut names: Vec<String> = native().iter().map(|plugin| plugin.name().to_owned()).collect();
+    names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
