@@ -38,7 +38,7 @@ pub fn call_route(plugin: &dyn Plugin, routing: &Routing) -> Outcome<Vec<Assignm
 pub struct Asked {
     pub appends: Vec<(usize, Arc<Seen>, Vec<NewEvent>)>,
     pub routings: BTreeMap<usize, Vec<Arc<Routing>>>,
-    pub jobs: BTreeMap<usize, Vec<Arc<(Arc<Seen>, Job)>>>,
+    pub jobs: BTreeMap<usize, Vec<Arc<Job>>>,
 }
 
 impl Worker {
@@ -85,7 +85,7 @@ impl Worker {
         }
         if let Some(place) = work::worker(&plugins, &self.roster, seen) {
             let job = work::job(now, &self.open.graph, seen);
-            asked.jobs.entry(place).or_default().push(Arc::new((seen.clone(), job)));
+            asked.jobs.entry(place).or_default().push(Arc::new(job));
         }
     }
 }

@@ -62,7 +62,7 @@ impl Worker {
                 Ok(())
             }
             Err(failure) => {
-                let again = again(parked, failure, &open.plugins.get(place).map_or("", |about| &about.version));
+                let again = again(parked, failure, open.plugins.get(place).map_or("", |about| &about.version));
                 self.unwritten.parked.push(again.clone());
                 Err(again)
             }
@@ -83,7 +83,7 @@ impl Worker {
         }
         if !self.is_superseded(place, &seen.event).await? {
             let open = self.open.clone();
-            let changes = open.graph.amend(&Now::new(&open), &name, &seen.event, facts);
+            let changes = open.graph.amend(&Now::new(&open), &name, &seen.event, facts, self.stand.position);
             self.note(changes);
         }
         Ok(Ok(()))
@@ -176,7 +176,8 @@ impl Worker {
         }
         for page in last.into_iter().collect::<Vec<_>>().chunks(PAGE) {
             for (_, (event, facts)) in page {
-                let changes = open.graph.amend(&Now::new(&open), &about.name, event, facts.clone());
+                let changes =
+                    open.graph.amend(&Now::new(&open), &about.name, event, facts.clone(), self.stand.position);
                 count(&mut tally, &changes);
                 self.note(changes);
             }

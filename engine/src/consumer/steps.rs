@@ -52,13 +52,13 @@ impl Worker {
         Ok(())
     }
 
-    pub async fn work(&mut self, place: usize, jobs: Vec<Arc<(Arc<Seen>, Job)>>) -> Result<()> {
+    pub async fn work(&mut self, place: usize, jobs: Vec<Arc<Job>>) -> Result<()> {
         let (open, plugins) = (self.open.clone(), self.open.plugins.clone());
         let Some(circuit) = self.circuits.get_mut(place) else { return Ok(()) };
         let mut calls = Calls { open: &open, plugins: &plugins, place, circuit };
-        let attempts = calls.run(&jobs, |(_, job)| &job.event_id, |plugin, (_, job)| work::call(plugin, job)).await;
+        let attempts = calls.run(&jobs, |job| &job.seen.event.event_id, work::call).await;
         for (job, attempt) in jobs.iter().zip(attempts) {
-            let seen = &job.0;
+            let seen = &job.seen;
             let Some(product) = self.settle(place, Hook::Work, seen, attempt) else { continue };
             if let Err(failure) = self.deliver(place, seen, product).await? {
                 self.park(place, Hook::Work, &seen.event, failure, 1);

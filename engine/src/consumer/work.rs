@@ -30,7 +30,8 @@ const LONGEST_LABEL: usize = 12;
 
 /// Everything a scripted agent is given for a task.
 pub struct Job {
-    pub event_id: Arc<str>,
+    /// The event that made the task.
+    pub seen: Arc<Seen>,
     task: Value,
     messages: Vec<Value>,
     aggregate: Option<Value>,
@@ -50,12 +51,12 @@ pub fn worker(plugins: &Plugins, roster: &Roster, seen: &Seen) -> Option<usize> 
 }
 
 /// Puts together what the work is about, as of the task's event.
-pub fn job(world: &dyn World, graph: &Graph, seen: &Seen) -> Job {
+pub fn job(world: &dyn World, graph: &Graph, seen: &Arc<Seen>) -> Job {
     let about = subject(seen).and_then(|id| world.aggregate(&id));
     let row = |aggregate: &Arc<Aggregate>| Some(aggregate.row(&*world.definition(&aggregate.aggregate_type)?));
     let messages = seen.after.state.get("messages").and_then(Value::as_array).unwrap_or_default().to_vec();
     Job {
-        event_id: seen.event.event_id.clone(),
+        seen: seen.clone(),
         task: seen.after.row(&seen.definition),
         messages,
         aggregate: about.as_ref().and_then(row),

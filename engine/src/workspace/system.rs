@@ -27,7 +27,8 @@ impl Workspace {
         open.refresh().await?;
         let head = open.resident.position();
         let parked = open.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
-        let worked = *open.worked.borrow();
+        // At a start the follower says nothing before it has read where it stood.
+        let worked = open.log.read_stand().await?.position.max(*open.worked.borrow());
         let written = open.log.checkpoint(NODES).await?;
         let follower = |name, keeps, position: u64, parked| Follower {
             name,

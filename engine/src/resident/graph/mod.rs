@@ -69,9 +69,11 @@ impl Graph {
         self.write().take(world, turn)
     }
 
-    /// Takes in what a plugin found later than the event came by.
-    pub fn amend(&self, world: &dyn World, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
-        self.write().amend(world, plugin, event, facts)
+    /// Takes in what a plugin found later than the event came by: when the follower stood at a position.
+    pub fn amend(&self, world: &dyn World, plugin: &Arc<str>, event: &Event, facts: Facts, position: u64) -> Changes {
+        // What opens now is told from what the event opened when it came by, and has been closed since.
+        let event = Event { position, ..event.clone() };
+        self.write().amend(world, plugin, &event, facts)
     }
 
     /// Puts another graph in this one's place. Answers the aggregates about which this one knew something.
