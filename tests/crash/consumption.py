@@ -41,17 +41,18 @@ class Store:
     def finished(self):
         return self.next == len(self.steps)
 
-    def restarts(self):
-        """Whether the next step begins with another start of the server."""
-        return not self.finished() and self.steps[self.next] == "mend"
-
     def wants_peace(self):
         """Whether the next step needs a server that is not killed meanwhile, or none."""
-        return not self.finished() and self.steps[self.next] in ("compare", "mend")
+        return not self.finished() and (self.steps[self.next] == "compare" or self.restarts())
 
-    def mend(self):
-        """The next start is one with a plugin that was repaired."""
-        self.server.environment["FOLDWORK_PLUGINS__BREAKER__MENDED"] = "true"
+    def restarts(self):
+        """Whether the next step is taken while no server runs."""
+        return not self.finished() and self.steps[self.next] in ("kill", "mend")
+
+    def take_step_between(self):
+        if self.steps[self.next] == "mend":
+            # The next start is one with a plugin that was repaired.
+            self.server.environment["FOLDWORK_PLUGINS__BREAKER__MENDED"] = "true"
         self.next += 1
 
     def take_step(self, client):
@@ -88,13 +89,15 @@ def settle(client):
 
 
 def undisturbed(store):
-    """Takes all the steps that are left. Answers how long the start of the server takes."""
+    """Takes all the steps with a server that is not killed. Answers how long its start takes."""
     started = store.server.start()
     client = store.server.client()
     while not store.finished():
-        if store.restarts():
+        if store.steps[store.next] == "kill":
+            store.next += 1
+        elif store.restarts():
             store.server.terminate()
-            store.mend()
+            store.take_step_between()
             store.server.start()
             client = store.server.client()
         else:
@@ -114,9 +117,7 @@ class Kills:
     def run(self):
         for number in range(1, self.rounds + 1):
             self.play(number)
-        self.store.server.start()
-        self.note(self.store.server.client())
-        self.store.server.terminate()
+        self.finish()
 
     def goal(self, number):
         """Steps are spread over the rounds, so that each has something to hit."""
@@ -169,11 +170,11 @@ class Kills:
             self.store.take_step(client)
 
     def make_peace(self):
-        """The steps for which the server is not killed."""
+        """The steps for which the server is not killed at a moment of chance."""
         store, server = self.store, self.store.server
         while store.wants_peace():
             if store.restarts():
-                store.mend()
+                store.take_step_between()
                 continue
             server.start()
             client = server.client()
@@ -182,6 +183,22 @@ class Kills:
             store.take_step(client)
             server.kill()
             server.process.stdout.close()
+
+    def finish(self):
+        """What the rounds left to do."""
+        store, server = self.store, self.store.server
+        server.start()
+        client = server.client()
+        self.note(client)
+        while not store.finished():
+            if store.restarts():
+                server.kill()
+                store.take_step_between()
+                server.start()
+                client = server.client()
+            else:
+                store.take_step(client)
+        server.terminate()
 
     def note(self, client):
         """After a start: how many events are left to take in. It stands at 0 until it has read where it stood."""
@@ -321,7 +338,6 @@ def consume(program, folder, key, seed, rounds, longest, data, events):
         print(f"undisturbed: {summary(calm.snapshots[-1])}, in {time.monotonic() - began:.0f} s", flush=True)
         kills = Kills(killed, rounds, random.Random(seed + 1), start_s, longest)
         kills.run()
-        undisturbed(killed)
     finally:
         calm.server.kill()
         killed.server.kill()

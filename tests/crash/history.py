@@ -205,10 +205,18 @@ class History:
     def break_the_circuit(self, most):
         """Failures in a row, and events for which nobody is called any more."""
         streams = [stream for stream, state in self.streams.items() if state != "deleted"]
-        events = [self.event(self.chance.choice(streams), "updated", {"round": turn}, BREAKS * (turn + 1))
-                  for turn in range(8)]
-        events += [self.event(self.chance.choice(streams), "updated", {"round": turn}) for turn in range(max(most, 10))]
-        self.append(events)
+        def update(turn, number=None):
+            return self.event(self.chance.choice(streams), "updated", {"round": turn}, number)
+
+        most = max(most, 10)
+        failing = [update(turn, BREAKS * (turn + 1)) for turn in range(8)]
+        refused = [update(turn) for turn in range(most)]
+        # What counts up to the opening, and what is open, is there after a kill too.
+        self.append(failing[:3])
+        self.steps += ["settle", "kill"]
+        self.append(failing[3:] + refused[:most // 2])
+        self.steps += ["settle", "kill"]
+        self.append(refused[most // 2:])
 
 
 def pillar(number):
