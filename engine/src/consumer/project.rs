@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::dispatch;
 use super::enrich::Enriched;
-use super::work::{self, Job};
+use super::work::{self, Assigned};
 use super::worker::Worker;
 use super::world::{Now, Seen};
 use crate::hook::{Hook, Outcome, Plugin, Route};
@@ -38,7 +38,7 @@ pub fn call_route(plugin: &dyn Plugin, routing: &Routing) -> Outcome<Vec<Assignm
 pub struct Asked {
     pub appends: Vec<(usize, Arc<Seen>, Vec<NewEvent>)>,
     pub routings: BTreeMap<usize, Vec<Arc<Routing>>>,
-    pub jobs: BTreeMap<usize, Vec<Arc<(Arc<Seen>, Job)>>>,
+    pub jobs: BTreeMap<usize, Vec<Arc<Assigned>>>,
 }
 
 impl Worker {

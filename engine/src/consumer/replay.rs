@@ -62,7 +62,7 @@ impl Worker {
                 Ok(())
             }
             Err(failure) => {
-                let again = again(parked, failure, &open.plugins.get(place).map_or("", |about| &about.version));
+                let again = again(parked, failure, open.plugins.get(place).map_or("", |about| &about.version));
                 self.unwritten.parked.push(again.clone());
                 Err(again)
             }

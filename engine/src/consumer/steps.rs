@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use super::attempt::Calls;
 use super::dispatch;
 use super::project::{Routing, call_route};
-use super::work::{self, Job};
+use super::work::{self, Assigned};
 use super::worker::Worker;
 use super::world::Seen;
 use crate::error::Result;
@@ -52,7 +52,7 @@ impl Worker {
         Ok(())
     }
 
-    pub async fn work(&mut self, place: usize, jobs: Vec<Arc<(Arc<Seen>, Job)>>) -> Result<()> {
+    pub async fn work(&mut self, place: usize, jobs: Vec<Arc<Assigned>>) -> Result<()> {
         let (open, plugins) = (self.open.clone(), self.open.plugins.clone());
         let Some(circuit) = self.circuits.get_mut(place) else { return Ok(()) };
         let mut calls = Calls { open: &open, plugins: &plugins, place, circuit };

@@ -38,6 +38,9 @@ pub struct Job {
     now_ms: i64,
 }
 
+/// A task's event, and what the work on it is given.
+pub type Assigned = (Arc<Seen>, Job);
+
 /// The plugin whose work an event asks for: a task was made for its agent.
 pub fn worker(plugins: &Plugins, roster: &Roster, seen: &Seen) -> Option<usize> {
     if &*seen.event.aggregate_type != TASK || seen.event.verb() != "created" {
