@@ -281,7 +281,7 @@ impl<'a> Asked<'a> {
     }
 
     fn cell(&self, segment: &Segment, row: usize, env: &Env) -> Result<bool> {
-        match (segment.kinds()[row], segment.cells(), &self.texts) {
+        match (segment.kind(row), segment.cells(), &self.texts) {
             (Kind::Null, ..) => Ok(self.null),
             (Kind::Missing, ..) => Ok(self.missing),
             (Kind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {
