@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
+use super::lists::Lists;
 use super::mask::Mask;
-use super::segment::{Cells, Kind, Lists, Segment};
+use super::segment::{Cells, Kind, Segment};
 use super::{Column, Columns, SEGMENT, can_keep, numbers};
 use crate::model::value::Value;
 use crate::pipeline::context::Context;

@@ -1,8 +1,7 @@
 //! A run of a column's cells, typed as far as its values are of one type.
 
-use rustc_hash::FxHashMap;
-
 use super::dictionary::Dictionary;
+use super::lists::Lists;
 use crate::model::value::Value;
 
 /// What stands in a cell beside its typed value.
@@ -40,15 +39,6 @@ pub enum Cells {
     /// Arrays of nothing but texts.
     Lists(Lists),
     Mixed(Vec<Value>),
-}
-
-/// Lists of texts, written one after the other. Rows whose lists are equal may share one.
-#[derive(Debug, Clone, Default)]
-pub struct Lists {
-    codes: Vec<u32>,
-    spans: Vec<(u32, u32)>,
-    /// Codes of lists that were replaced, each time that one was.
-    stale: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -241,7 +231,7 @@ impl Cells {
             Value::Date(_) => Cells::Dates(Vec::with_capacity(room)),
             Value::Bool(_) => Cells::Bools(Vec::with_capacity(room)),
             Value::String(_) => Cells::Texts(Vec::with_capacity(room)),
-            Value::Array(_) => Cells::Lists(Lists { spans: Vec::with_capacity(room), ..Lists::default() }),
+            Value::Array(_) => Cells::Lists(Lists::with_room(room)),
             Value::Null | Value::Object(_) => Cells::Mixed(Vec::new()),
         }
     }
@@ -269,7 +259,7 @@ impl Cells {
             Cells::Numbers(cells) => fill(cells, rows, 0.0),
             Cells::Bools(cells) => fill(cells, rows, false),
             Cells::Texts(cells) => fill(cells, rows, u32::MAX),
-            Cells::Lists(lists) => fill(&mut lists.spans, rows, (0, 0)),
+            Cells::Lists(lists) => lists.fill(rows),
             Cells::Mixed(cells) => fill(cells, rows, Value::Null),
         }
     }
@@ -301,44 +291,6 @@ impl Cells {
             _ => return None,
         }
         Some(Kind::Value)
-    }
-}
-
-impl Lists {
-    /// The codes of a row's list.
-    pub fn get(&self, row: usize) -> &[u32] {
-        let Some((start, len)) = self.spans.get(row).copied() else { return &[] };
-        self.codes.get(start as usize..(start + len) as usize).unwrap_or_default()
-    }
-
-    fn put(&mut self, row: usize, codes: &[u32]) {
-        while self.spans.len() <= row {
-            self.spans.push((0, 0));
-        }
-        // What stood here is left alone: it may be the list of other rows too.
-        self.stale += self.spans[row].1 as usize;
-        self.spans[row] = (self.codes.len() as u32, codes.len() as u32);
-        self.codes.extend_from_slice(codes);
-        if self.stale > self.codes.len() / 2 + super::SEGMENT {
-            self.compact();
-        }
-    }
-
-    /// Writes the lists anew: each once, however many rows have it, and none that was replaced.
-    fn compact(&mut self) {
-        let mut codes = Vec::new();
-        let mut known: FxHashMap<&[u32], u32> = FxHashMap::default();
-        for (start, len) in &mut self.spans {
-            let list = &self.codes[*start as usize..(*start + *len) as usize];
-            *start = *known.entry(list).or_insert_with(|| {
-                codes.extend_from_slice(list);
-                (codes.len() - list.len()) as u32
-            });
-        }
-        drop(known);
-        // Copied, as an allocator may shrink in place and give nothing back.
-        self.codes = codes.as_slice().to_vec();
-        self.stale = 0;
     }
 }
 
@@ -386,13 +338,13 @@ mod tests {
         for row in 0..numbers.len() {
             segment.set(row, Cell::Value(&list(row)), &mut texts);
         }
-        assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.codes.len() < 40));
+        assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.size() < 40));
         for step in 0..20_000 {
             let (row, number) = (step * 7 % numbers.len(), step % 11);
             numbers[row] = number;
             segment.set(row, Cell::Value(&list(number)), &mut texts);
         }
-        assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.codes.len() < 10_000));
+        assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.size() < 10_000));
         assert!(numbers.iter().enumerate().all(|(row, number)| segment.value(row, &texts) == Some(list(*number))));
         // The kinds are written once one of them differs.
         assert!(segment.is_plain() && segment.kinds().is_empty());
