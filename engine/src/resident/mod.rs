@@ -307,6 +307,7 @@ mod tests {
         };
         let mut state = Object::from_iter([("a", Value::from(Object::from_iter([("n", n)])))]);
         state.push("slug", format!("s-{}", (number + version) % 50));
+        state.push("tags", (0..version % 3).map(|tag| Value::from(format!("t-{tag}"))).collect::<Vec<_>>());
         Arc::new(Aggregate {
             id: AggregateId::from(Arc::from(format!("i-{number}"))),
             aggregate_type: "thing".into(),
@@ -337,7 +338,7 @@ mod tests {
     #[test]
     fn a_snapshots_columns_say_what_its_states_say() {
         let resident = Resident::default();
-        let paths: Vec<Arc<str>> = ["a.n", "slug", "_version", "a"].map(Arc::from).to_vec();
+        let paths: Vec<Arc<str>> = ["a.n", "slug", "_version", "tags", "a"].map(Arc::from).to_vec();
         resident.publish((0..5_000).map(|number| aggregate(number, number % 3)), 1);
         std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -91,7 +91,7 @@ fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best,
         {
             let number = cells[*row as usize];
             let is_better = if least { number < *known } else { number > *known };
-            if is_better && segment.kinds()[*row as usize] == Kind::Value {
+            if is_better && segment.kind(*row as usize) == Kind::Value {
                 *known = number;
             }
             continue;
@@ -124,15 +124,14 @@ fn numbers(feed: Feed, rows: &[u32], mut show: impl FnMut(usize, Number)) {
         }
         Feed::Segment(segment) => {
             let rows = rows.iter().map(|row| *row as usize).enumerate();
-            let kinds = segment.kinds();
             match segment.cells() {
                 Cells::Ints(cells) if segment.is_plain() => {
                     rows.for_each(|(place, row)| show(place, Number::Int(cells[row])));
                 }
                 Cells::Ints(cells) => rows
-                    .filter(|(_, row)| kinds[*row] == Kind::Value)
+                    .filter(|(_, row)| segment.kind(*row) == Kind::Value)
                     .for_each(|(place, row)| show(place, Number::Int(cells[row]))),
-                Cells::Numbers(cells) => rows.for_each(|(place, row)| match kinds[row] {
+                Cells::Numbers(cells) => rows.for_each(|(place, row)| match segment.kind(row) {
                     Kind::Value => show(place, Number::Double(cells[row])),
                     Kind::Int => show(place, Number::Int(cells[row] as i64)),
                     Kind::Null | Kind::Missing | Kind::Opaque => {}

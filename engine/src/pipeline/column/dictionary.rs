@@ -13,12 +13,12 @@ use super::index::Index;
 /// Texts in a block: a view is one pointer for each of them.
 const BLOCK: usize = 1_024;
 
-type Block = Box<[OnceLock<Arc<str>>]>;
-
 /// Texts by number, as many as there were when the view was taken.
 #[derive(Clone, Default)]
 pub struct Dictionary {
-    blocks: Vec<Arc<Block>>,
+    full: Vec<Arc<Box<[Arc<str>]>>>,
+    /// The block that is being filled. Views share it, and read no further than they know.
+    open: Arc<Box<[OnceLock<Arc<str>>]>>,
     len: u32,
     index: Arc<RwLock<Index>>,
 }
@@ -34,7 +34,12 @@ impl Dictionary {
 
     /// The text of a number that this column gave.
     pub fn text(&self, code: u32) -> Option<&Arc<str>> {
-        self.blocks.get(code as usize / BLOCK)?.get(code as usize % BLOCK)?.get()
+        let (block, place) = (code as usize / BLOCK, code as usize % BLOCK);
+        match self.full.get(block) {
+            Some(texts) => texts.get(place),
+            None if block == self.full.len() => self.open.get(place)?.get(),
+            None => None,
+        }
     }
 
     /// The number of a text, if it has one in this view.
@@ -51,15 +56,26 @@ impl Dictionary {
             return code;
         }
         let code = self.len;
-        if (code as usize).is_multiple_of(BLOCK) {
-            self.blocks.push(Arc::new((0..BLOCK).map(|_| OnceLock::new()).collect()));
+        let place = code as usize % BLOCK;
+        if place == 0 {
+            self.open = Arc::new((0..BLOCK).map(|_| OnceLock::new()).collect());
         }
-        if let Some(slot) = self.blocks.last().and_then(|block| block.get(code as usize % BLOCK)) {
+        if let Some(slot) = self.open.get(place) {
             slot.get_or_init(|| text.clone());
         }
         index.insert(hash, code);
         self.len += 1;
+        if place + 1 == BLOCK {
+            self.close();
+        }
         code
+    }
+
+    /// The full block in less room. Views that share it keep it as it was.
+    fn close(&mut self) {
+        let texts = self.open.iter().filter_map(|slot| slot.get().cloned()).collect();
+        self.full.push(Arc::new(texts));
+        self.open = Arc::default();
     }
 
     fn find(&self, index: &Index, hash: u64, text: &str) -> Option<u32> {
@@ -88,6 +104,11 @@ mod tests {
         assert_eq!(dictionary.code_or_add(&"17".into()), 17);
         assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(4_999), 5_000));
         assert_eq!(dictionary.code("more"), Some(5_000));
-        assert_eq!(view.text(321).map(|text| &**text), Some("321"));
+        for place in [321, 1_023, 1_024, 4_095, 4_096, 4_999] {
+            assert_eq!(view.text(place), Some(&texts[place as usize]));
+        }
+        (5_001..7_000).for_each(|number| drop(dictionary.code_or_add(&format!("n-{number}").into())));
+        assert_eq!((view.text(4_999), view.text(6_500), view.text(u32::MAX)), (Some(&texts[4_999]), None, None));
+        assert_eq!(dictionary.text(6_500).map(|text| &**text), Some("n-6500"));
     }
 }

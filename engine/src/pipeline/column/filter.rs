@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 
+use super::lists::Lists;
 use super::mask::Mask;
-use super::segment::{Cells, Kind, Lists, Segment};
+use super::segment::{Cells, Kind, Segment};
 use super::{Column, Columns, SEGMENT, can_keep, numbers};
 use crate::model::value::Value;
 use crate::pipeline::context::Context;
@@ -281,7 +282,7 @@ impl<'a> Asked<'a> {
     }
 
     fn cell(&self, segment: &Segment, row: usize, env: &Env) -> Result<bool> {
-        match (segment.kinds()[row], segment.cells(), &self.texts) {
+        match (segment.kind(row), segment.cells(), &self.texts) {
             (Kind::Null, ..) => Ok(self.null),
             (Kind::Missing, ..) => Ok(self.missing),
             (Kind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {

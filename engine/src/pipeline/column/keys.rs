@@ -84,7 +84,6 @@ impl<'a> Keys<'a> {
     }
 
     fn of_segment(&mut self, segment: &Segment, rows: &[u32], out: &mut Vec<u32>) {
-        let kinds = segment.kinds();
         match segment.cells() {
             Cells::Texts(cells) if segment.is_plain() => {
                 self.widen();
@@ -92,16 +91,16 @@ impl<'a> Keys<'a> {
             }
             Cells::Texts(cells) => {
                 self.widen();
-                out.extend(rows.iter().map(|row| match kinds[*row as usize] {
+                out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
                     Kind::Value => self.of_code(cells[*row as usize]),
                     kind => self.of_none(kind),
                 }));
             }
-            Cells::Ints(cells) => out.extend(rows.iter().map(|row| match kinds[*row as usize] {
+            Cells::Ints(cells) => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
                 Kind::Value => self.of_int(cells[*row as usize]),
                 kind => self.of_none(kind),
             })),
-            _ => out.extend(rows.iter().map(|row| match kinds[*row as usize] {
+            _ => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
                 Kind::Value | Kind::Int => {
                     let value = segment.value(*row as usize, self.texts);
                     self.of_value(value.as_ref())

@@ -11,6 +11,7 @@ mod filter;
 mod group;
 mod index;
 mod keys;
+mod lists;
 mod mask;
 mod numbers;
 mod plan;

@@ -1,6 +1,7 @@
 //! A run of a column's cells, typed as far as its values are of one type.
 
 use super::dictionary::Dictionary;
+use super::lists::Lists;
 use crate::model::value::Value;
 
 /// What stands in a cell beside its typed value.
@@ -40,19 +41,14 @@ pub enum Cells {
     Mixed(Vec<Value>),
 }
 
-/// Lists of texts, written one after the other.
-#[derive(Debug, Clone, Default)]
-pub struct Lists {
-    codes: Vec<u32>,
-    spans: Vec<(u32, u32)>,
-    /// Codes that no list holds any more.
-    stale: usize,
-}
-
 #[derive(Debug, Clone)]
 pub struct Segment {
+    len: usize,
+    /// Empty as long as every cell is a plain value.
     kinds: Vec<Kind>,
     cells: Cells,
+    /// Rows for which cells make room at once.
+    room: usize,
     /// Cells that are no plain value.
     others: usize,
     opaque: usize,
@@ -60,7 +56,7 @@ pub struct Segment {
 
 impl Default for Segment {
     fn default() -> Segment {
-        Segment { kinds: Vec::new(), cells: Cells::Empty, others: 0, opaque: 0 }
+        Segment { len: 0, kinds: Vec::new(), cells: Cells::Empty, room: 0, others: 0, opaque: 0 }
     }
 }
 
@@ -70,17 +66,23 @@ const EXACT: i64 = 1 << 53;
 impl Segment {
     /// A segment that is going to be full.
     pub fn with_room() -> Segment {
-        Segment { kinds: Vec::with_capacity(super::SEGMENT), ..Segment::default() }
+        Segment { room: super::SEGMENT, ..Segment::default() }
     }
 
     pub fn len(&self) -> usize {
-        self.kinds.len()
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.kinds.is_empty()
+        self.len == 0
     }
 
+    /// What stands in the cell of a row that is there.
+    pub fn kind(&self, row: usize) -> Kind {
+        self.kinds.get(row).copied().unwrap_or(Kind::Value)
+    }
+
+    /// What stands in each cell, of a segment that is not [plain](Segment::is_plain).
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
@@ -101,7 +103,10 @@ impl Segment {
 
     /// The cell's value; `None` where it is missing.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
-        match self.kinds.get(row)? {
+        if row >= self.len {
+            return None;
+        }
+        match self.kind(row) {
             Kind::Missing | Kind::Opaque => None,
             Kind::Null => Some(Value::Null),
             Kind::Int => match &self.cells {
@@ -123,14 +128,17 @@ impl Segment {
 
     /// Whether the cell is there and holds just this, its kind of number included.
     pub fn holds(&self, row: usize, cell: Cell, texts: &Dictionary) -> bool {
-        match (self.kinds.get(row), cell) {
-            (Some(Kind::Missing), Cell::Missing) | (Some(Kind::Opaque), Cell::Opaque) => true,
-            (Some(Kind::Null), Cell::Value(value)) => value.is_null(),
-            (Some(Kind::Value), Cell::Value(Value::String(text))) => match &self.cells {
+        if row >= self.len {
+            return false;
+        }
+        match (self.kind(row), cell) {
+            (Kind::Missing, Cell::Missing) | (Kind::Opaque, Cell::Opaque) => true,
+            (Kind::Null, Cell::Value(value)) => value.is_null(),
+            (Kind::Value, Cell::Value(Value::String(text))) => match &self.cells {
                 Cells::Texts(cells) => cells.get(row).and_then(|code| texts.text(*code)) == Some(text),
                 _ => false,
             },
-            (Some(Kind::Value | Kind::Int), Cell::Value(value)) => {
+            (Kind::Value | Kind::Int, Cell::Value(value)) => {
                 self.value(row, texts).is_some_and(|known| same(&known, value))
             }
             _ => false,
@@ -139,6 +147,7 @@ impl Segment {
 
     /// Writes a cell; the one after the last is a new row.
     pub fn set(&mut self, row: usize, cell: Cell, texts: &mut Dictionary) {
+        let is_new = row >= self.len;
         let kind = match cell {
             Cell::Missing => Kind::Missing,
             Cell::Opaque => Kind::Opaque,
@@ -148,22 +157,37 @@ impl Segment {
         if !matches!(kind, Kind::Value | Kind::Int) {
             self.cells.blank(row);
         }
-        match self.kinds.get_mut(row) {
-            Some(known) => {
-                let before = std::mem::replace(known, kind);
-                self.others -= usize::from(before != Kind::Value);
-                self.opaque -= usize::from(before == Kind::Opaque);
-            }
-            None => {
-                self.kinds.push(kind);
-                if let (super::SEGMENT, Cells::Lists(lists)) = (self.kinds.len(), &mut self.cells) {
-                    lists.finish();
-                }
-            }
+        if is_new {
+            self.len += 1;
+        } else {
+            let before = self.kind(row);
+            self.others -= usize::from(before != Kind::Value);
+            self.opaque -= usize::from(before == Kind::Opaque);
         }
+        self.note(row, kind);
         self.others += usize::from(kind != Kind::Value);
         self.opaque += usize::from(kind == Kind::Opaque);
-        self.cells.fill(self.kinds.len());
+        self.cells.fill(self.len);
+        if let (true, super::SEGMENT, Cells::Lists(lists)) = (is_new, self.len, &mut self.cells) {
+            lists.compact();
+        }
+    }
+
+    /// Writes a row's kind, where kinds are written or this one has to be.
+    fn note(&mut self, row: usize, kind: Kind) {
+        if self.kinds.is_empty() && kind == Kind::Value {
+            return;
+        }
+        self.write_kinds();
+        if let Some(known) = self.kinds.get_mut(row) {
+            *known = kind;
+        }
+    }
+
+    /// There are as many kinds as rows.
+    fn write_kinds(&mut self) {
+        self.kinds.reserve_exact(self.room.saturating_sub(self.kinds.len()));
+        self.kinds.resize(self.len, Kind::Value);
     }
 
     /// Writes a value that is not null, in a wider type where this one does not hold it.
@@ -172,9 +196,10 @@ impl Segment {
             return kind;
         }
         self.cells = match (&self.cells, value) {
-            (Cells::Empty, value) => Cells::for_value(value, self.kinds.capacity()),
+            (Cells::Empty, value) => Cells::for_value(value, self.room),
             (Cells::Ints(cells), Value::Double(_)) if cells.iter().all(|number| is_exact(*number)) => {
                 let numbers = cells.iter().map(|number| *number as f64).collect();
+                self.write_kinds();
                 let before = self.kinds.iter().filter(|kind| **kind == Kind::Value).count();
                 self.kinds.iter_mut().filter(|kind| **kind == Kind::Value).for_each(|kind| *kind = Kind::Int);
                 self.others += before;
@@ -206,7 +231,7 @@ impl Cells {
             Value::Date(_) => Cells::Dates(Vec::with_capacity(room)),
             Value::Bool(_) => Cells::Bools(Vec::with_capacity(room)),
             Value::String(_) => Cells::Texts(Vec::with_capacity(room)),
-            Value::Array(_) => Cells::Lists(Lists { spans: Vec::with_capacity(room), ..Lists::default() }),
+            Value::Array(_) => Cells::Lists(Lists::with_room(room)),
             Value::Null | Value::Object(_) => Cells::Mixed(Vec::new()),
         }
     }
@@ -234,7 +259,7 @@ impl Cells {
             Cells::Numbers(cells) => fill(cells, rows, 0.0),
             Cells::Bools(cells) => fill(cells, rows, false),
             Cells::Texts(cells) => fill(cells, rows, u32::MAX),
-            Cells::Lists(lists) => fill(&mut lists.spans, rows, (0, 0)),
+            Cells::Lists(lists) => lists.fill(rows),
             Cells::Mixed(cells) => fill(cells, rows, Value::Null),
         }
     }
@@ -269,50 +294,6 @@ impl Cells {
     }
 }
 
-impl Lists {
-    /// The codes of a row's list.
-    pub fn get(&self, row: usize) -> &[u32] {
-        let Some((start, len)) = self.spans.get(row).copied() else { return &[] };
-        self.codes.get(start as usize..(start + len) as usize).unwrap_or_default()
-    }
-
-    fn put(&mut self, row: usize, codes: &[u32]) {
-        while self.spans.len() <= row {
-            self.spans.push((0, 0));
-        }
-        let (start, len) = self.spans[row];
-        if codes.len() <= len as usize {
-            self.codes[start as usize..start as usize + codes.len()].copy_from_slice(codes);
-            self.spans[row].1 = codes.len() as u32;
-            self.stale += len as usize - codes.len();
-            return;
-        }
-        self.stale += len as usize;
-        self.spans[row] = (self.codes.len() as u32, codes.len() as u32);
-        self.codes.extend_from_slice(codes);
-        if self.stale > self.codes.len() / 2 + super::SEGMENT {
-            self.compact();
-        }
-    }
-
-    /// Gives back the room that no row will need any more.
-    fn finish(&mut self) {
-        self.codes.shrink_to_fit();
-        self.spans.shrink_to_fit();
-    }
-
-    fn compact(&mut self) {
-        let mut codes = Vec::with_capacity(self.codes.len() - self.stale);
-        for (start, len) in &mut self.spans {
-            let list = &self.codes[*start as usize..(*start + *len) as usize];
-            *start = codes.len() as u32;
-            codes.extend_from_slice(list);
-        }
-        self.codes = codes;
-        self.stale = 0;
-    }
-}
-
 /// The texts that codes stand for.
 pub fn texts_of<'d>(codes: &'d [u32], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
     codes.iter().filter_map(|code| texts.text(*code)).cloned().map(Value::String)
@@ -340,5 +321,39 @@ fn same(a: &Value, b: &Value) -> bool {
         (Value::Object(a), Value::Object(b)) => std::sync::Arc::ptr_eq(a, b),
         (Value::Int(_), Value::Double(_)) | (Value::Double(_), Value::Int(_)) => false,
         _ => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_lists_stand_once_and_change_apart() {
+        let (mut segment, mut texts) = (Segment::with_room(), Dictionary::default());
+        let list = |number: usize| -> Value {
+            (0..number % 3).map(|item| Value::from(format!("t-{}", number % 7 + item))).collect::<Vec<_>>().into()
+        };
+        let mut numbers: Vec<usize> = (0..super::super::SEGMENT).collect();
+        for row in 0..numbers.len() {
+            segment.set(row, Cell::Value(&list(row)), &mut texts);
+        }
+        assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.size() < 40));
+        for step in 0..20_000 {
+            let (row, number) = (step * 7 % numbers.len(), step % 11);
+            numbers[row] = number;
+            segment.set(row, Cell::Value(&list(number)), &mut texts);
+        }
+        assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.size() < 10_000));
+        assert!(numbers.iter().enumerate().all(|(row, number)| segment.value(row, &texts) == Some(list(*number))));
+        // The kinds are written once one of them differs.
+        assert!(segment.is_plain() && segment.kinds().is_empty());
+        segment.set(9, Cell::Missing, &mut texts);
+        assert_eq!(
+            (segment.kind(8), segment.kind(9), segment.kinds().len()),
+            (Kind::Value, Kind::Missing, numbers.len())
+        );
+        assert_eq!((segment.value(9, &texts), segment.value(10, &texts)), (None, Some(list(numbers[10]))));
+        assert_eq!(segment.value(numbers.len(), &texts), None);
     }
 }

@@ -35,10 +35,10 @@ impl Unwound {
     }
 
     fn unwind(&mut self, column: &Column, segment: &Segment, row: u32, preserve: bool) {
-        let value = match segment.kinds().get(row as usize) {
-            Some(Kind::Value | Kind::Int) => segment.value(row as usize, column.texts()),
-            Some(Kind::Null) => Some(Value::Null),
-            _ => None,
+        let value = match segment.kind(row as usize) {
+            Kind::Value | Kind::Int => segment.value(row as usize, column.texts()),
+            Kind::Null => Some(Value::Null),
+            Kind::Missing | Kind::Opaque => None,
         };
         match value {
             Some(Value::Array(items)) if !items.is_empty() => {
