@@ -180,7 +180,10 @@ fn next_steps(client: &Client, article: Option<&str>) -> String {
         format!("curl -s {bearer} {}", url("/api/v1/articles?limit=5")),
         format!("curl -s {bearer} {post} -d {query} {}", url("/api/v1/aggregates/query")),
     ];
+    let search = quoted(&json!({"query": "architecture"}).to_string());
+    steps.push(format!("curl -s {bearer} {post} -d {search} {}", url("/api/v1/aggregates/search")));
     if let Some(id) = article {
+        steps.push(format!("curl -s {bearer} {}", url(&format!("/api/v1/aggregates/{id}/graph?depth=2"))));
         steps.push(format!("curl -s {bearer} {}", url(&format!("/api/v1/aggregates/{id}/events?limit=5"))));
     }
     steps.push("foldwork export --output events.ndjson.zst".to_owned());
