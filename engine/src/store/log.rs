@@ -42,6 +42,9 @@ pub struct Batch<'a> {
     pub chosen_ids: &'a [usize],
 }
 
+/// Commits that are read at once.
+const COMMITS: usize = 64;
+
 impl Database {
     /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
@@ -105,21 +108,26 @@ impl Database {
     pub async fn places_after(&self, position: u64, limit: usize) -> Result<Vec<Place>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
         let mut found: Vec<Place> = Vec::new();
+        // As many as are likely to hold what is missing, as those before did.
+        let (mut read, mut commits) = (0, 1);
         while found.len() < limit {
             let rows = self
                 .query(
                     "SELECT id, events FROM $range LIMIT $commits",
-                    [("range", commit_range(next)), ("commits", convert::integer(limit.min(64) as i64))],
+                    [("range", commit_range(next)), ("commits", convert::integer(commits as i64))],
                 )
                 .await?;
             let mut last = None;
             for commit in convert::list(rows.first())? {
                 last = Some(places_of(commit, &mut found)?);
+                read += 1;
             }
             let Some(last) = last else { break };
             next = last.saturating_add(1);
+            found.retain(|place| place.position > position);
+            let missing = limit.saturating_sub(found.len());
+            commits = missing.saturating_mul(read).div_ceil(found.len().max(1)).clamp(1, COMMITS);
         }
-        found.retain(|place| place.position > position);
         Ok(found)
     }
 
@@ -314,6 +322,8 @@ mod tests {
         assert_eq!(positions(&all), [1, 2, 3, 4, 5]);
         assert_eq!(all[0], *first[0]);
         assert_eq!(positions(&log.read_after(1, 1).await.expect("events")), [2, 3]);
+        // What stands before the position in a commit does not count as found.
+        assert_eq!(positions(&log.read_after(2, 2).await.expect("events")), [3, 4]);
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), [0u64; 0]);
         let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
         assert_eq!(positions(&stream), [3, 4]);

@@ -302,8 +302,10 @@ impl Open {
         if let Some(events) = self.tail.after(position, limit) {
             return Ok(events);
         }
-        let mut events = self.log.read_after(position, limit).await?;
-        events.truncate(limit);
+        // Commits may hold far more events than are asked for; those are not read.
+        let mut places = self.log.places_after(position, limit).await?;
+        places.truncate(limit);
+        let events = self.log.read_places(&places, None).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 }
