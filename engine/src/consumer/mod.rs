@@ -41,8 +41,10 @@ pub const GRAPH: &str = "graph";
 
 /// A pause between the writes of snapshots lets many events of one aggregate become one write.
 const PAUSE: Duration = Duration::from_millis(300);
-/// A shorter one lets appends that come one by one become one batch.
+/// A shorter one, near the log's end, lets appends that come one by one become one batch.
 const GATHER: Duration = Duration::from_millis(10);
+/// Events for which a batch is worth its while.
+const FAR: u64 = 256;
 /// Waits after failures grow from the first to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
@@ -67,10 +69,12 @@ impl Consumer {
         let (stop, stopped) = watch::channel(false);
         let labels = tokio::spawn(labels::follow(open.clone(), stopped.clone()));
         let vectors = tokio::spawn(vectors::follow(open.clone(), stopped.clone()));
-        let nodes =
-            follow(open.clone(), NODES, PAUSE, stopped.clone(), async |open: Arc<Open>| nodes::step(&open).await);
-        let graph =
-            follow(open, GRAPH, GATHER, stopped, async move |open: Arc<Open>| work_on(open, &appender, &working).await);
+        let nodes = follow(open.clone(), NODES, Rest::Always(PAUSE), stopped.clone(), async |open: Arc<Open>| {
+            nodes::step(&open).await
+        });
+        let graph = follow(open, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |open: Arc<Open>| {
+            work_on(open, &appender, &working).await
+        });
         Consumer { stop, tasks: [tokio::spawn(nodes), tokio::spawn(graph), labels], vectors }
     }
 
@@ -91,6 +95,15 @@ impl Consumer {
     }
 }
 
+/// When a follower rests.
+#[derive(Clone, Copy)]
+enum Rest {
+    /// After each step.
+    Always(Duration),
+    /// Where it is not [`FAR`] behind the log's end.
+    NearTheEnd(Duration),
+}
+
 /// A step of the follower that grows the graph.
 async fn work_on(open: Arc<Open>, appender: &Appender, working: &Working) -> Result<u64> {
     let mut working = working.lock().await;
@@ -105,41 +118,45 @@ async fn work_on(open: Arc<Open>, appender: &Appender, working: &Working) -> Res
 async fn follow(
     open: Arc<Open>,
     name: &'static str,
-    pause: Duration,
+    rest: Rest,
     mut stopped: watch::Receiver<bool>,
     step: impl AsyncFn(Arc<Open>) -> Result<u64>,
 ) {
     let mut head = open.follow();
+    let (Rest::Always(pause) | Rest::NearTheEnd(pause)) = rest;
     let mut wait = pause;
     let mut stop_at = None;
     loop {
-        let behind = match step(open.clone()).await {
+        let lag = match step(open.clone()).await {
             Ok(reached) => {
                 wait = pause;
-                let behind = head.borrow_and_update().saturating_sub(reached);
-                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(behind as f64);
-                behind > 0
+                let lag = head.borrow_and_update().saturating_sub(reached);
+                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(lag as f64);
+                lag
             }
             Err(error) => {
                 tracing::warn!(%error, consumer = name, "step failed, will be tried again");
                 wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
-                true
+                u64::MAX
             }
         };
         if *stopped.borrow() {
             let end = *stop_at.get_or_insert_with(|| Instant::now() + STOP_WITHIN);
-            if !behind || wait > pause || Instant::now() >= end {
+            if lag == 0 || wait > pause || Instant::now() >= end {
                 return;
             }
             continue;
         }
-        if !behind {
+        if lag == 0 {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
                 _ = stopped.changed() => {}
             }
         }
-        rest(&mut stopped, wait).await;
+        let hurries = lag >= FAR && wait == pause && matches!(rest, Rest::NearTheEnd(_));
+        if !hurries {
+            self::rest(&mut stopped, wait).await;
+        }
     }
 }
 
