@@ -121,6 +121,16 @@ class Server:
         before = [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}]
         return self.send("/api/v1/aggregates/query", {"pipeline": before + pipeline})
 
+    def settle(self):
+        """Returns when what follows the log has written all it had to."""
+        headers = {"Authorization": f"Bearer {os.environ['FOLDWORK_BOOTSTRAP_KEY']}"}
+        while True:
+            self.connection.request("GET", "/api/v1/system/consumers", headers=headers)
+            consumers = json.loads(self.connection.getresponse().read())["consumers"]
+            if all(consumer["lag"] == 0 for consumer in consumers):
+                return
+            time.sleep(0.2)
+
     def rss(self):
         with open(f"/proc/{self.pid}/status", encoding="ascii") as status:
             return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) * 1024
@@ -142,9 +152,8 @@ def measure_server():
         events = [{"aggregate_id": f"a-{number}", "aggregate_type": "article", "event_type": "article.created",
                    "payload": payload(number)} for number in range(start, min(start + 1000, arguments.states))]
         server.send("/api/v1/events", {"events": events})
+    server.settle()
     server.stop()
-    # Once more, so that what followed the log has written all it had to.
-    Server().stop()
     server = Server()
     began = time.perf_counter()
     for _, pipeline, _, _ in QUERIES:

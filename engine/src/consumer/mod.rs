@@ -39,7 +39,7 @@ use worker::Worker;
 pub const NODES: &str = "nodes";
 pub const GRAPH: &str = "graph";
 
-/// A pause between the writes of snapshots lets many events of one aggregate become one write.
+/// A pause between the writes of snapshots, while appends go on, lets many events of one aggregate become one write.
 const PAUSE: Duration = Duration::from_millis(300);
 /// A shorter one, near the log's end, lets appends that come one by one become one batch.
 const GATHER: Duration = Duration::from_millis(10);
@@ -69,9 +69,10 @@ impl Consumer {
         let (stop, stopped) = watch::channel(false);
         let labels = tokio::spawn(labels::follow(open.clone(), stopped.clone()));
         let vectors = tokio::spawn(vectors::follow(open.clone(), stopped.clone()));
-        let nodes = follow(open.clone(), NODES, Rest::Always(PAUSE), stopped.clone(), async |open: Arc<Open>| {
-            nodes::step(&open).await
-        });
+        let nodes =
+            follow(open.clone(), NODES, Rest::WhileAppending(PAUSE), stopped.clone(), async |open: Arc<Open>| {
+                nodes::step(&open).await
+            });
         let graph = follow(open, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |open: Arc<Open>| {
             work_on(open, &appender, &working).await
         });
@@ -98,8 +99,8 @@ impl Consumer {
 /// When a follower rests.
 #[derive(Clone, Copy)]
 enum Rest {
-    /// After each step.
-    Always(Duration),
+    /// After each step while others append.
+    WhileAppending(Duration),
     /// Where it is not [`FAR`] behind the log's end.
     NearTheEnd(Duration),
 }
@@ -123,7 +124,7 @@ async fn follow(
     step: impl AsyncFn(Arc<Open>) -> Result<u64>,
 ) {
     let mut head = open.follow();
-    let (Rest::Always(pause) | Rest::NearTheEnd(pause)) = rest;
+    let (Rest::WhileAppending(pause) | Rest::NearTheEnd(pause)) = rest;
     let mut wait = pause;
     let mut stop_at = None;
     loop {
@@ -153,7 +154,11 @@ async fn follow(
                 _ = stopped.changed() => {}
             }
         }
-        let hurries = lag >= FAR && wait == pause && matches!(rest, Rest::NearTheEnd(_));
+        let hurries = wait == pause
+            && match rest {
+                Rest::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
+                Rest::NearTheEnd(_) => lag >= FAR,
+            };
         if !hurries {
             self::rest(&mut stopped, wait).await;
         }

@@ -110,11 +110,16 @@ impl Database {
         let mut found: Vec<Place> = Vec::new();
         // As many as are likely to hold what is missing, as those before did.
         let (mut read, mut commits) = (0, 1);
+        // The database reads a range to its end, whatever the limit; only where one commit is longer than the range
+        // is it looked at without an end.
+        let mut bounded = true;
         while found.len() < limit {
+            let span = (limit - found.len()).saturating_mul(2).max(COMMITS);
+            let end = bounded.then(|| next.saturating_add(i64::try_from(span).unwrap_or(i64::MAX)));
             let rows = self
                 .query(
                     "SELECT id, events FROM $range LIMIT $commits",
-                    [("range", commit_range(next)), ("commits", convert::integer(commits as i64))],
+                    [("range", commit_range(next, end)), ("commits", convert::integer(commits as i64))],
                 )
                 .await?;
             let mut last = None;
@@ -122,7 +127,14 @@ impl Database {
                 last = Some(places_of(commit, &mut found)?);
                 read += 1;
             }
-            let Some(last) = last else { break };
+            let Some(last) = last else {
+                if bounded {
+                    bounded = false;
+                    continue;
+                }
+                break;
+            };
+            bounded = true;
             next = last.saturating_add(1);
             found.retain(|place| place.position > position);
             let missing = limit.saturating_sub(found.len());
@@ -186,10 +198,10 @@ impl Database {
     }
 }
 
-fn commit_range(from: i64) -> Record {
+fn commit_range(from: i64, end: Option<i64>) -> Record {
     let range = surrealdb::types::RecordIdKeyRange {
         start: std::ops::Bound::Included(RecordIdKey::Number(from)),
-        end: std::ops::Bound::Unbounded,
+        end: end.map_or(std::ops::Bound::Unbounded, |end| std::ops::Bound::Excluded(RecordIdKey::Number(end))),
     };
     convert::record_id("commit", range)
 }

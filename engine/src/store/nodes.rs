@@ -74,27 +74,31 @@ impl Database {
     }
 
     /// All snapshots, read in pages by id. `definition` gives the definition of a type.
+    ///
+    /// A page is a range with both its ends: the database reads a range to its end, whatever the limit.
     pub async fn read_nodes(&self, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Vec<Snapshot>> {
         const PAGE: usize = 2_000;
-        let mut snapshots = Vec::new();
-        let mut after: Option<String> = None;
-        loop {
+        let found = self.query("SELECT VALUE id FROM node", []).await?;
+        let mut keys = Vec::new();
+        for id in convert::list(found.first())? {
+            let Record::RecordId(id) = id else { return Err(Error::Corrupt("a node's id is none".into())) };
+            keys.push(id.key.clone());
+        }
+        drop(found);
+        let mut snapshots = Vec::with_capacity(keys.len());
+        let statement = format!("SELECT {FIELDS} FROM $range");
+        for page in keys.chunks(PAGE) {
+            let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
             let range = surrealdb::types::RecordIdKeyRange {
-                start: after.take().map_or(std::ops::Bound::Unbounded, |key| std::ops::Bound::Excluded(key.into())),
-                end: std::ops::Bound::Unbounded,
+                start: std::ops::Bound::Included(first.clone()),
+                end: std::ops::Bound::Included(last.clone()),
             };
-            let statement = format!("SELECT {FIELDS} FROM $range LIMIT $page");
-            let values = [("range", convert::record_id("node", range)), ("page", convert::integer(PAGE as i64))];
-            let found = self.query(&statement, values).await?;
-            let before = snapshots.len();
+            let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;
             for record in convert::list(found.first())? {
                 snapshots.push(read_node(record, &definition)?);
             }
-            match snapshots.last() {
-                Some(last) if snapshots.len() - before == PAGE => after = Some(last.aggregate.id.to_string()),
-                _ => return Ok(snapshots),
-            }
         }
+        Ok(snapshots)
     }
 
     /// Snapshots that a condition selects, in the order of their first positions.
