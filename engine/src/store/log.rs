@@ -42,9 +42,6 @@ pub struct Batch<'a> {
     pub chosen_ids: &'a [usize],
 }
 
-/// Commits that are read at once.
-const COMMITS: usize = 64;
-
 impl Database {
     /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
@@ -108,38 +105,21 @@ impl Database {
     pub async fn places_after(&self, position: u64, limit: usize) -> Result<Vec<Place>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
         let mut found: Vec<Place> = Vec::new();
-        // As many as are likely to hold what is missing, as those before did.
-        let (mut read, mut commits) = (0, 1);
-        // The database reads a range to its end, whatever the limit; only where one commit is longer than the range
-        // is it looked at without an end.
-        let mut bounded = true;
         while found.len() < limit {
-            let span = (limit - found.len()).saturating_mul(2).max(COMMITS);
-            let end = bounded.then(|| next.saturating_add(i64::try_from(span).unwrap_or(i64::MAX)));
             let rows = self
                 .query(
                     "SELECT id, events FROM $range LIMIT $commits",
-                    [("range", commit_range(next, end)), ("commits", convert::integer(commits as i64))],
+                    [("range", commit_range(next)), ("commits", convert::integer(limit.min(64) as i64))],
                 )
                 .await?;
             let mut last = None;
             for commit in convert::list(rows.first())? {
                 last = Some(places_of(commit, &mut found)?);
-                read += 1;
             }
-            let Some(last) = last else {
-                if bounded {
-                    bounded = false;
-                    continue;
-                }
-                break;
-            };
-            bounded = true;
+            let Some(last) = last else { break };
             next = last.saturating_add(1);
-            found.retain(|place| place.position > position);
-            let missing = limit.saturating_sub(found.len());
-            commits = missing.saturating_mul(read).div_ceil(found.len().max(1)).clamp(1, COMMITS);
         }
+        found.retain(|place| place.position > position);
         Ok(found)
     }
 
@@ -198,10 +178,10 @@ impl Database {
     }
 }
 
-fn commit_range(from: i64, end: Option<i64>) -> Record {
+fn commit_range(from: i64) -> Record {
     let range = surrealdb::types::RecordIdKeyRange {
         start: std::ops::Bound::Included(RecordIdKey::Number(from)),
-        end: end.map_or(std::ops::Bound::Unbounded, |end| std::ops::Bound::Excluded(RecordIdKey::Number(end))),
+        end: std::ops::Bound::Unbounded,
     };
     convert::record_id("commit", range)
 }

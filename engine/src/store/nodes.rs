@@ -75,25 +75,19 @@ impl Database {
 
     /// All snapshots, read in pages by id. `definition` gives the definition of a type.
     ///
-    /// A page is a range with both its ends: the database reads a range to its end, whatever the limit.
+    /// The ids come first: a page that is a range with a limit costs as much as all that is behind it.
     pub async fn read_nodes(&self, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Vec<Snapshot>> {
         const PAGE: usize = 2_000;
         let found = self.query("SELECT VALUE id FROM node", []).await?;
-        let mut keys = Vec::new();
+        let mut ids: Vec<Record> = Vec::new();
         for id in convert::list(found.first())? {
-            let Record::RecordId(id) = id else { return Err(Error::Corrupt("a node's id is none".into())) };
-            keys.push(id.key.clone());
+            ids.push(id.clone());
         }
         drop(found);
-        let mut snapshots = Vec::with_capacity(keys.len());
-        let statement = format!("SELECT {FIELDS} FROM $range");
-        for page in keys.chunks(PAGE) {
-            let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
-            let range = surrealdb::types::RecordIdKeyRange {
-                start: std::ops::Bound::Included(first.clone()),
-                end: std::ops::Bound::Included(last.clone()),
-            };
-            let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;
+        let mut snapshots = Vec::with_capacity(ids.len());
+        let statement = format!("SELECT {FIELDS} FROM $ids");
+        for page in ids.chunks(PAGE) {
+            let found = self.query(&statement, [("ids", Record::Array(page.to_vec().into()))]).await?;
             for record in convert::list(found.first())? {
                 snapshots.push(read_node(record, &definition)?);
             }
