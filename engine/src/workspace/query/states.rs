@@ -195,14 +195,6 @@ pub fn folded<'a>(
         }
         states.insert(event.aggregate_id.clone(), Arc::new(after));
     }
-    if scan.as_of == AsOf::Now {
-        // What is derived about a stream is no part of its fold.
-        for (id, state) in &mut states {
-            if let Some(known) = reader.open.resident.get(id.as_str()) {
-                Arc::make_mut(state).facts = known.facts.clone();
-            }
-        }
-    }
     rows_of(reader, scan, streams, states.into_values(), |id| kept.swap_remove(id))
 }
 
@@ -241,9 +233,15 @@ fn rows_of(
     let mut states: Vec<_> = states.collect();
     states.sort_unstable_by_key(|aggregate| aggregate.first_position);
     let mut rows = Vec::new();
-    for aggregate in states {
+    for mut aggregate in states {
         if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break;
+        }
+        // What is derived is kept as of now, beside the states in memory; of a past state nothing is.
+        if scan.as_of == AsOf::Now
+            && let Some(now) = reader.state(aggregate.id.as_str()).filter(|now| !now.facts.is_empty())
+        {
+            Arc::make_mut(&mut aggregate).facts = now.facts.clone();
         }
         let Some(mut row) = row(reader, scan, streams, &aggregate, None)? else { continue };
         if scan.events
