@@ -42,6 +42,9 @@ pub struct Batch<'a> {
     pub chosen_ids: &'a [usize],
 }
 
+/// As many positions are looked through for the next commit at least.
+const COMMIT: usize = 64;
+
 impl Database {
     /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
@@ -84,13 +87,7 @@ impl Database {
     /// alone did not keep it.
     pub(super) async fn restore_head(&self) -> Result<()> {
         let found = self.query("SELECT VALUE id FROM commit ORDER BY id DESC LIMIT 1", []).await?;
-        let last = match convert::list(found.first())?.next() {
-            Some(Record::RecordId(id)) => match id.key {
-                RecordIdKey::Number(position) => position,
-                _ => return Err(Error::Corrupt("a commit's id is no position".into())),
-            },
-            _ => return Ok(()),
-        };
+        let Some(last) = convert::list(found.first())?.next().map(commit_id).transpose()? else { return Ok(()) };
         let statement = "UPSERT head:log SET position = math::max([position ?? 0, $position]) RETURN NONE";
         self.query_again(statement, [("position", convert::integer(last))]).await.map(drop)
     }
@@ -105,22 +102,35 @@ impl Database {
     pub async fn places_after(&self, position: u64, limit: usize) -> Result<Vec<Place>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
         let mut found: Vec<Place> = Vec::new();
+        // The database reads a range to its end, whatever the limit: so it gets one that ends where enough is likely to
+        // be found. Where that holds none, the next commit is longer than the range, if there is one.
+        let mut longest = COMMIT;
         while found.len() < limit {
-            let rows = self
-                .query(
-                    "SELECT id, events FROM $range LIMIT $commits",
-                    [("range", commit_range(next)), ("commits", convert::integer(limit.min(64) as i64))],
-                )
-                .await?;
-            let mut last = None;
-            for commit in convert::list(rows.first())? {
-                last = Some(places_of(commit, &mut found)?);
+            let span = longest.max(limit - found.len());
+            let range = commit_range(next, next.checked_add_unsigned(span as u64));
+            let rows = self.query("SELECT id, events FROM $range", [("range", range)]).await?;
+            let mut commits = convert::list(rows.first())?.peekable();
+            if commits.peek().is_none() {
+                let Some(last) = self.first_commit(next).await? else { break };
+                longest = positions(next, last);
             }
-            let Some(last) = last else { break };
-            next = last.saturating_add(1);
+            for commit in commits {
+                let last = places_of(commit, position, &mut found)?;
+                longest = COMMIT.max(positions(next, last));
+                next = last.saturating_add(1);
+                if found.len() >= limit {
+                    break;
+                }
+            }
         }
-        found.retain(|place| place.position > position);
         Ok(found)
+    }
+
+    /// Id of the first commit that ends at a position or behind it.
+    async fn first_commit(&self, from: i64) -> Result<Option<i64>> {
+        let range = commit_range(from, None);
+        let found = self.query("SELECT VALUE id FROM $range LIMIT 1", [("range", range)]).await?;
+        convert::list(found.first())?.next().map(commit_id).transpose()
     }
 
     /// The events at these places, oldest first, with no more of their payloads than these fields.
@@ -178,36 +188,45 @@ impl Database {
     }
 }
 
-fn commit_range(from: i64) -> Record {
+fn commit_range(from: i64, end: Option<i64>) -> Record {
     let range = surrealdb::types::RecordIdKeyRange {
         start: std::ops::Bound::Included(RecordIdKey::Number(from)),
-        end: std::ops::Bound::Unbounded,
+        end: end.map_or(std::ops::Bound::Unbounded, |end| std::ops::Bound::Excluded(RecordIdKey::Number(end))),
     };
     convert::record_id("commit", range)
+}
+
+/// A commit's id is the position of its last event.
+fn commit_id(record: &Record) -> Result<i64> {
+    match record {
+        Record::RecordId(surrealdb::types::RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
+        _ => Err(Error::Corrupt("a commit's id is no position".into())),
+    }
 }
 
 /// A place as a commit lists it.
 #[derive(Deserialize)]
 struct WrittenPlace(Arc<str>, u64, #[serde(default)] Option<i64>);
 
-/// Adds the places of a commit's events; answers the position of the last of them, which is the commit's id.
-fn places_of(commit: &Record, found: &mut Vec<Place>) -> Result<i64> {
+/// How many positions there are from one to another.
+fn positions(from: i64, to: i64) -> usize {
+    usize::try_from(to.saturating_sub(from).saturating_add(1)).unwrap_or(0)
+}
+
+/// Adds the places of a commit's events after a position; answers the position of its last, which is the commit's id.
+fn places_of(commit: &Record, after: u64, found: &mut Vec<Place>) -> Result<i64> {
     let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
-    let (Some(Record::RecordId(id)), Some(Record::String(places))) = (commit.get("id"), commit.get("events")) else {
+    let (Some(id), Some(Record::String(places))) = (commit.get("id"), commit.get("events")) else {
         return Err(Error::Corrupt("a commit has no id or no events".into()));
     };
-    let RecordIdKey::Number(last) = id.key else { return Err(Error::Corrupt("a commit's id is no position".into())) };
+    let last = commit_id(id)?;
     let places: Vec<WrittenPlace> =
         serde_json::from_str(places).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(places.len() as u64);
-    found.extend(places.into_iter().zip(first..).map(
-        |(WrittenPlace(aggregate_id, version, occurred_at), position)| Place {
-            aggregate_id,
-            version,
-            position,
-            occurred_at,
-        },
-    ));
+    let places = places.into_iter().zip(first..).map(|(WrittenPlace(aggregate_id, version, occurred_at), position)| {
+        Place { aggregate_id, version, position, occurred_at }
+    });
+    found.extend(places.filter(|place| place.position > after));
     Ok(last)
 }
 
@@ -320,10 +339,16 @@ mod tests {
         let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
         assert_eq!(positions(&stream), [3, 4]);
 
+        // A commit may be longer than the range that is looked through for it.
+        let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
+        log.append(Batch { events: &long, chosen_ids: &[] }).await.expect("appended");
+        assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
+        assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
+
         let mut of_old = Vec::new();
         let fields =
             [("id", convert::record_id("commit", 9)), ("events", Record::String(r#"[["x",1],["y",4]]"#.into()))];
-        assert_eq!(places_of(&Record::Object(convert::fields(fields)), &mut of_old).expect("a commit"), 9);
+        assert_eq!(places_of(&Record::Object(convert::fields(fields)), 0, &mut of_old).expect("a commit"), 9);
         assert_eq!((of_old[0].position, of_old[1].version, of_old[1].occurred_at), (8, 4, None));
         let places = log.places_after(0, 10).await.expect("places");
         assert_eq!(places[3].occurred_at, Some(1));

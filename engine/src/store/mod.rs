@@ -7,6 +7,8 @@ pub mod answers;
 pub mod body;
 pub mod catalog;
 pub mod convert;
+#[cfg(test)]
+mod crashed;
 pub mod definitions;
 pub mod embeddings;
 pub mod graph;
@@ -15,9 +17,7 @@ pub mod nodes;
 pub mod parked;
 pub mod retry;
 mod session;
-mod wal;
 
-use std::path::Path;
 use std::time::Duration;
 
 use session::Session;
@@ -62,7 +62,7 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { memtable_bytes: 1 << 30, cache_bytes: 32 << 20 }
+        Sizes { memtable_bytes: 32 << 20, cache_bytes: 32 << 20 }
     }
 }
 
@@ -80,9 +80,9 @@ impl Store {
 
     /// Like [`Store::connect`], with what the store may take of memory.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
-        let root = match url.strip_prefix("surrealkv://") {
-            Some(folder) => wal::open(url, Path::new(folder), sizes).await?,
-            None => Session::connect(url).await?,
+        let root = match url.starts_with("surrealkv://") {
+            true => Session::open(url, sizes).await?,
+            false => Session::connect(url).await?,
         };
         Ok(Store { root, exclusive: !url.starts_with("ws") })
     }

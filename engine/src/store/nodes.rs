@@ -75,19 +75,25 @@ impl Database {
 
     /// All snapshots, read in pages by id. `definition` gives the definition of a type.
     ///
-    /// The ids come first: a page that is a range with a limit costs as much as all that is behind it.
+    /// A page is a range with both its ends: the database reads a range to its end, whatever the limit.
     pub async fn read_nodes(&self, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Vec<Snapshot>> {
         const PAGE: usize = 2_000;
         let found = self.query("SELECT VALUE id FROM node", []).await?;
-        let mut ids: Vec<Record> = Vec::new();
+        let mut keys = Vec::new();
         for id in convert::list(found.first())? {
-            ids.push(id.clone());
+            let Record::RecordId(id) = id else { return Err(Error::Corrupt("a node's id is none".into())) };
+            keys.push(id.key.clone());
         }
         drop(found);
-        let mut snapshots = Vec::with_capacity(ids.len());
-        let statement = format!("SELECT {FIELDS} FROM $ids");
-        for page in ids.chunks(PAGE) {
-            let found = self.query(&statement, [("ids", Record::Array(page.to_vec().into()))]).await?;
+        let mut snapshots = Vec::with_capacity(keys.len());
+        let statement = format!("SELECT {FIELDS} FROM $range");
+        for page in keys.chunks(PAGE) {
+            let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
+            let range = surrealdb::types::RecordIdKeyRange {
+                start: std::ops::Bound::Included(first.clone()),
+                end: std::ops::Bound::Included(last.clone()),
+            };
+            let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;
             for record in convert::list(found.first())? {
                 snapshots.push(read_node(record, &definition)?);
             }

@@ -1,0 +1,159 @@
+//! What an embedded store holds after its process was killed: everything that was acknowledged. Each of these was a way
+//! to lose some of it (see `vendor/README.md`).
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Sizes, Store};
+use crate::clock::SystemClock;
+use crate::model::event::NewEvent;
+use crate::model::value::Value;
+use crate::workspace::events::LogFilter;
+use crate::{Engine, Plugins, Settings};
+
+const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
+const MEBIBYTE: usize = 1 << 20;
+/// What a store consists of, without its lock.
+const PARTS: [&str; 4] = ["wal", "sstables", "vlog", "manifest"];
+
+/// A store's folder, and what a crash leaves of it.
+struct Crashes {
+    folder: tempfile::TempDir,
+    crashes: usize,
+}
+
+/// What is appended between two crashes.
+#[derive(Clone, Copy)]
+struct Writes {
+    memtable_bytes: usize,
+    commits: usize,
+    bytes_each: usize,
+}
+
+impl Crashes {
+    fn new() -> Crashes {
+        Crashes { folder: tempfile::tempdir().expect("a folder"), crashes: 0 }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join(self.crashes.to_string())
+    }
+
+    /// Opens what the last crash left, sees that it is whole, appends one commit after the other, and crashes. Answers how
+    /// many events were found.
+    async fn append(&mut self, writes: Writes) -> u64 {
+        let store = self.store();
+        let sizes = Sizes { memtable_bytes: writes.memtable_bytes, ..Sizes::default() };
+        let opened = Store::connect_with(&format!("surrealkv://{}", store.display()), &sizes).await.expect("a store");
+        let plugins = Plugins::none().expect("no plugins");
+        let clock = Arc::new(SystemClock);
+        let engine = Engine::open(opened, clock, Settings::default(), plugins).await.expect("an engine");
+        engine.first_start(Some(KEY.into())).await.expect("a workspace");
+        let caller = engine.authenticate(KEY).await.expect("a caller");
+        let scopes = caller.scopes().to_vec();
+        let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
+
+        let found = workspace.position();
+        let log = workspace.log(0, usize::MAX, &LogFilter::default(), Duration::ZERO).await.expect("the log");
+        let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();
+        assert_eq!(positions, (1..=found).collect::<Vec<u64>>(), "events are missing");
+
+        for number in 0..writes.commits {
+            let body = Value::from("x".repeat(writes.bytes_each));
+            let new = NewEvent {
+                aggregate_id: format!("a{number}"),
+                aggregate_type: "article".into(),
+                event_type: "article.updated".into(),
+                payload: [("body", body)].into_iter().collect(),
+                ..NewEvent::default()
+            };
+            workspace.append_events(vec![new]).await.expect("appended");
+        }
+        flushed(&store).await;
+        self.crashes += 1;
+        copy(&store, &self.store());
+        found
+    }
+
+    /// Leaves the last record of the log half written.
+    fn tear(&self) {
+        let segments = fs::read_dir(self.store().join("wal")).expect("segments").flatten().map(|entry| entry.path());
+        let last = segments.max().expect("a segment");
+        let mut file = fs::OpenOptions::new().append(true).open(last).expect("a segment");
+        file.write_all(&[0xff; 64]).expect("torn");
+    }
+}
+
+/// Waits until every full memtable was written into a table and its segment of the log was removed.
+async fn flushed(store: &Path) {
+    let all = async {
+        while fs::read_dir(store.join("wal")).expect("segments").count() > 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all).await.expect("full memtables are flushed");
+}
+
+/// Copies a store that is open, as it is at one moment: the manifest, which says what belongs to it, has to be the same
+/// before and after.
+fn copy(store: &Path, to: &Path) {
+    let manifest = || {
+        let files = fs::read_dir(store.join("manifest")).expect("a manifest").flatten();
+        files.map(|file| fs::read(file.path()).unwrap_or_default()).collect::<Vec<_>>()
+    };
+    loop {
+        let before = manifest();
+        let _ = fs::remove_dir_all(to);
+        for part in PARTS {
+            fs::create_dir_all(to.join(part)).expect("a folder");
+            for entry in fs::read_dir(store.join(part)).into_iter().flatten().flatten() {
+                // It may be gone by now; then the manifest has changed as well.
+                let _ = fs::copy(entry.path(), to.join(part).join(entry.file_name()));
+            }
+        }
+        if before == manifest() {
+            return;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_around_a_full_memtable_are_kept() {
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: MEBIBYTE, commits: 48, bytes_each: 100_000 };
+    assert_eq!(crashes.append(writes).await, 0);
+    assert_eq!(crashes.append(writes).await, 48);
+    assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 96);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_larger_than_a_memtable_is_kept() {
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: MEBIBYTE, commits: 2, bytes_each: 3 * MEBIBYTE };
+    assert_eq!(crashes.append(writes).await, 0);
+    assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_larger_than_a_memtable_is_kept_when_memtables_become_smaller() {
+    let mut crashes = Crashes::new();
+    let large = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 48, bytes_each: 100_000 };
+    let small = Writes { memtable_bytes: MEBIBYTE, commits: 1, bytes_each: 1_000 };
+    assert_eq!(crashes.append(large).await, 0);
+    assert_eq!(crashes.append(small).await, 48);
+    assert_eq!(crashes.append(small).await, 49);
+    assert_eq!(crashes.append(Writes { commits: 0, ..small }).await, 50);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_written_after_a_torn_log_was_repaired_is_kept() {
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
+    assert_eq!(crashes.append(writes).await, 0);
+    crashes.tear();
+    assert_eq!(crashes.append(writes).await, 3);
+    assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
+}
