@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod coverage;
+mod crashed;
 mod edge;
 mod generated;
 mod hostile;

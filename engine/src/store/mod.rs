@@ -7,8 +7,6 @@ pub mod answers;
 pub mod body;
 pub mod catalog;
 pub mod convert;
-#[cfg(test)]
-mod crashed;
 pub mod definitions;
 pub mod embeddings;
 pub mod graph;

@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Sizes, Store};
-use crate::clock::SystemClock;
-use crate::model::event::NewEvent;
-use crate::model::value::Value;
-use crate::workspace::events::LogFilter;
-use crate::{Engine, Plugins, Settings};
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::events::LogFilter;
+use foldwork_engine::{Engine, Plugins, Settings, Sizes, Store};
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 const MEBIBYTE: usize = 1 << 20;
