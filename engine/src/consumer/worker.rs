@@ -15,6 +15,7 @@ use crate::model::value::Object;
 use crate::resident::graph::{Changes, Edges, World};
 use crate::store;
 use crate::store::graph::{Effects, Stand};
+use crate::store::stretch::Stretch;
 use crate::workspace::append::Appender;
 use crate::workspace::state::Open;
 
@@ -61,11 +62,19 @@ impl Worker {
         let stand = open.log.read_stand().await?;
         open.behind.clear();
         look_back(open, stand.position).await?;
-        let findings = open.log.read_findings(stand.generation).await?;
-        let edges = open.log.read_edges(stand.generation, None).await?;
-        show(open, findings.iter().map(|(id, findings)| (id, Some(findings))));
         let now = Now::new(open);
-        open.graph.replace(Edges::restore(&now, findings, edges));
+        let stretches = Stretch::of(open.resident.snapshot().iter().map(|known| known.id.text()));
+        let mut edges = Edges::default();
+        for stretch in &stretches {
+            let found = open.log.read_findings(stand.generation, stretch).await?;
+            let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(&now, &id, found)).collect();
+            show(open, found.iter().map(|(id, findings)| (id, Some(&**findings))));
+        }
+        for stretch in &stretches {
+            edges.restore_edges(open.log.read_open_edges(stand.generation, stretch).await?);
+        }
+        edges.restored(&now);
+        open.graph.replace(edges);
         let mut roster = Roster::default();
         now.aggregates().for_each(|aggregate| roster.observe(&aggregate));
         let circuit = |name: &str| Circuit::restore(stand.circuits.get(name));

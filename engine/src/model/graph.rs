@@ -1,6 +1,5 @@
 //! The knowledge graph: what plugins found about each aggregate, and the edges between them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::aggregate::Aggregate;
@@ -45,8 +44,55 @@ pub struct Wish {
     pub event_id: Arc<str>,
 }
 
-/// What all plugins found about an aggregate.
-pub type Findings = BTreeMap<Arc<str>, Finding>;
+/// What all plugins found about an aggregate, by their names. There is one for nearly each aggregate, and few plugins
+/// find something in the same: so it is a list, as long as it must be.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Findings {
+    /// Ascending by name.
+    list: Box<[(Arc<str>, Finding)]>,
+}
+
+impl Findings {
+    pub fn get(&self, plugin: &str) -> Option<&Finding> {
+        self.place(plugin).ok().and_then(|place| self.list.get(place)).map(|(_, finding)| finding)
+    }
+
+    /// Puts what a plugin found in the place of what it found before, and answers that.
+    pub fn insert(&mut self, plugin: Arc<str>, finding: Finding) -> Option<Finding> {
+        match self.place(&plugin) {
+            Ok(place) => self.list.get_mut(place).map(|(_, known)| std::mem::replace(known, finding)),
+            Err(place) => {
+                let mut list = std::mem::take(&mut self.list).into_vec();
+                list.reserve_exact(1);
+                list.insert(place, (plugin, finding));
+                self.list = list.into();
+                None
+            }
+        }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Finding)> {
+        self.list.iter().map(|(name, finding)| (name, finding))
+    }
+
+    pub fn values(&self) -> impl Iterator<Item = &Finding> {
+        self.list.iter().map(|(_, finding)| finding)
+    }
+
+    fn place(&self, plugin: &str) -> Result<usize, usize> {
+        self.list.binary_search_by(|(name, _)| (**name).cmp(plugin))
+    }
+}
+
+impl FromIterator<(Arc<str>, Finding)> for Findings {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, Finding)>>(found: I) -> Findings {
+        let mut findings = Findings::default();
+        for (plugin, finding) in found {
+            findings.insert(plugin, finding);
+        }
+        findings
+    }
+}
 
 impl Finding {
     /// What the facts of an event make of what was found before.

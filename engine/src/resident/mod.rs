@@ -201,10 +201,11 @@ impl Resident {
 
     /// Replaces what is derived about aggregates. Those that are not here are passed over.
     pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
+        let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inner = self.write();
         for (id, facts) in facts {
             if let Some(slot) = inner.slot(&id) {
-                Arc::make_mut(slot).facts = facts;
+                Arc::make_mut(slot).facts = sharing.facts(&facts);
             }
         }
     }

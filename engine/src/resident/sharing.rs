@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
-use crate::model::aggregate::Aggregate;
+use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::value::{Object, Shape, Value};
 
 /// Parts remembered of each kind. One takes the place of another with the same place in the table, so nothing has to be
@@ -37,6 +37,14 @@ impl Sharing {
         let shared = Arc::make_mut(&mut aggregate);
         (shared.state, shared.aggregate_type, shared.project_id) = (state, aggregate_type, project_id);
         aggregate
+    }
+
+    /// An object of facts with its parts shared; an empty one is everybody's.
+    pub fn facts(&mut self, facts: &Arc<Object>) -> Arc<Object> {
+        if facts.is_empty() {
+            return no_facts();
+        }
+        if facts.shape().is_some() { facts.clone() } else { Arc::new(self.object(facts)) }
     }
 
     fn object(&mut self, object: &Object) -> Object {
@@ -82,7 +90,8 @@ impl Sharing {
         Value::Array(list)
     }
 
-    fn text(&mut self, text: &Arc<str>) -> Arc<str> {
+    /// A text, shared if it is a short one.
+    pub fn text(&mut self, text: &Arc<str>) -> Arc<str> {
         if text.len() > LONGEST_TEXT {
             return text.clone();
         }

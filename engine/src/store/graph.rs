@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
+use super::stretch::Stretch;
 use super::{Database, Error, Result, convert};
 use crate::model::facts::{EdgeFact, Target};
 use crate::model::graph::{Edge, Finding, Findings, Wish};
@@ -98,44 +99,44 @@ impl Database {
     pub async fn drop_generation(&self, generation: u64) -> Result<()> {
         let statement = "DELETE $findings RETURN NONE; DELETE $edges RETURN NONE";
         let values = [
-            ("findings", convert::record_id("finding", of_generation(generation, None))),
-            ("edges", convert::record_id("edge", of_generation(generation, None))),
+            ("findings", convert::record_id("finding", range(generation, &Stretch::default()))),
+            ("edges", convert::record_id("edge", range(generation, &Stretch::default()))),
         ];
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// All findings of a generation.
-    pub async fn read_findings(&self, generation: u64) -> Result<Vec<(AggregateId, Findings)>> {
-        let range = convert::record_id("finding", of_generation(generation, None));
+    /// The findings of a generation about some of the aggregates, under their ids.
+    pub async fn read_findings(&self, generation: u64, about: &Stretch) -> Result<Vec<(Arc<str>, Findings)>> {
+        let range = convert::record_id("finding", range(generation, about));
         let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_finding).collect()
     }
 
-    /// The edges of a generation: all open ones, or all that go out from one aggregate, closed ones too.
-    pub async fn read_edges(&self, generation: u64, from: Option<&AggregateId>) -> Result<Vec<Edge>> {
-        let range = convert::record_id("edge", of_generation(generation, from));
-        let statement = match from {
-            Some(_) => "SELECT * FROM $range",
-            None => "SELECT * FROM $range WHERE valid_to = NONE",
-        };
-        let found = self.query(statement, [("range", range)]).await?;
+    /// The open edges of a generation that go out from some of the aggregates.
+    pub async fn read_open_edges(&self, generation: u64, from: &Stretch) -> Result<Vec<Edge>> {
+        let range = convert::record_id("edge", range(generation, from));
+        let found = self.query("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)]).await?;
+        convert::list(found.first())?.map(read_edge).collect()
+    }
+
+    /// The edges of a generation that go out from one aggregate, closed ones too.
+    pub async fn read_edges(&self, generation: u64, from: &AggregateId) -> Result<Vec<Edge>> {
+        // No id has this byte: the key behind all of the aggregate's.
+        let behind = format!("{from}\0");
+        let only = Stretch { from: Some(from.text()), until: Some(behind.as_str().into()) };
+        let range = convert::record_id("edge", range(generation, &only));
+        let found = self.query("SELECT * FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_edge).collect()
     }
 }
 
-/// The keys of a generation, or of what goes out from one aggregate in it.
-fn of_generation(generation: u64, from: Option<&AggregateId>) -> RecordIdKeyRange {
-    let mut first = vec![convert::integer(generation)];
-    let last = match from {
-        None => vec![convert::integer(generation + 1)],
-        Some(from) => {
-            first.push(convert::text(from.as_str()));
-            // No id has this byte: the key behind all of the aggregate's.
-            vec![convert::integer(generation), Record::String(format!("{from}\0"))]
-        }
-    };
-    let key = |parts: Vec<Record>| RecordIdKey::Array(Array::from(parts));
-    RecordIdKeyRange { start: Bound::Included(key(first)), end: Bound::Excluded(key(last)) }
+/// The keys of a generation that belong to a stretch of aggregates.
+fn range(generation: u64, stretch: &Stretch) -> RecordIdKeyRange {
+    let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
+    RecordIdKeyRange {
+        start: Bound::Included(stretch.from.as_ref().map_or_else(|| key(vec![convert::integer(generation)]), at)),
+        end: Bound::Excluded(stretch.until.as_ref().map_or_else(|| key(vec![convert::integer(generation + 1)]), at)),
+    }
 }
 
 fn key(parts: Vec<Record>) -> RecordIdKey {
@@ -171,7 +172,7 @@ fn finding_record(generation: u64, id: &AggregateId, findings: Option<&Findings>
         derived: finding.derived.clone(),
     };
     let findings: std::collections::BTreeMap<&Arc<str>, Stored> =
-        findings.into_iter().flatten().map(|(name, finding)| (name, stored(finding))).collect();
+        findings.into_iter().flat_map(Findings::iter).map(|(name, finding)| (name, stored(finding))).collect();
     let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("finding", id)),
@@ -204,7 +205,7 @@ fn read_wish(stored: StoredWish) -> Wish {
     Wish { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
 }
 
-fn read_finding(record: &Record) -> Result<(AggregateId, Findings)> {
+fn read_finding(record: &Record) -> Result<(Arc<str>, Findings)> {
     let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("a finding's id".into())) };
     let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(convert::text_field(record, "text")?)?;
     let finding = |stored: Stored| Finding {
@@ -213,7 +214,7 @@ fn read_finding(record: &Record) -> Result<(AggregateId, Findings)> {
         derived: stored.derived,
     };
     let findings = stored.into_iter().map(|(name, stored)| (name, finding(stored))).collect();
-    Ok((AggregateId::from(Arc::from(id.as_str())), findings))
+    Ok((id.as_str().into(), findings))
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {

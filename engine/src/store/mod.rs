@@ -15,6 +15,7 @@ pub mod nodes;
 pub mod parked;
 pub mod retry;
 mod session;
+pub mod stretch;
 
 use std::time::Duration;
 

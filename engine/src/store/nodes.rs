@@ -1,9 +1,11 @@
 //! Node records: the folded snapshot of each aggregate and the position it stands for, with the follower's checkpoint.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
-use surrealdb::types::{Value as Record, Variables};
+use surrealdb::types::{RecordId, RecordIdKey, RecordIdKeyRange, Value as Record, Variables};
 
+use super::stretch::Stretch;
 use super::{Database, Error, Result, convert};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::definition::{Definition, FieldType};
@@ -73,32 +75,28 @@ impl Database {
         }
     }
 
-    /// All snapshots, read in pages by id. `definition` gives the definition of a type.
-    ///
-    /// A page is a range with both its ends: the database reads a range to its end, whatever the limit.
-    pub async fn read_nodes(&self, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Vec<Snapshot>> {
-        const PAGE: usize = 2_000;
+    /// The stretches in which all snapshots can be read.
+    pub async fn node_stretches(&self) -> Result<Vec<Stretch>> {
         let found = self.query("SELECT VALUE id FROM node", []).await?;
-        let mut keys = Vec::new();
-        for id in convert::list(found.first())? {
-            let Record::RecordId(id) = id else { return Err(Error::Corrupt("a node's id is none".into())) };
-            keys.push(id.key.clone());
-        }
-        drop(found);
-        let mut snapshots = Vec::with_capacity(keys.len());
+        let ends = convert::list(found.first())?.step_by(Stretch::LENGTH).skip(1);
+        let ends: Vec<Arc<str>> = ends.map(|id| id_of(Some(id)).map(Arc::from)).collect::<Result<_>>()?;
+        Ok(Stretch::from_ends(ends))
+    }
+
+    /// Snapshots of the aggregates in a stretch. `definition` gives the definition of a type.
+    pub async fn read_nodes(
+        &self,
+        stretch: &Stretch,
+        definition: impl Fn(&str) -> Option<Arc<Definition>>,
+    ) -> Result<Vec<Snapshot>> {
+        let key = |id: &Arc<str>| RecordIdKey::String(id.to_string());
+        let range = RecordIdKeyRange {
+            start: stretch.from.as_ref().map_or(Bound::Unbounded, |id| Bound::Included(key(id))),
+            end: stretch.until.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(key(id))),
+        };
         let statement = format!("SELECT {FIELDS} FROM $range");
-        for page in keys.chunks(PAGE) {
-            let (Some(first), Some(last)) = (page.first(), page.last()) else { continue };
-            let range = surrealdb::types::RecordIdKeyRange {
-                start: std::ops::Bound::Included(first.clone()),
-                end: std::ops::Bound::Included(last.clone()),
-            };
-            let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;
-            for record in convert::list(found.first())? {
-                snapshots.push(read_node(record, &definition)?);
-            }
-        }
-        Ok(snapshots)
+        let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;
+        convert::list(found.first())?.map(|record| read_node(record, &definition)).collect()
     }
 
     /// Snapshots that a condition selects, in the order of their first positions.
@@ -137,12 +135,16 @@ fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
     ])))
 }
 
+fn id_of(record: Option<&Record>) -> Result<&str> {
+    match record {
+        Some(Record::RecordId(RecordId { key: RecordIdKey::String(id), .. })) => Ok(id),
+        _ => Err(Error::Corrupt("a node's id is no text".into())),
+    }
+}
+
 fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Snapshot> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("a node is no object".into())) };
-    let Some(Record::RecordId(id)) = object.get("id") else { return Err(Error::Corrupt("a node has no id".into())) };
-    let surrealdb::types::RecordIdKey::String(id) = &id.key else {
-        return Err(Error::Corrupt("a node's id is no text".into()));
-    };
+    let id = id_of(object.get("id"))?;
     let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();
     let mut state: Object = json::read(convert::text_field(record, "text")?.as_bytes())
         .map_err(|error| Error::Corrupt(format!("node {id}: {error}")))?;
@@ -150,7 +152,7 @@ fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition
         restore_dates(&mut state, &definition);
     }
     let aggregate = Aggregate {
-        id: AggregateId::from(Arc::from(id.as_str())),
+        id: AggregateId::from(Arc::from(id)),
         aggregate_type,
         project_id: convert::optional_text_field(record, "project_id"),
         version: convert::unsigned_field(record, "version")?,

@@ -54,7 +54,7 @@ impl Workspace {
         let Neighbourhood { nodes, mut edges, truncated } = open.graph.walk(&from.id, &walk);
         if closed && direction != Direction::In {
             let stand = open.log.read_stand().await?;
-            let all = open.log.read_edges(stand.generation, Some(&from.id)).await?;
+            let all = open.log.read_edges(stand.generation, &from.id).await?;
             let of_kind = |edge: &Edge| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
             edges.extend(all.into_iter().filter(|edge| edge.valid_to.is_some() && of_kind(edge)).map(Arc::new));
         }

@@ -119,16 +119,17 @@ impl Open {
         if let Some(seen) = self.log.read_seen().await? {
             self.seen.restore(&seen);
         }
-        let snapshots = self.log.read_nodes(|name| definitions.get(name).cloned()).await?;
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
-        for snapshot in snapshots {
-            let revision = definitions.get(&snapshot.aggregate.aggregate_type).map(|definition| definition.revision);
-            let mut aggregate = snapshot.aggregate;
-            if revision != Some(snapshot.revision) {
-                // The type's folds changed after the snapshot was written.
-                aggregate = self.refold(&aggregate, &definitions).await?.unwrap_or(aggregate);
+        for stretch in self.log.node_stretches().await? {
+            for snapshot in self.log.read_nodes(&stretch, |name| definitions.get(name).cloned()).await? {
+                let revision = definitions.get(&snapshot.aggregate.aggregate_type).map(|known| known.revision);
+                let mut aggregate = snapshot.aggregate;
+                if revision != Some(snapshot.revision) {
+                    // The type's folds changed after the snapshot was written.
+                    aggregate = self.refold(&aggregate, &definitions).await?.unwrap_or(aggregate);
+                }
+                states.insert(aggregate.id.clone(), self.resident.share(Arc::new(aggregate)));
             }
-            states.insert(aggregate.id.clone(), self.resident.share(Arc::new(aggregate)));
         }
         let mut position = checkpoint;
         self.unsaved.begin_at(checkpoint);

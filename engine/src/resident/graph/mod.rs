@@ -18,6 +18,7 @@ use crate::model::event::Event;
 use crate::model::facts::{Facts, Target};
 use crate::model::graph::{AddressedBy, Edge, Finding, Findings};
 use crate::model::id::AggregateId;
+use crate::resident::sharing::Sharing;
 
 /// The graph, as far as the follower has come.
 #[derive(Default)]
@@ -37,6 +38,7 @@ pub struct Edges {
     addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    sharing: Sharing,
 }
 
 /// The aggregates as the follower of the log sees them, after the event at which it stands.
@@ -117,27 +119,36 @@ impl Graph {
 }
 
 impl Edges {
-    /// The graph as it was stored.
-    pub fn restore(
-        world: &dyn World,
-        findings: impl IntoIterator<Item = (AggregateId, Findings)>,
-        open: impl IntoIterator<Item = Edge>,
-    ) -> Edges {
-        let mut edges = Edges::default();
-        for (id, findings) in findings {
-            for wish in findings.values().flat_map(|finding| &finding.wishes) {
-                edges.referrers.entry(wish.edge.to.clone()).or_default().insert(id.clone());
-                edges.addressed.extend(AddressedBy::of(&wish.edge.to));
-            }
-            edges.findings.insert(id, Arc::new(findings));
+    /// Takes in what is stored about an aggregate. After the last of them comes [`Edges::restored`].
+    pub fn restore(&mut self, world: &dyn World, id: &str, findings: Findings) -> (AggregateId, Arc<Findings>) {
+        let known = world.aggregate(id).map(|aggregate| aggregate.id.clone());
+        let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
+        for wish in findings.values().flat_map(|finding| &finding.wishes) {
+            self.referrers.entry(wish.edge.to.clone()).or_default().insert(id.clone());
+            self.addressed.extend(AddressedBy::of(&wish.edge.to));
         }
-        for by in edges.addressed.clone() {
-            edges.index(world, &by);
+        let shared = findings.iter().map(|(plugin, finding)| self.shared(plugin, finding.clone()));
+        let findings: Arc<Findings> = Arc::new(shared.collect());
+        self.findings.insert(id.clone(), findings.clone());
+        (id, findings)
+    }
+
+    /// Takes in open edges that are stored.
+    pub fn restore_edges(&mut self, open: impl IntoIterator<Item = Edge>) {
+        open.into_iter().for_each(|edge| self.link(Arc::new(edge)));
+    }
+
+    /// Everything that is stored was taken in.
+    pub fn restored(&mut self, world: &dyn World) {
+        for by in self.addressed.clone() {
+            self.index(world, &by);
         }
-        for edge in open {
-            edges.link(Arc::new(edge));
-        }
-        edges
+    }
+
+    /// A finding whose parts are held once, if others have them too.
+    fn shared(&mut self, plugin: &Arc<str>, mut finding: Finding) -> (Arc<str>, Finding) {
+        finding.derived = self.sharing.facts(&finding.derived);
+        (self.sharing.text(plugin), finding)
     }
 
     pub fn findings(&self, id: &str) -> Option<Arc<Findings>> {
@@ -189,8 +200,9 @@ impl Edges {
             return false;
         }
         let targets: BTreeSet<Target> = found.wishes.iter().map(|wish| wish.edge.to.clone()).collect();
+        let (plugin, found) = self.shared(plugin, found);
         let findings = Arc::make_mut(self.findings.entry(id.clone()).or_default());
-        let before = findings.insert(plugin.clone(), found);
+        let before = findings.insert(plugin, found);
         let wanted = |target: &Target| {
             findings.values().any(|finding| finding.wishes.iter().any(|wish| wish.edge.to == *target))
         };

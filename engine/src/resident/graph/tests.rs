@@ -145,9 +145,12 @@ fn a_graph_that_is_restored_goes_on_as_it_was() {
     let mut articles = Articles::default();
     articles.event("a", "created", &[("slug", "one")], &[link(slug("two")), link(slug("three"))]);
     articles.event("b", "created", &[("slug", "two")], &[]);
-    let findings = articles.graph.all_findings().into_iter().map(|(id, findings)| (id, (*findings).clone()));
-    let open = articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone());
-    let restored = Edges::restore(&articles, findings.collect::<Vec<_>>(), open.collect::<Vec<_>>());
+    let mut restored = Edges::default();
+    for (id, findings) in articles.graph.all_findings() {
+        assert_eq!(restored.restore(&articles, id.as_str(), (*findings).clone()), (id, findings));
+    }
+    restored.restored(&articles);
+    restored.restore_edges(articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone()));
     assert_eq!(restored.size(), (1, 1));
     articles.graph.replace(restored);
     assert_eq!(articles.event("c", "created", &[("slug", "three")], &[]), ["a to c of e1 from 3"]);
