@@ -1,6 +1,9 @@
 //! The follower of the log that enriches, projects and dispatches: one batch of events after another.
 
+use std::pin::pin;
 use std::sync::Arc;
+
+use futures_util::TryStreamExt;
 
 use super::circuit::Circuit;
 use super::enrich;
@@ -15,7 +18,7 @@ use crate::model::value::Object;
 use crate::resident::graph::{Changes, Edges, World};
 use crate::store;
 use crate::store::graph::{Effects, Stand};
-use crate::store::stretch::Stretch;
+use crate::store::stretch::{Stretch, read_ahead};
 use crate::workspace::append::Appender;
 use crate::workspace::state::Open;
 
@@ -63,18 +66,7 @@ impl Worker {
         open.behind.clear();
         look_back(open, stand.position).await?;
         let now = Now::new(open);
-        let stretches = Stretch::of(open.resident.snapshot().iter().map(|known| known.id.text()));
-        let mut edges = Edges::default();
-        for stretch in &stretches {
-            let found = open.log.read_findings(stand.generation, stretch).await?;
-            let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(&now, &id, found)).collect();
-            show(open, found.iter().map(|(id, findings)| (id, Some(&**findings))));
-        }
-        for stretch in &stretches {
-            edges.restore_edges(open.log.read_open_edges(stand.generation, stretch).await?);
-        }
-        edges.restored(&now);
-        open.graph.replace(edges);
+        open.graph.replace(restored(&now, stand.generation).await?);
         let mut roster = Roster::default();
         now.aggregates().for_each(|aggregate| roster.observe(&aggregate));
         let circuit = |name: &str| Circuit::restore(stand.circuits.get(name));
@@ -179,6 +171,30 @@ impl Worker {
         }
         self.unwritten.edges.extend(changes.edges);
     }
+}
+
+/// The graph as it is stored; what was found is shown as it is read.
+async fn restored(now: &Now<'_>, generation: u64) -> Result<Edges> {
+    let open = now.open;
+    let stretches = Stretch::of(open.resident.snapshot().iter().map(|known| known.id.text()));
+    let mut edges = Edges::default();
+    let mut pages = pin!(read_ahead(stretches.clone(), |stretch| {
+        let log = open.log.clone();
+        async move { log.read_findings(generation, stretch).await }
+    }));
+    while let Some(found) = pages.try_next().await? {
+        let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(now, &id, found)).collect();
+        show(open, found.iter().map(|(id, findings)| (id, Some(&**findings))));
+    }
+    let mut pages = pin!(read_ahead(stretches, |stretch| {
+        let log = open.log.clone();
+        async move { log.read_open_edges(generation, stretch).await }
+    }));
+    while let Some(found) = pages.try_next().await? {
+        edges.restore_edges(found);
+    }
+    edges.restored(now);
+    Ok(edges)
 }
 
 /// Lets pipelines and search see what was found about aggregates, or that nothing is any more.

@@ -106,15 +106,15 @@ impl Database {
     }
 
     /// The findings of a generation about some of the aggregates, under their ids.
-    pub async fn read_findings(&self, generation: u64, about: &Stretch) -> Result<Vec<(Arc<str>, Findings)>> {
-        let range = convert::record_id("finding", range(generation, about));
+    pub async fn read_findings(&self, generation: u64, about: Stretch) -> Result<Vec<(Arc<str>, Findings)>> {
+        let range = convert::record_id("finding", range(generation, &about));
         let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_finding).collect()
     }
 
     /// The open edges of a generation that go out from some of the aggregates.
-    pub async fn read_open_edges(&self, generation: u64, from: &Stretch) -> Result<Vec<Edge>> {
-        let range = convert::record_id("edge", range(generation, from));
+    pub async fn read_open_edges(&self, generation: u64, from: Stretch) -> Result<Vec<Edge>> {
+        let range = convert::record_id("edge", range(generation, &from));
         let found = self.query("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)]).await?;
         convert::list(found.first())?.map(read_edge).collect()
     }

@@ -17,6 +17,7 @@ pub mod retry;
 mod session;
 pub mod stretch;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use session::Session;
@@ -128,15 +129,16 @@ impl Store {
         // The name is one of ours: "control", or hexadecimal digits after "ws_".
         session.query(&format!("DEFINE DATABASE IF NOT EXISTS {name}"), Variables::new()).await?.check()?;
         session.use_database(NAMESPACE, name).await?;
-        let database = Database { session, exclusive: self.exclusive };
+        let database = Database { session: Arc::new(session), exclusive: self.exclusive };
         database.migrate(migrations).await?;
         Ok(database)
     }
 }
 
-/// A session bound to one database.
+/// A session bound to one database. Its clones share the session.
+#[derive(Clone)]
 pub struct Database {
-    session: Session,
+    session: Arc<Session>,
     /// No other process writes to the store.
     exclusive: bool,
 }

@@ -86,7 +86,7 @@ impl Database {
     /// Snapshots of the aggregates in a stretch. `definition` gives the definition of a type.
     pub async fn read_nodes(
         &self,
-        stretch: &Stretch,
+        stretch: Stretch,
         definition: impl Fn(&str) -> Option<Arc<Definition>>,
     ) -> Result<Vec<Snapshot>> {
         let key = |id: &Arc<str>| RecordIdKey::String(id.to_string());

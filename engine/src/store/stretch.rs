@@ -2,7 +2,15 @@
 //!
 //! The database reads a range to its end, whatever the limit: so a part is a range with both its ends.
 
+use std::future::Future;
 use std::sync::Arc;
+
+use futures_util::stream::{self, Stream, StreamExt};
+
+use super::{Error, Result};
+
+/// Stretches that are read at a time, while what was read before is taken in.
+const AHEAD: usize = 2;
 
 /// Aggregates whose ids stand between two others.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -32,6 +40,16 @@ impl Stretch {
         stretches.push(Stretch { from, until: None });
         stretches
     }
+}
+
+/// What `read` answers for each stretch, in their order. It is run on tasks of their own, ahead of who takes the answers.
+pub fn read_ahead<T, R>(stretches: Vec<Stretch>, read: impl Fn(Stretch) -> R) -> impl Stream<Item = Result<T>>
+where
+    T: Send + 'static,
+    R: Future<Output = Result<T>> + Send + 'static,
+{
+    let tasks = stream::iter(stretches).map(move |stretch| tokio::spawn(read(stretch))).buffered(AHEAD);
+    tasks.map(|read| read.unwrap_or_else(|error| Err(Error::Corrupt(format!("it was not read to its end: {error}")))))
 }
 
 #[cfg(test)]

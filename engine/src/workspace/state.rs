@@ -1,9 +1,11 @@
 //! An open workspace: its log, the folded state kept up with it, and how it is loaded.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use futures_util::TryStreamExt;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
@@ -27,6 +29,7 @@ use crate::resident::seen::Seen;
 use crate::resident::tail::Tail;
 use crate::resident::unsaved::Unsaved;
 use crate::store::Database;
+use crate::store::stretch::read_ahead;
 use crate::workspace::query::page::Kept;
 
 /// Type definitions by name.
@@ -120,8 +123,13 @@ impl Open {
             self.seen.restore(&seen);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
-        for stretch in self.log.node_stretches().await? {
-            for snapshot in self.log.read_nodes(&stretch, |name| definitions.get(name).cloned()).await? {
+        let stretches = self.log.node_stretches().await?;
+        let mut pages = pin!(read_ahead(stretches, |stretch| {
+            let (log, known) = (self.log.clone(), definitions.clone());
+            async move { log.read_nodes(stretch, |name| known.get(name).cloned()).await }
+        }));
+        while let Some(page) = pages.try_next().await? {
+            for snapshot in page {
                 let revision = definitions.get(&snapshot.aggregate.aggregate_type).map(|known| known.revision);
                 let mut aggregate = snapshot.aggregate;
                 if revision != Some(snapshot.revision) {
