@@ -61,7 +61,7 @@ pub struct Store {
 
 impl Default for Store {
     fn default() -> Store {
-        Store { url: "surrealkv://data/db".into(), memtable_bytes: 32 << 20, cache_bytes: 32 << 20 }
+        Store { url: "surrealkv://data/db".into(), memtable_bytes: 32 << 20, cache_bytes: 8 << 20 }
     }
 }
 

@@ -191,8 +191,8 @@ def main():
     print(f"appends beside the queries: {measured['appends/s']}/s")
     print(f"HTTP adds at most {max(web - figures[0] for web, figures in zip(over_http, ours)):.3f} ms")
     print(f"start until all six were answered once: {loaded:.2f} s ({verdict(loaded <= 3)}, at most 3)")
-    print(f"memory of the process: {memory >> 20} MiB; {overhead:.0f} bytes a state beyond its text "
-          f"({verdict(overhead <= 500)}, at most 500)")
+    print(f"memory of the process: {memory / 1e6:.0f} MB ({verdict(memory <= 2_000 * arguments.states)}, at most 400 for "
+          f"200,000); {overhead:.0f} bytes a state beyond its text ({verdict(overhead <= 500)}, at most 500)")
     print(f"{missed} thresholds missed")
     sys.exit(arguments.strict == "yes" and missed > 0)
 

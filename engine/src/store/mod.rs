@@ -62,7 +62,7 @@ pub struct Sizes {
 
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { memtable_bytes: 32 << 20, cache_bytes: 32 << 20 }
+        Sizes { memtable_bytes: 32 << 20, cache_bytes: 8 << 20 }
     }
 }
 
