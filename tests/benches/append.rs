@@ -10,7 +10,7 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Sizes, Store, Workspace};
 use foldwork_plugins::memory::Counting;
 
 #[global_allocator]
@@ -25,12 +25,13 @@ const LONG_LOG: u64 = 1_000_000;
 struct Arguments {
     seconds: u64,
     long: bool,
+    sizes: Sizes,
 }
 
 impl Arguments {
     /// Reads the arguments; what cargo adds of its own is passed over.
     fn read() -> Arguments {
-        let mut read = Arguments { seconds: 5, long: false };
+        let mut read = Arguments { seconds: 5, long: false, sizes: Sizes::default() };
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
@@ -38,6 +39,10 @@ impl Arguments {
                 "--seconds" => {
                     let number = arguments.next().and_then(|number| number.parse().ok());
                     read.seconds = number.filter(|seconds| *seconds > 0).expect("--seconds takes a positive number");
+                }
+                "--memtable-bytes" => {
+                    let number = arguments.next().and_then(|number| number.parse().ok());
+                    read.sizes.memtable_bytes = number.expect("--memtable-bytes takes a number");
                 }
                 _ => {}
             }
@@ -120,7 +125,8 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let folder = std::env::temp_dir().join(format!("foldwork-bench-{}", std::process::id()));
     runtime.block_on(async {
-        let store = Store::connect(&format!("surrealkv://{}", folder.display())).await.expect("a store");
+        let url = format!("surrealkv://{}", folder.display());
+        let store = Store::connect_with(&url, &arguments.sizes).await.expect("a store");
         let engine =
             Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
                 .await
