@@ -3,15 +3,14 @@
 //! `--seconds N` sets how long each measurement lasts; `--long` compares what an append costs in a log of 10,000
 //! events and in one of 1,000,000.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
-use foldwork_engine::{Engine, Plugins, Settings, Sizes, Store, Workspace};
+use foldwork_engine::{Sizes, Store, Workspace};
 use foldwork_plugins::memory::Counting;
+use foldwork_tests::embedded::{engine, first};
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
@@ -127,14 +126,8 @@ fn main() {
     runtime.block_on(async {
         let url = format!("surrealkv://{}", folder.display());
         let store = Store::connect_with(&url, &arguments.sizes).await.expect("a store");
-        let engine =
-            Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
-                .await
-                .expect("an engine");
-        let first = engine.first_start(None).await.expect("a workspace").expect("new");
-        let caller = engine.authenticate(&first.key).await.expect("a caller");
-        let scopes = caller.scopes().to_vec();
-        let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
+        let engine = engine(store).await;
+        let (workspace, _) = first(&engine).await.expect("a workspace");
         measure(&workspace, &arguments).await;
         engine.close().await;
     });

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Store, Workspace};
 use foldwork_plugins::memory::Counting;
+use foldwork_tests::embedded::{engine, first};
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
@@ -62,13 +62,7 @@ fn event(number: usize) -> NewEvent {
 
 async fn open(states: usize) -> Workspace {
     let store = Store::connect("mem://").await.expect("a store");
-    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
-        .await
-        .expect("an engine");
-    let first = engine.first_start(None).await.expect("a workspace").expect("new");
-    let caller = engine.authenticate(&first.key).await.expect("a caller");
-    let scopes = caller.scopes().to_vec();
-    let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
+    let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
     for from in (0..states).step_by(1_000) {
         let events = (from..states.min(from + 1_000)).map(event);
         workspace.append_events(events.collect()).await.expect("appended");

@@ -1,13 +1,12 @@
 //! Search over many labels in memory: how long it takes, and what changes of labels cost.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::Search;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Store, Workspace};
+use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::perturbed::{Chance, Change};
 
 #[global_allocator]
@@ -46,13 +45,7 @@ fn event(number: usize, verb: &str, label: &str) -> NewEvent {
 
 async fn open(labels: &[String]) -> Workspace {
     let store = Store::connect("mem://").await.expect("a store");
-    let engine = Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
-        .await
-        .expect("an engine");
-    let first = engine.first_start(None).await.expect("a workspace").expect("new");
-    let caller = engine.authenticate(&first.key).await.expect("a caller");
-    let scopes = caller.scopes().to_vec();
-    let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
+    let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
     for (page, labels) in labels.chunks(1_000).enumerate() {
         let events = labels.iter().enumerate();
         let events = events.map(|(number, label)| event(page * 1_000 + number, "created", label)).collect();

@@ -4,8 +4,10 @@
 
 pub mod case;
 pub mod clock;
+pub mod embedded;
 pub mod expectation;
 pub mod json;
 pub mod perturbed;
+pub mod recorded;
 pub mod scenario;
 pub mod server;

@@ -4,14 +4,14 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::events::LogFilter;
-use foldwork_engine::{Engine, Plugins, Settings, Sizes, Store};
+use foldwork_engine::{Sizes, Store};
+use foldwork_tests::embedded::engine;
+use foldwork_tests::server::enter;
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 const MEBIBYTE: usize = 1 << 20;
@@ -47,13 +47,9 @@ impl Crashes {
         let store = self.store();
         let sizes = Sizes { memtable_bytes: writes.memtable_bytes, ..Sizes::default() };
         let opened = Store::connect_with(&format!("surrealkv://{}", store.display()), &sizes).await.expect("a store");
-        let plugins = Plugins::none().expect("no plugins");
-        let clock = Arc::new(SystemClock);
-        let engine = Engine::open(opened, clock, Settings::default(), plugins).await.expect("an engine");
-        engine.first_start(Some(KEY.into())).await.expect("a workspace");
-        let caller = engine.authenticate(KEY).await.expect("a caller");
-        let scopes = caller.scopes().to_vec();
-        let workspace = engine.enter(caller, &scopes).await.expect("a workspace");
+        let engine = engine(opened).await;
+        engine.first_start(Some(KEY.into())).await.expect("a start");
+        let workspace = enter(&engine, KEY).await.expect("a workspace");
 
         let found = workspace.position();
         let log = workspace.log(0, usize::MAX, &LogFilter::default(), Duration::ZERO).await.expect("the log");

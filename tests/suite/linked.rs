@@ -2,8 +2,6 @@
 //! edges are the mentions that are found in the bodies without the plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::BufRead;
-use std::path::Path;
 use std::time::Instant;
 
 use foldwork_engine::Workspace;
@@ -12,8 +10,8 @@ use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_server::Config;
 use foldwork_tests::expectation::root;
+use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::{Server, worked};
-use serde::Deserialize;
 
 const KIND: &str = "links_to";
 /// Texts before the numbers of articles.
@@ -23,48 +21,7 @@ const TOGETHER: usize = 20;
 /// A call takes many times what it does in a program that is optimised.
 const DEADLINE_MS: u64 = 30_000;
 
-#[derive(Deserialize)]
-struct Line {
-    aggregate_id: String,
-    event_type: String,
-    payload: Object,
-}
-
-/// An article at the end of the recorded history.
-#[derive(Default)]
-struct Article {
-    payload: Object,
-    deleted: bool,
-}
-
-impl Article {
-    fn text(&self, name: &str) -> &str {
-        self.payload.get(name).and_then(Value::as_str).unwrap_or_default()
-    }
-
-    fn number(&self) -> Option<String> {
-        self.payload.get("number").and_then(Value::as_int).map(|number| number.to_string())
-    }
-}
-
-type Articles = BTreeMap<String, Article>;
 type Edges = BTreeSet<(String, String)>;
-
-fn articles(path: &Path) -> Articles {
-    let file = std::fs::File::open(path).expect("the recorded history");
-    let mut decoder = zstd::Decoder::new(file).expect("a zstd file");
-    decoder.window_log_max(27).expect("a window");
-    let mut articles = Articles::new();
-    for line in std::io::BufReader::new(decoder).lines() {
-        let line: Line = serde_json::from_str(&line.expect("a line")).expect("an event");
-        let article = articles.entry(line.aggregate_id).or_default();
-        article.deleted = line.event_type == "article.deleted";
-        for (name, value) in line.payload {
-            article.payload.insert(name, value);
-        }
-    }
-    articles
-}
 
 fn config() -> Config {
     let mut config = Config::default();
@@ -102,11 +59,7 @@ async fn append(workspace: &Workspace, articles: &Articles) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn edges_are_the_mentions_in_the_bodies() {
-    let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
-        eprintln!("skipped: FOLDWORK_SHARED does not say where articles are");
-        return;
-    };
-    let articles = articles(&Path::new(&shared).join("data/rfcs.ndjson.zst"));
+    let Some(articles) = recorded::articles() else { return };
     let server = Server::start_with(&config()).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let began = Instant::now();

@@ -1,13 +1,11 @@
 //! A store that is opened again answers as before, wherever what follows the log stood when it was left.
 
-use std::sync::Arc;
-
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Store, Workspace};
+use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::server::{consumed, enter};
 
 /// Pipelines whose answers must stay.
@@ -20,12 +18,6 @@ const ASKED: [&str; 4] = [
 
 fn value(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
-}
-
-async fn engine(store: &Store) -> Arc<Engine> {
-    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
-        .await
-        .expect("an engine")
 }
 
 /// Answers of all pipelines from all sources.
@@ -58,24 +50,23 @@ async fn append(workspace: &Workspace, from: usize) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_answers_as_before() {
     let store = Store::connect("mem://").await.expect("a store");
-    let first = engine(&store).await;
-    let key = first.first_start(None).await.expect("a workspace").expect("the store is empty").key;
-    let workspace = enter(&first, &key).await.expect("a workspace");
+    let running = engine(store.share()).await;
+    let (workspace, key) = first(&running).await.expect("a workspace");
     let definition = r#"{"type_name": "thing", "fields": [{"name": "total", "type": "integer", "fold": "sum"}]}"#;
     workspace.define_type(&value(definition), false).await.expect("a type");
     append(&workspace, 0).await;
     let before = answers(&workspace).await;
 
     // Left while what follows the log may stand anywhere.
-    let abrupt = enter(&engine(&store).await, &key).await.expect("a workspace");
+    let abrupt = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     assert_eq!(answers(&abrupt).await, before);
 
     consumed(&workspace).await.expect("it catches up");
     append(&workspace, 20).await;
     let before = answers(&workspace).await;
-    first.close().await;
+    running.close().await;
 
-    let orderly = enter(&engine(&store).await, &key).await.expect("a workspace");
+    let orderly = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     assert_eq!(answers(&orderly).await, before);
     assert_eq!(orderly.position(), 40);
 }
@@ -83,9 +74,8 @@ async fn a_store_answers_as_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fold_that_changed_is_kept() {
     let store = Store::connect("mem://").await.expect("a store");
-    let first = engine(&store).await;
-    let key = first.first_start(None).await.expect("a workspace").expect("the store is empty").key;
-    let workspace = enter(&first, &key).await.expect("a workspace");
+    let running = engine(store.share()).await;
+    let (workspace, key) = first(&running).await.expect("a workspace");
     let definition = |fold: &str| {
         value(&format!(
             r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "integer", "fold": "{fold}"}}]}}"#
@@ -98,16 +88,15 @@ async fn a_fold_that_changed_is_kept() {
     workspace.define_type(&definition("last"), true).await.expect("a forced change");
     let before = answers(&workspace).await;
     assert!(before.iter().any(|rows| rows.contains("\"total\":1")), "{before:?}");
-    let again = enter(&engine(&store).await, &key).await.expect("a workspace");
+    let again = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     assert_eq!(answers(&again).await, before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
     let store = Store::connect("mem://").await.expect("a store");
-    let first = engine(&store).await;
-    let key = first.first_start(None).await.expect("a workspace").expect("the store is empty").key;
-    let workspace = enter(&first, &key).await.expect("a workspace");
+    let running = engine(store.share()).await;
+    let (workspace, key) = first(&running).await.expect("a workspace");
     for page in 0..4 {
         let event = |number: i64| NewEvent {
             aggregate_id: format!("a{}", number % 37),
@@ -135,7 +124,7 @@ async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
         workspace.query(Query::new(value(pipeline))).await.expect("an answer").rows
     };
     // The first has all events in memory, the second none.
-    let second = enter(&engine(&store).await, &key).await.expect("a workspace");
+    let second = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     for pipeline in asked {
         assert_eq!(rows(&second, pipeline).await, rows(&workspace, pipeline).await, "{pipeline}");
     }

@@ -1,63 +1,28 @@
 //! Search over real titles, where `FOLDWORK_SHARED` says they are: how often what was meant comes first.
 
-use std::collections::BTreeMap;
-use std::io::BufRead;
-use std::path::Path;
-
 use foldwork_engine::model::event::NewEvent;
-use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::search::Search;
 use foldwork_tests::perturbed::{Chance, Change};
+use foldwork_tests::recorded;
 use foldwork_tests::server::Server;
-use serde::Deserialize;
 
 const QUERIES: usize = 200;
 const SEED: u64 = 2026;
 
-#[derive(Deserialize)]
-struct Line {
-    aggregate_id: String,
-    event_type: String,
-    payload: Object,
-}
-
-/// The articles at the end of the recorded history: their titles and bodies by id.
-fn articles(path: &Path) -> BTreeMap<String, Object> {
-    let file = std::fs::File::open(path).expect("the recorded history");
-    let mut decoder = zstd::Decoder::new(file).expect("a zstd file");
-    decoder.window_log_max(27).expect("a window");
-    let mut articles: BTreeMap<String, Object> = BTreeMap::new();
-    for line in std::io::BufReader::new(decoder).lines() {
-        let line: Line = serde_json::from_str(&line.expect("a line")).expect("an event");
-        if line.event_type == "article.deleted" {
-            articles.remove(&line.aggregate_id);
-            continue;
-        }
-        let article = articles.entry(line.aggregate_id).or_default();
-        for (name, value) in line.payload.into_iter().filter(|(name, _)| matches!(&**name, "title" | "body")) {
-            article.insert(name, value);
-        }
-    }
-    articles
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_meant_is_found_first() {
-    let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
-        eprintln!("skipped: FOLDWORK_SHARED does not say where titles are");
-        return;
-    };
-    let articles = articles(&Path::new(&shared).join("data/rfcs.ndjson.zst"));
+    let Some(articles) = recorded::articles() else { return };
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let mut titles: Vec<String> = Vec::new();
-    for (id, payload) in articles {
-        titles.push(payload.get("title").and_then(|title| title.as_str()).unwrap_or_default().to_owned());
+    for (id, article) in articles.into_iter().filter(|(_, article)| !article.deleted) {
+        titles.push(article.text("title").to_owned());
+        let searched = article.payload.into_iter().filter(|(name, _)| matches!(&**name, "title" | "body"));
         let event = NewEvent {
             aggregate_id: id,
             aggregate_type: "article".into(),
             event_type: "article.created".into(),
-            payload,
+            payload: searched.collect(),
             ..NewEvent::default()
         };
         workspace.append_events(vec![event]).await.expect("appended");

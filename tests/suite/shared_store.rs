@@ -1,13 +1,11 @@
 //! Two engines over one store append to the same streams at once, as two servers would.
 
-use std::sync::Arc;
-
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::workspace::events::{Direction, LogFilter};
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Error, Store, Workspace};
+use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::server::enter;
 
 const WRITERS: usize = 4;
@@ -17,14 +15,9 @@ const STREAMS: usize = 3;
 /// The same workspace as two engines see it.
 async fn twins() -> [Workspace; 2] {
     let store = Store::connect("mem://").await.expect("a store");
-    let open = async |store| {
-        Engine::open(store, Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
-            .await
-            .expect("an engine")
-    };
-    let (one, two) = (open(store.share()).await, open(store.share()).await);
-    let key = one.first_start(None).await.expect("a workspace").expect("the store is empty").key;
-    [enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")]
+    let (one, two) = (engine(store.share()).await, engine(store.share()).await);
+    let (workspace, key) = first(&one).await.expect("a workspace");
+    [workspace, enter(&two, &key).await.expect("two")]
 }
 
 fn event(stream: &str, title: String, expected: Expected) -> NewEvent {

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use foldwork_engine::clock::SystemClock;
 use foldwork_engine::hook::{Embed, EmbedFailure};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::{Answer, Search};
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Store, Workspace};
 use foldwork_server::config::{Embedding, EmbeddingKind};
 use foldwork_server::embedding;
+use foldwork_tests::embedded;
 use foldwork_tests::server::enter;
 
 /// How long embedding may take before a test gives up, and how often it is looked at.
@@ -63,10 +63,7 @@ impl Embed for Subjects {
 }
 
 async fn engine(store: &Store, embed: Arc<dyn Embed>) -> Arc<Engine> {
-    let engine =
-        Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), Plugins::none().expect("no plugins"))
-            .await
-            .expect("an engine");
+    let engine = embedded::engine(store.share()).await;
     engine.embed_with(embed);
     engine
 }

@@ -1,6 +1,7 @@
 //! Filters asked of whole segments: the answer is a mask.
 
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 
 use super::lists::Lists;
 use super::mask::Mask;
@@ -217,13 +218,13 @@ impl<'a> Asked<'a> {
             (_, Test::Exists) => Some(Mask::all(len)),
             (Cells::Ints(cells), Test::Compare(comparison, operand)) => {
                 Some(match numbers::ints(*comparison, operand) {
-                    Some(range) => in_range(cells, range),
+                    Some(range) => in_range(cells, range, segment.span()),
                     None => Mask::none(len),
                 })
             }
             (Cells::Dates(cells), Test::Compare(comparison, operand)) => Some(match operand {
                 Value::Date(ms) => match numbers::ints(*comparison, &Value::Int(*ms)) {
-                    Some(range) => in_range(cells, range),
+                    Some(range) => in_range(cells, range, segment.span()),
                     None => Mask::none(len),
                 },
                 _ => Mask::none(len),
@@ -317,8 +318,15 @@ impl<'a> Asked<'a> {
     }
 }
 
-fn in_range(cells: &[i64], range: std::ops::RangeInclusive<i64>) -> Mask {
+/// The cells within a range; none is looked at where those that there can be are all within it, or none of them.
+fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
     let (least, most) = (*range.start(), *range.end());
+    if least <= *there.start() && most >= *there.end() {
+        return Mask::all(cells.len());
+    }
+    if least > *there.end() || most < *there.start() || least > most {
+        return Mask::none(cells.len());
+    }
     Mask::of(cells, |cell| (*cell >= least) & (*cell <= most))
 }
 

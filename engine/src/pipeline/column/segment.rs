@@ -1,5 +1,7 @@
 //! A run of a column's cells, typed as far as its values are of one type.
 
+use std::ops::RangeInclusive;
+
 use super::dictionary::Dictionary;
 use super::lists::Lists;
 use crate::model::value::Value;
@@ -52,11 +54,21 @@ pub struct Segment {
     /// Cells that are no plain value.
     others: usize,
     opaque: usize,
+    /// All integers and dates that were ever written are in it.
+    span: RangeInclusive<i64>,
 }
 
 impl Default for Segment {
     fn default() -> Segment {
-        Segment { len: 0, kinds: Vec::new(), cells: Cells::Empty, room: 0, others: 0, opaque: 0 }
+        Segment {
+            len: 0,
+            kinds: Vec::new(),
+            cells: Cells::Empty,
+            room: 0,
+            others: 0,
+            opaque: 0,
+            span: RangeInclusive::new(i64::MAX, i64::MIN),
+        }
     }
 }
 
@@ -94,6 +106,12 @@ impl Segment {
     /// Whether each cell is a value of the segment's type.
     pub fn is_plain(&self) -> bool {
         self.others == 0
+    }
+
+    /// The least and the greatest that an integer or a date of the segment can be. What was written over may have been
+    /// beyond all that are there.
+    pub fn span(&self) -> &RangeInclusive<i64> {
+        &self.span
     }
 
     /// Cells that only the row itself can tell.
@@ -192,6 +210,9 @@ impl Segment {
 
     /// Writes a value that is not null, in a wider type where this one does not hold it.
     fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Kind {
+        if let Value::Int(number) | Value::Date(number) = value {
+            self.span = *self.span.start().min(number)..=*self.span.end().max(number);
+        }
         if let Some(kind) = self.cells.write(row, value, texts) {
             return kind;
         }
@@ -355,5 +376,17 @@ mod tests {
         );
         assert_eq!((segment.value(9, &texts), segment.value(10, &texts)), (None, Some(list(numbers[10]))));
         assert_eq!(segment.value(numbers.len(), &texts), None);
+    }
+    #[test]
+    fn the_span_holds_every_number_that_is_there() {
+        let (mut segment, mut texts) = (Segment::default(), Dictionary::default());
+        for (row, number) in [5i64, -3, 9].into_iter().enumerate() {
+            segment.set(row, Cell::Value(&Value::Int(number)), &mut texts);
+        }
+        assert_eq!(segment.span(), &(-3..=9));
+        segment.set(2, Cell::Value(&Value::Int(6)), &mut texts);
+        segment.set(1, Cell::Missing, &mut texts);
+        segment.set(3, Cell::Value(&Value::Int(i64::MIN)), &mut texts);
+        assert_eq!(segment.span(), &(i64::MIN..=9));
     }
 }

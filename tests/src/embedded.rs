@@ -1,0 +1,21 @@
+//! An engine without a server around it: on the system's clock, without plugins.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+
+use crate::server::enter;
+
+/// An engine over a store. Handles of one store that are shared make several of them.
+pub async fn engine(store: Store) -> Arc<Engine> {
+    let plugins = Plugins::none().expect("no plugins");
+    Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+}
+
+/// The first workspace of a store that was empty, and its key.
+pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Workspace, String)> {
+    let key = engine.first_start(None).await?.context("the store is not empty")?.key;
+    Ok((enter(engine, &key).await?, key))
+}

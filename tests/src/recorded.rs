@@ -1,0 +1,58 @@
+//! Real articles: a recorded history that `FOLDWORK_SHARED` says where it is.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::Path;
+
+use foldwork_engine::model::value::{Object, Value};
+use serde::Deserialize;
+
+/// The history's longest distance between what is alike, as a power of two bytes.
+const WINDOW_LOG: u32 = 27;
+
+#[derive(Deserialize)]
+struct Line {
+    aggregate_id: String,
+    event_type: String,
+    payload: Object,
+}
+
+/// An article at the end of the history.
+#[derive(Default)]
+pub struct Article {
+    pub payload: Object,
+    pub deleted: bool,
+}
+
+impl Article {
+    pub fn text(&self, name: &str) -> &str {
+        self.payload.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub fn number(&self) -> Option<String> {
+        self.payload.get("number").and_then(Value::as_int).map(|number| number.to_string())
+    }
+}
+
+pub type Articles = BTreeMap<String, Article>;
+
+/// The articles by id; nothing, said on the error output, where there are none.
+pub fn articles() -> Option<Articles> {
+    let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
+        eprintln!("skipped: FOLDWORK_SHARED does not say where articles are");
+        return None;
+    };
+    let file = std::fs::File::open(Path::new(&shared).join("data/rfcs.ndjson.zst")).expect("the recorded history");
+    let mut decoder = zstd::Decoder::new(file).expect("a zstd file");
+    decoder.window_log_max(WINDOW_LOG).expect("a window");
+    let mut articles = Articles::new();
+    for line in std::io::BufReader::new(decoder).lines() {
+        let line: Line = serde_json::from_str(&line.expect("a line")).expect("an event");
+        let article = articles.entry(line.aggregate_id).or_default();
+        article.deleted = line.event_type == "article.deleted";
+        for (name, value) in line.payload {
+            article.payload.insert(name, value);
+        }
+    }
+    Some(articles)
+}
