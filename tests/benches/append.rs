@@ -1,7 +1,7 @@
 //! Appends through the engine, on a store on disk: how many a second, from one writer and from many.
 //!
 //! `--seconds N` sets how long each measurement lasts; `--long` compares what an append costs in a log of 10,000
-//! events and in one of 1,000,000.
+//! events and in one of 1,000,000; `--memtable-bytes N` and `--cache-bytes N` set what the store keeps in memory.
 
 use std::time::{Duration, Instant};
 
@@ -31,18 +31,17 @@ impl Arguments {
     /// Reads the arguments; what cargo adds of its own is passed over.
     fn read() -> Arguments {
         let mut read = Arguments { seconds: 5, long: false, sizes: Sizes::default() };
+        let number = |text: Option<String>| text.and_then(|text| text.parse::<usize>().ok()).expect("a number");
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--long" => read.long = true,
                 "--seconds" => {
-                    let number = arguments.next().and_then(|number| number.parse().ok());
-                    read.seconds = number.filter(|seconds| *seconds > 0).expect("--seconds takes a positive number");
+                    read.seconds = number(arguments.next()) as u64;
+                    assert!(read.seconds > 0, "--seconds takes a positive number");
                 }
-                "--memtable-bytes" => {
-                    let number = arguments.next().and_then(|number| number.parse().ok());
-                    read.sizes.memtable_bytes = number.expect("--memtable-bytes takes a number");
-                }
+                "--memtable-bytes" => read.sizes.memtable_bytes = number(arguments.next()),
+                "--cache-bytes" => read.sizes.cache_bytes = number(arguments.next()),
                 _ => {}
             }
         }
