@@ -94,6 +94,14 @@ pub struct Group {
     pub fields: Vec<(Arc<str>, Accumulator)>,
 }
 
+impl Group {
+    /// Visits the paths of the row that it reads.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+        self.id.visit_paths(visit);
+        self.fields.iter().for_each(|(_, accumulator)| accumulator.visit_paths(visit));
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct SortKey {
     pub path: Path,

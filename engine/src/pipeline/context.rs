@@ -43,10 +43,7 @@ impl<'a> Context<'a> {
         let ticks = self.ticks.get().wrapping_add(1);
         self.ticks.set(ticks);
         // Reading the stopwatch costs more than most rows do.
-        if ticks.is_multiple_of(256) && (self.elapsed_us)() > self.limit_us {
-            return Err(self.timeout());
-        }
-        Ok(())
+        if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
     /// A random number: the same in every run of a query with the same seed, whatever it reads from.
@@ -61,10 +58,17 @@ impl<'a> Context<'a> {
         let before = self.ticks.get();
         let after = before.wrapping_add(count as u32);
         self.ticks.set(after);
-        if before / 256 != after / 256 && (self.elapsed_us)() > self.limit_us {
-            return Err(self.timeout());
-        }
-        Ok(())
+        if before / 256 != after / 256 { self.check_time() } else { Ok(()) }
+    }
+
+    /// As [`tick`](Context::tick), for work that looks at so many bytes.
+    pub fn tick_bytes(&self, bytes: usize) -> Result<()> {
+        self.tick_many(1 + bytes / 256)
+    }
+
+    /// Ends the query if its time is over, and reads the stopwatch for it each time.
+    pub fn check_time(&self) -> Result<()> {
+        if (self.elapsed_us)() > self.limit_us { Err(self.timeout()) } else { Ok(()) }
     }
 
     /// The error that ends a query whose time is over.

@@ -23,7 +23,9 @@ mod path;
 mod plan;
 mod program;
 mod projection;
+mod regex;
 pub mod scan;
+mod sorting;
 pub mod surrealql;
 #[cfg(test)]
 mod tests;

@@ -100,12 +100,11 @@ impl Program {
                 }
                 None => return Ok(None),
             },
-            Tail::Group(group) => match group.run(&selection, run.query, index)? {
-                Some((rows, [selected, unwound])) => {
-                    counts = if group.unwinds() {
-                        [selected, unwound, rows.len() as u64]
-                    } else {
-                        [selected, rows.len() as u64, 0]
+            Tail::Group(group) => match group.run(&selection, run, index)? {
+                Some((rows, [selected, before])) => {
+                    counts = match vectored.covers {
+                        1 => [selected, rows.len() as u64, 0],
+                        _ => [selected, before, rows.len() as u64],
                     };
                     Box::new(rows.into_iter().map(Ok))
                 }

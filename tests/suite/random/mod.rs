@@ -102,7 +102,7 @@ async fn compare(workspace: &Workspace, pipeline: &Value, ways: &[Way]) -> Resul
 
 /// More states than a segment holds.
 const MANY: usize = 4_500;
-const OVER_MANY: [&str; 17] = [
+const OVER_MANY: [&str; 24] = [
     r#"{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "a": {"$avg": "$x"}, "m": {"$max": "$n"}, "l": {"$last": "$s"}}}"#,
     r#"{"$group": {"_id": {"k": "$k", "x": "$x"}, "n": {"$count": {}}}}, {"$sort": {"n": -1, "_id": 1}}, {"$limit": 30}"#,
     r#"{"$sort": {"n": -1}}, {"$limit": 20}, {"$project": {"n": 1}}"#,
@@ -119,6 +119,13 @@ const OVER_MANY: [&str; 17] = [
     r#"{"$match": {"s": {"$regex": "^s-44"}}}, {"$count": "n"}"#,
     r#"{"$unwind": "$t"}, {"$sortByCount": "$t"}"#,
     r#"{"$unwind": {"path": "$t", "preserveNullAndEmptyArrays": true}}, {"$group": {"_id": "$t", "k": {"$addToSet": "$k"}}}"#,
+    r#"{"$group": {"_id": {"$toUpper": "$k"}, "n": {"$sum": {"$multiply": ["$n", 2]}}}}"#,
+    r#"{"$group": {"_id": {"k": {"$substrCP": ["$k", 2, 1]}, "x": {"$type": "$x"}}, "t": {"$top": {"sortBy": {"n": -1}, "output": "$s"}}}}"#,
+    r#"{"$set": {"z": {"$concat": ["$k", "-", {"$toString": "$x"}]}}}, {"$group": {"_id": "$z", "n": {"$sum": 1}}}"#,
+    r#"{"$project": {"z": {"$mod": ["$n", 7]}, "s": 1}}, {"$group": {"_id": "$z", "s": {"$maxN": {"n": 3, "input": "$s"}}}}"#,
+    r#"{"$group": {"_id": "$k", "s": {"$sum": {"$cond": [{"$gt": ["$n", 4400]}, {"$divide": ["$n", 0]}, 1]}}}}"#,
+    r#"{"$unwind": "$t"}, {"$group": {"_id": {"$toUpper": "$t"}, "n": {"$sum": {"$strLenCP": "$s"}}}}"#,
+    r#"{"$sortByCount": {"$toLower": "$k"}}"#,
     r#"{"$limit": 30}, {"$lookup": {"from": "other", "localField": "s", "foreignField": "s", "as": "j"}}, {"$project": {"j.n": 1}}"#,
 ];
 

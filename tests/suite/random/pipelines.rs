@@ -77,14 +77,49 @@ fn filter() -> impl Strategy<Value = Value> {
     })
 }
 
+/// An expression over paths; some fail for some of the values.
+fn expression() -> impl Strategy<Value = Value> {
+    let pair = |name| (reference(), reference()).prop_map(move |(a, b)| object([(name, vec![a, b].into())]));
+    prop_oneof![
+        3 => reference().prop_map(|a| object([("$ifNull", vec![a, "none".into()].into())])),
+        2 => reference().prop_map(|a| object([("$type", a)])),
+        1 => reference().prop_map(|a| object([("$toString", a)])),
+        1 => reference().prop_map(|a| object([("$multiply", vec![a, 2.into()].into())])),
+        2 => pair("$gt"),
+        1 => pair("$mergeObjects"),
+        1 => (reference(), reference(), reference())
+            .prop_map(|(a, b, c)| object([("$cond", vec![object([("$eq", vec![a, b.clone()].into())]), b, c].into())])),
+        1 => reference().prop_map(|a| vec![a, 1.into()].into()),
+        1 => reference().prop_map(|a| object([("deep", object([("er", a)]))])),
+        1 => Just(object([("$rand", Object::new().into())])),
+        1 => Just(Value::from("$$ROOT")),
+    ]
+}
+
 fn key() -> impl Strategy<Value = Value> {
     prop_oneof![
         4 => reference(),
         1 => Just(Value::Null),
         2 => (reference(), reference()).prop_map(|(a, b)| object([("k", a), ("l", b)])),
         1 => reference().prop_map(|a| object([("k", a), ("c", 1.into())])),
-        1 => reference().prop_map(|a| object([("$ifNull", vec![a, "none".into()].into())])),
+        2 => expression(),
+        1 => (reference(), expression()).prop_map(|(a, b)| object([("k", a), ("l", b)])),
     ]
+}
+
+/// A field that is computed, and a grouping that reads it.
+fn computed_group() -> impl Strategy<Value = Vec<Value>> {
+    let stage = prop::sample::select(vec!["$set", "$project"]);
+    let name = prop::sample::select(vec!["z", "z", "z", "n", "a"]);
+    (stage, name, expression(), path(), accumulated()).prop_map(|(stage, name, of, kept, field)| {
+        let mut computed = Object::from_iter([(name, of)]);
+        if stage == "$project" && kept != name {
+            computed.push(kept, 1);
+        }
+        let key = object([("k", Value::from(format!("${name}"))), ("l", Value::from(format!("${kept}")))]);
+        let group = Object::from_iter([("_id", key), ("x", field)]);
+        vec![object([(stage, computed.into())]), object([("$group", group.into())])]
+    })
 }
 
 fn accumulated() -> impl Strategy<Value = Value> {
@@ -94,6 +129,15 @@ fn accumulated() -> impl Strategy<Value = Value> {
         8 => (prop::sample::select(names), input).prop_map(|(name, input)| object([(name, input)])),
         1 => Just(object([("$count", Object::new().into())])),
         1 => reference().prop_map(|a| object([("$sum", object([("$size", object([("$ifNull", vec![a, Vec::new().into()].into())]))]))])),
+        2 => (prop::sample::select(vec!["$sum", "$min", "$push", "$first"]), expression())
+            .prop_map(|(name, of)| object([(name, of)])),
+        1 => reference().prop_map(|a| object([("$mergeObjects", a)])),
+        1 => (prop::sample::select(vec!["$top", "$bottom"]), path(), expression()).prop_map(|(name, by, output)| {
+            object([(name, object([("sortBy", object([(by, 1.into())])), ("output", output)]))])
+        }),
+        1 => (prop::sample::select(vec!["$maxN", "$firstN"]), reference()).prop_map(|(name, input)| {
+            object([(name, object([("n", 2.into()), ("input", input)]))])
+        }),
     ]
 }
 
@@ -146,6 +190,7 @@ fn stage() -> impl Strategy<Value = Vec<Value>> {
         5 => filter().prop_map(|filter| vec![object([("$match", filter)])]),
         5 => group().prop_map(|group| vec![group]),
         2 => (unwind(), group()).prop_map(|(unwind, group)| vec![unwind, group]),
+        2 => computed_group(),
         3 => sort().prop_map(|sort| vec![sort]),
         2 => (sort(), 1i64..6).prop_map(|(sort, rows)| vec![sort, object([("$limit", rows.into())])]),
         1 => (sort(), 0i64..4, 1i64..6).prop_map(|(sort, skipped, rows)| {
@@ -162,6 +207,8 @@ fn stage() -> impl Strategy<Value = Vec<Value>> {
             vec![object([("$project", both.into())])]
         }),
         1 => reference().prop_map(|of| vec![object([("$set", object([("z", of)]))])]),
+        1 => (prop::sample::select(vec!["b.y", "a.x", "t.q", "n.z"]), expression())
+            .prop_map(|(path, of)| vec![object([("$project", object([(path, of)]))])]),
     ]
 }
 

@@ -10,7 +10,7 @@ use super::context::Context;
 use super::error::{Code, Error, Result};
 use super::expr::{Env, Expr};
 use super::path::FieldPath;
-use crate::model::value::Value;
+use crate::model::value::{Object, Value};
 
 pub use operator::{Operator, catalogue, parse};
 
@@ -82,7 +82,7 @@ enum Data {
     One(Option<Value>),
     Items(Vec<Value>),
     Set(collect::Set),
-    Object(crate::model::value::Object),
+    Object(Object),
     Deviation(Deviation),
     Numbers(Vec<f64>),
     Bounded(ranked::Bounded),
@@ -96,18 +96,27 @@ impl Accumulator {
     /// Visits the paths of the row that the accumulator reads.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         self.input.visit_paths(visit);
-        match &self.kind {
-            Kind::Edge(_, count) | Kind::ExtremeN(_, count) => count.visit_paths(visit),
-            Kind::Ranked(_, sort, count) => {
-                sort.visit_paths(visit);
-                count.iter().for_each(|count| count.visit_paths(visit));
-            }
-            _ => {}
+        if let Kind::Ranked(_, sort, _) = &self.kind {
+            sort.visit_paths(visit);
         }
     }
 
-    /// The state of a group without rows.
-    pub fn start(&self) -> State {
+    /// How many values are kept, if that was written.
+    fn count(&self) -> Option<&Expr> {
+        match &self.kind {
+            Kind::Edge(_, count) | Kind::ExtremeN(_, count) => Some(count),
+            Kind::Ranked(_, _, count) => count.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a value is drawn by chance, so that it depends on what was drawn before.
+    pub fn draws(&self) -> bool {
+        self.input.draws() || self.count().is_some_and(Expr::draws)
+    }
+
+    /// The state of a group without rows. How many values are kept may depend on the group's key, and on nothing else.
+    pub fn start(&self, id: &Value, env: &Env) -> Result<State> {
         let data = match &self.kind {
             Kind::Sum => Data::Sum(Sum::default()),
             Kind::Average => Data::Average(Sum::default(), 0),
@@ -117,9 +126,13 @@ impl Accumulator {
             Kind::MergeObjects => Data::Object(Default::default()),
             Kind::Deviation(_) => Data::Deviation(Deviation::default()),
             Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
-            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => Data::Bounded(ranked::Bounded::default()),
+            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => {
+                let none = Value::from(Object::new());
+                let root = if id.as_object().is_some() { id } else { &none };
+                Data::Bounded(ranked::Bounded::new(self.count(), &env.over(root)).map_err(in_group)?)
+            }
         };
-        State { data }
+        Ok(State { data })
     }
 
     /// Takes in one row.

@@ -94,10 +94,21 @@ fn visit_leaves(segments: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(Opti
 }
 
 /// Values kept so far, at most as many as asked for.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Bounded {
-    limit: Option<usize>,
+    limit: usize,
     items: VecDeque<(SortKey, Value)>,
+}
+
+impl Bounded {
+    /// Keeps as many as `count` says; one where it was not written.
+    pub fn new(count: Option<&Expr>, env: &Env) -> Result<Bounded> {
+        let limit = match count {
+            Some(count) => group_count(&count.eval(env)?.unwrap_or_default())?,
+            None => 1,
+        };
+        Ok(Bounded { limit, items: VecDeque::new() })
+    }
 }
 
 /// How many values are wanted.
@@ -121,18 +132,7 @@ pub(super) fn group_count(value: &Value) -> Result<usize> {
 }
 
 pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -> Result<()> {
-    let limit = match bounded.limit {
-        Some(limit) => limit,
-        None => {
-            let count = match kind {
-                Kind::Edge(_, count) | Kind::ExtremeN(_, count) | Kind::Ranked(_, _, Some(count)) => {
-                    group_count(&count.eval(env)?.unwrap_or_default())?
-                }
-                _ => 1,
-            };
-            *bounded.limit.insert(count)
-        }
-    };
+    let limit = bounded.limit;
     match kind {
         Kind::Edge(End::Front, _) if bounded.items.len() == limit => Ok(()),
         Kind::Edge(..) => {

@@ -54,7 +54,13 @@ impl Sum {
     }
 
     fn as_double(&self) -> f64 {
-        if self.double.is_finite() { (self.double + self.lost) + self.whole as f64 } else { self.double }
+        let mut all = Sum { double: self.double, lost: self.lost, ..Sum::default() };
+        // One double does not hold every integer, two do.
+        let most = self.whole as f64;
+        for part in [most, self.whole.saturating_sub(most as i128) as f64] {
+            all.take(Number::Double(part));
+        }
+        if all.double.is_finite() { all.double + all.lost } else { all.double }
     }
 
     pub fn total(&self) -> Value {

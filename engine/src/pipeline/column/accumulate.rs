@@ -8,6 +8,7 @@ use crate::pipeline::accumulator::{Accumulator, Number, State, Sum};
 use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
 use crate::pipeline::expr::Env;
+use crate::pipeline::operator::Run;
 
 /// What one accumulator has gathered, by group.
 pub enum Gathered {
@@ -29,14 +30,19 @@ impl Gathered {
         }
     }
 
-    /// Makes room for groups.
-    pub fn widen(&mut self, groups: usize, accumulator: &Accumulator) {
+    /// Makes room for the groups with these keys.
+    pub fn widen(&mut self, ids: &[Value], accumulator: &Accumulator, run: Run) -> Result<()> {
         match self {
-            Gathered::Sums(sums) => sums.resize_with(groups, Sum::default),
-            Gathered::Averages(averages) => averages.resize_with(groups, Default::default),
-            Gathered::Extremes(best, _) => best.resize(groups, None),
-            Gathered::States(states) => states.resize_with(groups, || accumulator.start()),
+            Gathered::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
+            Gathered::Averages(averages) => averages.resize_with(ids.len(), Default::default),
+            Gathered::Extremes(best, _) => best.resize(ids.len(), None),
+            Gathered::States(states) => {
+                for id in ids.iter().skip(states.len()) {
+                    states.push(accumulator.start(id, &run.env(&Value::Null))?);
+                }
+            }
         }
+        Ok(())
     }
 
     /// Takes in a value for each row; `groups` says where each belongs.
@@ -69,6 +75,14 @@ impl Gathered {
             }
         }
         Ok(())
+    }
+
+    /// Takes in what an accumulator reads of one row.
+    pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, env: &Env) -> Result<()> {
+        match self {
+            Gathered::States(states) => accumulator.add(&mut states[group as usize], env),
+            Gathered::Sums(_) | Gathered::Averages(_) | Gathered::Extremes(..) => Ok(()),
+        }
     }
 
     /// The groups' results, in order.

@@ -1,13 +1,14 @@
-//! `$group` over columns, with the `$unwind` that may stand before it.
+//! `$group` over columns, with the `$unwind` or the projection that may stand before it.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::accumulate::Gathered;
-use super::dictionary::Dictionary;
+use super::input::{Before, Input, Row};
 use super::keys::{Feed, Keys};
 use super::select::Selection;
+use super::source::{Cells, Chunk, Source};
 use super::unwind::Unwound;
 use super::{Column, Columns, can_keep};
 use crate::model::value::{Object, Value};
@@ -15,162 +16,156 @@ use crate::pipeline::accumulator::{Accumulator, State};
 use crate::pipeline::ast;
 use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
-use crate::pipeline::expr::Expr;
 use crate::pipeline::memory;
-use crate::pipeline::path::FieldPath;
+use crate::pipeline::operator::Run;
+use crate::pipeline::plan::Step;
 
-/// A grouping whose expressions are paths and constants.
+/// A grouping that reads nothing but cells.
 #[derive(Debug)]
 pub struct Group {
     unwind: Option<(Arc<str>, bool)>,
     /// The key's fields; of a key that is no object, the one value.
     key: Vec<(Arc<str>, Input)>,
     is_object: bool,
-    fields: Vec<(Arc<str>, Accumulator, Input)>,
+    fields: Vec<(Arc<str>, Accumulator, Taken)>,
 }
 
-/// What a part of a grouping reads.
-#[derive(Debug, Clone)]
-enum Input {
-    Constant(Value),
-    Path(Arc<str>),
-    /// The item of the array that was unwound, or what a path reads in it.
-    Item(Option<FieldPath>),
-}
-
-/// An input and the column that it reads.
-enum Source<'a> {
-    Constant(&'a Value),
-    Column(&'a Column),
-    Item(Option<&'a FieldPath>),
+/// What an accumulator takes in.
+#[derive(Debug)]
+enum Taken {
+    /// Values: it needs no more of a row.
+    Value(Input),
+    /// Rows of what it reads.
+    Row(Row),
 }
 
 impl Group {
-    /// `None` where some expression is more than a path or a constant.
-    pub fn new(unwind: Option<&ast::Unwind>, group: &ast::Group) -> Option<Group> {
-        let unwind = match unwind {
-            Some(unwind) if unwind.index.is_none() => Some((Arc::from(joined(&unwind.path)), unwind.preserve)),
+    /// `None` where columns cannot stand for the step before, or for what is read.
+    pub fn new(before: Option<&Step>, group: &ast::Group) -> Option<Group> {
+        let mut unwind = None;
+        let before = match before {
+            None => Before::Nothing,
+            Some(Step::Unwind(ast::Unwind { path, preserve, index: None })) => {
+                let path: Arc<str> = path.segments().join(".").into();
+                let (path, _) = unwind.insert((path, *preserve));
+                can_keep(path).then_some(Before::Unwind(path))?
+            }
+            Some(Step::Project(projection)) => Before::projection(projection, group)?,
             Some(_) => return None,
-            None => None,
         };
-        let unwound = unwind.as_ref().map(|(path, _)| &**path);
-        if !unwound.is_none_or(can_keep) {
-            return None;
-        }
         let (key, is_object) = match group.id.fields() {
             Some(fields) => {
-                let part = |(name, expr): &(Arc<str>, Expr)| Some((name.clone(), input(expr, unwound)?));
+                let part = |(name, expr): &(Arc<str>, _)| Some((name.clone(), before.input(expr)?));
                 (fields.iter().map(part).collect::<Option<Vec<_>>>()?, true)
             }
-            None => (vec![("_id".into(), input(&group.id, unwound)?)], false),
+            None => (vec![("_id".into(), before.input(&group.id)?)], false),
         };
         let field = |(name, accumulator): &(Arc<str>, Accumulator)| {
-            let of = input(accumulator.value_input()?, unwound)?;
-            Some((name.clone(), accumulator.clone(), of))
+            let taken = match accumulator.value_input() {
+                Some(expr) => Taken::Value(before.input(expr)?),
+                None if accumulator.draws() => return None,
+                None => Taken::Row(before.row(|visit| accumulator.visit_paths(visit))?),
+            };
+            Some((name.clone(), accumulator.clone(), taken))
         };
         let fields = group.fields.iter().map(field).collect::<Option<Vec<_>>>()?;
         // Without fields every key is the empty object, which no column numbers.
         (!key.is_empty()).then_some(Group { unwind, key, is_object, fields })
     }
 
-    /// The paths that columns are wanted of.
-    pub fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
-        let inputs = self.key.iter().map(|(_, input)| input).chain(self.fields.iter().map(|(_, _, input)| input));
-        let paths = inputs.filter_map(|input| match input {
-            Input::Path(path) => Some(path),
-            Input::Constant(_) | Input::Item(_) => None,
-        });
-        paths.chain(self.unwind.iter().map(|(path, _)| path))
-    }
-
-    pub fn unwinds(&self) -> bool {
-        self.unwind.is_some()
-    }
-
-    /// The groups' rows, and how many rows were selected and how many came out of the `$unwind`; `None` where a column
-    /// is not kept, or cannot tell.
-    pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<Value>, [u64; 2])>> {
-        match Grouping::new(self, selection.columns) {
-            Some(grouping) => grouping.run(selection, query, index).map(Some),
-            None => Ok(None),
+    /// Shows the paths that columns are wanted of.
+    pub fn visit_paths<'g>(&'g self, visit: &mut dyn FnMut(&'g Arc<str>)) {
+        self.unwind.iter().for_each(|(path, _)| visit(path));
+        self.key.iter().for_each(|(_, input)| input.visit_paths(visit));
+        for (_, _, taken) in &self.fields {
+            match taken {
+                Taken::Value(input) => input.visit_paths(visit),
+                Taken::Row(row) => row.visit_paths(visit),
+            }
         }
     }
-}
 
-/// What an expression reads, if that is a path or a constant.
-fn input(expr: &Expr, unwound: Option<&str>) -> Option<Input> {
-    if let Some(value) = expr.constant() {
-        return Some(Input::Constant(value.clone()));
+    /// A key of its parts.
+    fn id(&self, mut parts: impl Iterator<Item = Option<Value>>) -> Value {
+        if !self.is_object {
+            return parts.next().flatten().unwrap_or_default();
+        }
+        let named = self.key.iter().zip(parts);
+        named.filter_map(|((name, _), value)| Some((name.clone(), value?))).collect::<Object>().into()
     }
-    let path = joined(expr.plain_path()?);
-    let Some(unwound) = unwound else { return can_keep(&path).then(|| Input::Path(path.into())) };
-    if path == unwound {
-        return Some(Input::Item(None));
-    }
-    if let Some(rest) = path.strip_prefix(unwound).and_then(|rest| rest.strip_prefix('.')) {
-        return Some(Input::Item(Some(FieldPath::parse(rest).ok()?)));
-    }
-    // What surrounds the array is another object in each row.
-    let surrounds = unwound.strip_prefix(&*path).is_some_and(|rest| rest.starts_with('.'));
-    (!surrounds && can_keep(&path)).then(|| Input::Path(path.into()))
-}
 
-fn joined(path: &FieldPath) -> String {
-    path.segments().join(".")
+    /// Whether anything is evaluated, so that an error of a row may be found.
+    fn computes(&self) -> bool {
+        let computes = |taken: &Taken| match taken {
+            Taken::Value(input) => input.is_computed(),
+            Taken::Row(_) => true,
+        };
+        self.key.iter().any(|(_, input)| input.is_computed()) || self.fields.iter().any(|(_, _, taken)| computes(taken))
+    }
+
+    /// The groups' rows, and how many rows were selected and how many came out of the step before; `None` where a
+    /// column is not kept, or cannot tell.
+    pub fn run(&self, selection: &Selection, run: Run, index: usize) -> Result<Option<(Vec<Value>, [u64; 2])>> {
+        let Some(grouping) = Grouping::new(self, selection.columns) else { return Ok(None) };
+        let before = run.query.bytes_left.get();
+        match grouping.run(selection, run, index) {
+            // Columns are read one after the other: which row's error is the first, rows tell.
+            Err(_) if self.computes() => {
+                run.query.bytes_left.set(before);
+                Ok(None)
+            }
+            groups => groups.map(Some),
+        }
+    }
 }
 
 /// A grouping under way.
 struct Grouping<'a> {
     group: &'a Group,
     unwind: Option<(&'a Column, bool)>,
-    key: Vec<(Source<'a>, Keys<'a>)>,
+    key: Vec<Source<'a>>,
+    keys: Vec<Keys<'a>>,
     /// One for each part of the key after the first.
     pairs: Vec<Pairs>,
-    fields: Vec<(Source<'a>, Gathered)>,
+    fields: Vec<(Taking<'a>, Gathered)>,
     /// The groups' keys, in order.
     ids: Vec<Value>,
+}
+
+/// What an accumulator takes in, with the columns.
+enum Taking<'a> {
+    Values(Source<'a>),
+    Rows(Cells<'a>),
 }
 
 /// Numbers of pairs: of a number for the parts of the key so far, and one for the next part.
 type Pairs = FxHashMap<(u32, u32), u32>;
 
-/// Of what holds no column.
-static NO_TEXTS: std::sync::LazyLock<Dictionary> = std::sync::LazyLock::new(Dictionary::default);
-
 impl<'a> Grouping<'a> {
     fn new(group: &'a Group, columns: &'a dyn Columns) -> Option<Grouping<'a>> {
-        let column = |path: &str| columns.column(path).filter(|column| column.is_clear());
-        let source = |input: &'a Input| match input {
-            Input::Constant(value) => Some(Source::Constant(value)),
-            Input::Path(path) => column(path).map(Source::Column),
-            Input::Item(path) => Some(Source::Item(path.as_ref())),
-        };
         let unwind = match &group.unwind {
-            Some((path, preserve)) => Some((column(path)?, *preserve)),
+            Some((path, preserve)) => Some((columns.column(path).filter(|column| column.is_clear())?, *preserve)),
             None => None,
         };
-        let texts = |source: &Source<'a>| texts_of(source, unwind);
-        let key: Vec<(Source, Keys)> = group
-            .key
-            .iter()
-            .map(|(_, input)| {
-                let source = source(input)?;
-                let keys = Keys::new(texts(&source), group.is_object);
-                Some((source, keys))
+        let unwound = unwind.map(|(column, _)| column);
+        let source = |input| Source::bind(input, columns, unwound);
+        let key: Vec<Source> = group.key.iter().map(|(_, input)| source(input)).collect::<Option<_>>()?;
+        let field = |(_, accumulator, taken): &'a (_, Accumulator, Taken)| {
+            Some(match taken {
+                Taken::Value(input) => (Taking::Values(source(input)?), Gathered::new(accumulator)),
+                Taken::Row(row) => (Taking::Rows(Cells::bind(row, columns, unwound)?), Gathered::States(Vec::new())),
             })
-            .collect::<Option<_>>()?;
-        let fields = group
-            .fields
-            .iter()
-            .map(|(_, accumulator, input)| source(input).map(|source| (source, Gathered::new(accumulator))));
-        let fields = fields.collect::<Option<_>>()?;
+        };
+        let fields = group.fields.iter().map(field).collect::<Option<_>>()?;
+        let keys = key.iter().map(|source| Keys::new(source.texts(), group.is_object)).collect();
         let pairs = key.iter().skip(1).map(|_| Pairs::default()).collect();
-        Some(Grouping { group, unwind, key, pairs, fields, ids: Vec::new() })
+        Some(Grouping { group, unwind, key, keys, pairs, fields, ids: Vec::new() })
     }
 
-    fn run(mut self, selection: &Selection, query: &Context, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
+    fn run(mut self, selection: &Selection, run: Run, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
         let mut counts = [0u64; 2];
-        let (mut rows, mut groups, mut next) = (Vec::new(), Vec::new(), Vec::new());
+        let mut rows = Vec::new();
+        let mut groups = [Vec::new(), Vec::new()];
         let mut unwound = Unwound::default();
         for segment in 0..selection.segments() {
             selection.mask(segment)?.write_rows(&mut rows);
@@ -180,102 +175,64 @@ impl<'a> Grouping<'a> {
                 let Some(segment) = column.segments().get(segment) else { continue };
                 unwound.fill(column, segment, rows, preserve);
                 rows = &unwound.rows;
-                query.tick_many(rows.len())?;
+                run.query.tick_many(rows.len())?;
             }
             counts[1] += rows.len() as u64;
-            if rows.is_empty() {
-                continue;
-            }
-            self.number(segment, rows, &unwound, (&mut groups, &mut next));
-            self.make_groups(segment, rows, &groups, &unwound, query).map_err(|error| error.at_stage(index))?;
-            for ((source, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
-                let mut read = Vec::new();
-                let feed = feed(source, segment, &unwound, &mut read);
-                gathered.widen(self.ids.len(), accumulator);
-                gathered
-                    .add(accumulator, feed, (rows, &groups), texts_of(source, self.unwind), query)
-                    .map_err(|error| error.at_stage(index))?;
+            if !rows.is_empty() {
+                let chunk = Chunk { segment, rows, unwound: &unwound, run };
+                self.take(chunk, &mut groups).map_err(|error| error.at_stage(index))?;
             }
         }
-        Ok((self.finish(query).map_err(|error| error.at_stage(index))?, counts))
+        Ok((self.finish(run.query).map_err(|error| error.at_stage(index))?, counts))
     }
 
-    /// Writes the group of each row.
-    fn number(
-        &mut self,
-        segment: usize,
-        rows: &[u32],
-        unwound: &Unwound,
-        (groups, next): (&mut Vec<u32>, &mut Vec<u32>),
-    ) {
-        for (place, (source, keys)) in self.key.iter_mut().enumerate() {
-            let mut read = Vec::new();
-            let feed = feed(source, segment, unwound, &mut read);
-            let Some(before) = place.checked_sub(1) else {
-                keys.number(feed, rows, groups);
-                continue;
-            };
-            keys.number(feed, rows, next);
-            let pairs = &mut self.pairs[before];
-            groups.iter_mut().zip(next.iter()).for_each(|(group, part)| {
-                *group = {
-                    let next = pairs.len() as u32;
-                    *pairs.entry((*group, *part)).or_insert(next)
-                }
-            });
-        }
-    }
-
-    /// Makes the groups whose first rows are among these. Equal keys may show differently: the first row's is shown.
-    fn make_groups(
-        &mut self,
-        segment: usize,
-        rows: &[u32],
-        groups: &[u32],
-        unwound: &Unwound,
-        query: &Context,
-    ) -> Result<()> {
-        let count = self.pairs.last().map(FxHashMap::len).or(self.key.first().map(|(_, keys)| keys.count()));
-        if count.is_none_or(|count| count == self.ids.len()) {
-            return Ok(());
-        }
-        let mut firsts = Vec::new();
-        for (place, group) in groups.iter().enumerate() {
-            if *group as usize == self.ids.len() + firsts.len() {
-                firsts.push(place);
-            }
-        }
-        let mut parts = Vec::with_capacity(self.key.len());
-        for (source, _) in &self.key {
-            let mut read = Vec::new();
-            let feed = feed(source, segment, unwound, &mut read);
-            let texts = texts_of(source, self.unwind);
-            let values = firsts.iter().map(|place| feed.value(*place, rows[*place], texts));
-            parts.push(values.collect::<Vec<_>>().into_iter());
-        }
-        for _ in firsts {
-            let id = self.id(parts.iter_mut().map(|part| part.next().flatten()));
+    /// Takes in the rows of a segment.
+    fn take(&mut self, chunk: Chunk, [groups, next]: &mut [Vec<u32>; 2]) -> Result<()> {
+        let query = chunk.run.query;
+        let at_first = query.bytes_left.get();
+        let mut made = vec![Vec::new(); self.key.len()];
+        let feeds = self.key.iter().zip(&mut made).map(|(source, made)| source.feed(chunk, made));
+        let feeds = feeds.collect::<Result<Vec<_>>>()?;
+        // What is made of a segment's rows is gone with them.
+        let mut passing = at_first - query.bytes_left.get();
+        number((&mut self.keys, &mut self.pairs), &feeds, chunk.rows, (groups, next));
+        let ids = new_ids(self.group, (&self.key, &feeds), self.ids.len()..self.count(), (chunk.rows, groups));
+        for id in ids {
             memory::hold(&id, query)?;
             query.charge(self.fields.len() * size_of::<State>())?;
             self.ids.push(id);
         }
+        for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
+            gathered.widen(&self.ids, accumulator, chunk.run)?;
+            match taking {
+                Taking::Values(source) => {
+                    let before = query.bytes_left.get();
+                    let mut made = Vec::new();
+                    let feed = source.feed(chunk, &mut made)?;
+                    passing += before - query.bytes_left.get();
+                    gathered.add(accumulator, feed, (chunk.rows, groups), source.texts(), query)?;
+                }
+                Taking::Rows(cells) => {
+                    cells.rows(chunk, |place, row| gathered.add_row(accumulator, groups[place], &chunk.run.env(row)))?
+                }
+            }
+        }
+        query.bytes_left.set(query.bytes_left.get() + passing);
         Ok(())
     }
 
-    /// A key of its parts.
-    fn id(&self, mut parts: impl Iterator<Item = Option<Value>>) -> Value {
-        if !self.group.is_object {
-            return parts.next().flatten().unwrap_or_default();
+    /// How many keys were told apart.
+    fn count(&self) -> usize {
+        match self.pairs.last() {
+            Some(pairs) => pairs.len(),
+            None => self.keys.first().map_or(0, Keys::count),
         }
-        let named = self.group.key.iter().zip(parts);
-        named.filter_map(|((name, _), value)| Some((name.clone(), value?))).collect::<Object>().into()
     }
 
     fn finish(mut self, query: &Context) -> Result<Vec<Value>> {
         let fields = std::mem::take(&mut self.fields);
         let mut columns = Vec::with_capacity(fields.len());
-        for ((_, mut gathered), (_, accumulator, _)) in fields.into_iter().zip(&self.group.fields) {
-            gathered.widen(self.ids.len(), accumulator);
+        for ((_, gathered), (_, accumulator, _)) in fields.into_iter().zip(&self.group.fields) {
             columns.push(gathered.finish(accumulator, query)?.into_iter());
         }
         let mut rows = Vec::with_capacity(self.ids.len());
@@ -293,26 +250,43 @@ impl<'a> Grouping<'a> {
     }
 }
 
-/// The texts that the numbers in a source stand for.
-fn texts_of<'a>(source: &Source<'a>, unwind: Option<(&'a Column, bool)>) -> &'a Dictionary {
-    match (source, unwind) {
-        (Source::Column(column), _) => column.texts(),
-        (Source::Item(None), Some((column, _))) => column.texts(),
-        _ => &NO_TEXTS,
+/// Writes the group of each row.
+fn number(
+    (keys, pairs): (&mut [Keys], &mut [Pairs]),
+    feeds: &[Feed],
+    rows: &[u32],
+    (groups, next): (&mut Vec<u32>, &mut Vec<u32>),
+) {
+    for (place, (keys, feed)) in keys.iter_mut().zip(feeds).enumerate() {
+        let Some(before) = place.checked_sub(1) else {
+            keys.number(*feed, rows, groups);
+            continue;
+        };
+        keys.number(*feed, rows, next);
+        let pairs = &mut pairs[before];
+        groups.iter_mut().zip(next.iter()).for_each(|(group, part)| {
+            let next = pairs.len() as u32;
+            *group = *pairs.entry((*group, *part)).or_insert(next);
+        });
     }
 }
 
-fn feed<'f>(source: &Source<'f>, segment: usize, unwound: &'f Unwound, read: &'f mut Vec<Option<Value>>) -> Feed<'f> {
-    match source {
-        Source::Constant(value) => Feed::Constant(Some(value)),
-        Source::Column(column) => match column.segments().get(segment) {
-            Some(segment) => Feed::Segment(segment),
-            None => Feed::Constant(None),
-        },
-        Source::Item(None) => unwound.items(),
-        Source::Item(Some(path)) => {
-            *read = unwound.read(path);
-            Feed::Values(read)
+/// The keys of new groups, whose first rows are among these. Equal keys may show differently: the first row's is shown.
+fn new_ids(
+    group: &Group,
+    (key, feeds): (&[Source], &[Feed]),
+    new: std::ops::Range<usize>,
+    (rows, groups): (&[u32], &[u32]),
+) -> Vec<Value> {
+    let mut ids = Vec::with_capacity(new.len());
+    for (place, number) in groups.iter().enumerate() {
+        if ids.len() == new.len() {
+            break;
+        }
+        if *number as usize == new.start + ids.len() {
+            let parts = key.iter().zip(feeds).map(|(source, feed)| feed.value(place, rows[place], source.texts()));
+            ids.push(group.id(parts));
         }
     }
+    ids
 }

@@ -28,6 +28,18 @@ impl Feed<'_> {
             Feed::Constant(value) => value.cloned(),
         }
     }
+
+    /// The number of the text that the `place`th of the rows has, if it has one.
+    pub fn code(&self, place: usize, row: u32) -> Option<u32> {
+        match self {
+            Feed::Codes(codes) => codes.get(place).copied(),
+            Feed::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
+                (Cells::Texts(cells), Kind::Value) => cells.get(row as usize).copied(),
+                _ => None,
+            },
+            Feed::Values(_) | Feed::Constant(_) => None,
+        }
+    }
 }
 
 const NEW: u32 = u32::MAX;

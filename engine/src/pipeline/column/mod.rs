@@ -10,6 +10,7 @@ mod dictionary;
 mod filter;
 mod group;
 mod index;
+mod input;
 mod keys;
 mod lists;
 mod mask;
@@ -18,6 +19,7 @@ mod plan;
 mod probe;
 mod segment;
 mod select;
+mod source;
 mod top;
 mod unwind;
 

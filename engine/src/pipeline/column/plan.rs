@@ -41,7 +41,9 @@ impl Vectored {
         match &self.tail {
             Tail::Rows | Tail::Count(_) => {}
             Tail::Top(top) => paths.extend(top.paths().cloned()),
-            Tail::Group(group) => paths.extend(group.paths().cloned()),
+            Tail::Group(group) => group.visit_paths(&mut |path| {
+                paths.insert(path.clone());
+            }),
         }
         paths
     }
@@ -54,7 +56,7 @@ fn tail(nodes: &[Node]) -> (Tail, usize) {
         (Some(Step::Count(name)), _) => (Some(Tail::Count(name.clone())), 1),
         (Some(Step::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(Tail::Top), 1),
         (Some(Step::Group(group)), _) => (Group::new(None, group).map(Tail::Group), 1),
-        (Some(Step::Unwind(unwind)), Some(Step::Group(group))) => (Group::new(Some(unwind), group).map(Tail::Group), 2),
+        (before, Some(Step::Group(group))) => (Group::new(before, group).map(Tail::Group), 2),
         _ => (None, 0),
     };
     tail.map_or((Tail::Rows, 0), |tail| (tail, covers))

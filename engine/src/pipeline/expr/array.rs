@@ -1,5 +1,6 @@
 //! Operators that look into arrays.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::number::{whole, whole_i32};
@@ -9,6 +10,7 @@ use super::{Answer, Env, NULL, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::accumulator::parse_count;
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::sorting::{is_small, sorted};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -48,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "input: array, n: integer",
         "The first items.",
         ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| items[..count.min(items.len())].to_vec()),
+        |call, env| counted(call, env, |items, count| Ok(items[..count.min(items.len())].to_vec())),
         [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[1,2]"],
     ),
     Operator::new(
@@ -88,7 +90,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "input: array, n: integer",
         "The last items.",
         ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| items[items.len().saturating_sub(count)..].to_vec()),
+        |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec())),
         [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
     ),
     Operator::new(
@@ -96,7 +98,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "input: array, n: integer",
         "The greatest items that are not null, greatest first.",
         ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| sorted(items, count, |a, b| b.cmp(a))),
+        |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a))),
         [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"],
     ),
     Operator::new(
@@ -104,7 +106,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         "input: array, n: integer",
         "The least items that are not null, least first.",
         ByName(&COUNTED),
-        |call, env| counted(call, env, |items, count| sorted(items, count, |a, b| a.cmp(b))),
+        |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp)),
         [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"],
     ),
     Operator::new(
@@ -270,22 +272,22 @@ fn concat_arrays(call: &Call, env: &Env) -> Answer {
 static COUNTED: Named =
     Named { not_object: 5_787_801, unknown: 5_787_901, fields: &[("input", Some(5_787_907)), ("n", Some(5_787_906))] };
 
-fn counted(call: &Call, env: &Env, pick: fn(&[Value], usize) -> Vec<Value>) -> Answer {
+fn counted(call: &Call, env: &Env, pick: impl FnOnce(&[Value], usize) -> Result<Vec<Value>>) -> Answer {
     let count = parse_count(&call.value(1, env)?)?;
     match call.value(0, env)? {
         Value::Array(items) => {
             env.query.charge(size_of_val(items.as_slice()))?;
-            some(pick(&items, count))
+            some(pick(&items, count)?)
         }
         _ => Err(Error::new(5_788_200, "Input must be an array")),
     }
 }
 
-fn sorted(items: &[Value], count: usize, order: fn(&Value, &Value) -> std::cmp::Ordering) -> Vec<Value> {
-    let mut items: Vec<Value> = items.iter().filter(|item| !item.is_null()).cloned().collect();
-    items.sort_by(order);
+fn best(items: &[Value], count: usize, env: &Env, order: fn(&Value, &Value) -> Ordering) -> Result<Vec<Value>> {
+    let items = items.iter().filter(|item| !item.is_null()).cloned().collect();
+    let mut items = sorted(items, env.query, is_small, order)?;
     items.truncate(count);
-    items
+    Ok(items)
 }
 
 fn is_in(call: &Call, env: &Env) -> Answer {

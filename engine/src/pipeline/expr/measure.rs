@@ -6,6 +6,9 @@ use super::{Answer, Env, NULL, Scope, some};
 use crate::model::value::Value;
 use crate::pipeline::error::{Error, Result};
 
+/// The operator that draws.
+pub(super) const RANDOM: &str = "$rand";
+
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$binarySize",
@@ -24,7 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
         [r#"{"$bsonSize":"$$ROOT"}"#, r#"{"a":1}"#, "12"],
     ),
     Operator::new(
-        "$rand",
+        RANDOM,
         "",
         "A random number from 0 to below 1.",
         Own(parse_rand),

@@ -137,6 +137,16 @@ impl Expr {
         }
     }
 
+    /// Whether the value is drawn by chance, so that it depends on what was drawn before.
+    pub fn draws(&self) -> bool {
+        match &self.node {
+            Node::Array(items) => items.iter().any(Expr::draws),
+            Node::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
+            Node::Call(call) => call.name() == measure::RANDOM || call.arguments().any(Expr::draws),
+            Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => false,
+        }
+    }
+
     /// Whether the value counts as true: all but `false`, zero, null and missing do.
     pub fn truthy(value: Option<&Value>) -> bool {
         match value {

@@ -80,6 +80,9 @@ impl fmt::Debug for Operator {
     }
 }
 
+/// Bytes or items of an argument that the query's time is asked for.
+const LARGE: usize = 256;
+
 /// An operator with its arguments.
 pub(super) struct Call {
     operator: &'static Operator,
@@ -117,10 +120,15 @@ impl Call {
 
     /// An argument's value; `None` where it is missing or was not written.
     pub fn field(&self, index: usize, env: &Env) -> Answer {
-        match self.expr(index) {
-            Some(argument) => argument.eval(env),
-            None => Ok(None),
+        let Some(argument) = self.expr(index) else { return Ok(None) };
+        let value = argument.eval(env)?;
+        // Whoever asks for it looks at all of it.
+        match &value {
+            Some(Value::String(text)) if text.len() >= LARGE => env.query.tick_bytes(text.len())?,
+            Some(Value::Array(items)) if items.len() >= LARGE => env.query.tick_many(items.len())?,
+            _ => {}
         }
+        Ok(value)
     }
 
     /// An argument's value, missing read as null.

@@ -5,6 +5,7 @@ use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::regex::{Found, Regex};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -41,69 +42,6 @@ pub(super) static OPERATORS: &[Operator] = &[
     ),
 ];
 
-/// Bytes that a compiled expression may take.
-const SIZE_LIMIT: usize = 1 << 20;
-/// Steps back that matching one text may take.
-const BACKTRACK_LIMIT: usize = 200_000;
-
-/// A compiled expression: the linear engine where it can express the pattern, else the backtracking one.
-pub(in crate::pipeline) enum Pattern {
-    Linear(regex::Regex),
-    Backtracking(Box<fancy_regex::Regex>),
-}
-
-/// One match: where it stands, and each group's text.
-struct Found<'t> {
-    start: usize,
-    end: usize,
-    groups: Vec<Option<&'t str>>,
-}
-
-impl Pattern {
-    /// Compiles a pattern with MongoDB's options `imsxu`.
-    pub fn new(pattern: &str, options: &str) -> Result<Pattern, String> {
-        let flags: String = options.chars().filter(|flag| *flag != 'u').collect();
-        let source = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };
-        let linear = regex::RegexBuilder::new(&source).size_limit(SIZE_LIMIT).dfa_size_limit(SIZE_LIMIT).build();
-        match linear {
-            Ok(regex) => Ok(Pattern::Linear(regex)),
-            Err(error @ regex::Error::CompiledTooBig(_)) => Err(error.to_string()),
-            Err(_) => fancy_regex::RegexBuilder::new(&source)
-                .backtrack_limit(BACKTRACK_LIMIT)
-                .delegate_size_limit(SIZE_LIMIT)
-                .delegate_dfa_size_limit(SIZE_LIMIT)
-                .build()
-                .map(|regex| Pattern::Backtracking(Box::new(regex)))
-                .map_err(|error| error.to_string()),
-        }
-    }
-
-    pub fn is_match(&self, text: &str) -> Result<bool, String> {
-        match self {
-            Pattern::Linear(regex) => Ok(regex.is_match(text)),
-            Pattern::Backtracking(regex) => regex.is_match(text).map_err(|error| error.to_string()),
-        }
-    }
-
-    fn find_from<'t>(&self, text: &'t str, from: usize) -> Result<Option<Found<'t>>, String> {
-        match self {
-            Pattern::Linear(regex) => Ok(regex.captures_at(text, from).and_then(|captures| {
-                let whole = captures.get(0)?;
-                let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
-                Some(Found { start: whole.start(), end: whole.end(), groups })
-            })),
-            Pattern::Backtracking(regex) => {
-                let captures = regex.captures_from_pos(text, from).map_err(|error| error.to_string())?;
-                Ok(captures.and_then(|captures| {
-                    let whole = captures.get(0)?;
-                    let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
-                    Some(Found { start: whole.start(), end: whole.end(), groups })
-                }))
-            }
-        }
-    }
-}
-
 static REGEX: Named = Named {
     not_object: 51103,
     unknown: 31024,
@@ -123,7 +61,7 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
 }
 
 /// `None` where the pattern is null.
-fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Pattern>> {
+fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Regex>> {
     let options = match options {
         Value::Null => "",
         Value::String(options) => options,
@@ -149,14 +87,14 @@ fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Patter
     if pattern.contains('\0') {
         return Err(Error::new(51109, format!("{name}: regular expression cannot contain an embedded null byte")));
     }
-    match Pattern::new(pattern, options) {
+    match Regex::compile(pattern, options) {
         Ok(pattern) => Ok(Some(pattern)),
         Err(error) => Err(Error::new(51111, format!("Invalid Regex in {name}: {error}"))),
     }
 }
 
 /// Calls `then` with the text and the pattern, unless one of them is null.
-fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Pattern) -> Result<T>) -> Result<Option<T>> {
+fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Regex) -> Result<T>) -> Result<Option<T>> {
     let name = call.name();
     let input = call.value(0, env)?;
     if !matches!(input, Value::String(_) | Value::Null) {
@@ -164,7 +102,7 @@ fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Pattern) -> 
         return Err(Error::new(51104, format!("{name} needs 'input' to be of type string, found: {found}")));
     }
     let compiled;
-    let pattern = match call.prepared::<Pattern>() {
+    let pattern = match call.prepared::<Regex>() {
         Some(pattern) => Some(pattern),
         None => {
             compiled = compile(name, &call.value(1, env)?, &call.value(2, env)?)?;
@@ -177,18 +115,14 @@ fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Pattern) -> 
     }
 }
 
-fn failed(error: String) -> Error {
-    Error::new(51156, format!("Error occurred while executing the regular expression: {error}"))
-}
-
 fn matches(call: &Call, env: &Env) -> Answer {
-    let found = with_pattern(call, env, |text, pattern| pattern.is_match(text).map_err(failed))?;
+    let found = with_pattern(call, env, |text, pattern| pattern.is_match(text, env.query))?;
     some(found.unwrap_or(false))
 }
 
 fn find(call: &Call, env: &Env) -> Answer {
     let found = with_pattern(call, env, |text, pattern| {
-        let found = pattern.find_from(text, 0).map_err(failed)?;
+        let found = pattern.find(text, 0, env.query)?;
         Ok(found.map(|found| describe(text, text[..found.start].chars().count(), &found)))
     })?;
     found.flatten().map_or(NULL, some)
@@ -198,9 +132,8 @@ fn find_all(call: &Call, env: &Env) -> Answer {
     let found = with_pattern(call, env, |text, pattern| {
         let (mut all, mut from, mut seen, mut index) = (Vec::new(), 0, 0, 0);
         while from <= text.len()
-            && let Some(found) = pattern.find_from(text, from).map_err(failed)?
+            && let Some(found) = pattern.find(text, from, env.query)?
         {
-            env.query.tick()?;
             env.query.charge(200 + (found.groups.len() + 1) * (24 + found.end - found.start))?;
             index += text[seen..found.start].chars().count();
             seen = found.start;

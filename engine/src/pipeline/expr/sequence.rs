@@ -9,6 +9,7 @@ use super::{Answer, Env, Expr, NULL, Scope, parse, some};
 use crate::model::value::Value;
 use crate::pipeline::accumulator::{Sort, parse_sort};
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::sorting::{self, sorted};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -187,20 +188,15 @@ fn sort_array(call: &Call, env: &Env) -> Answer {
     env.query.charge(2 * size_of_val(items.as_slice()))?;
     match call.prepared() {
         Some(Order::Fields(sort)) => {
-            let mut keyed: Vec<_> = items.iter().map(|item| (sort.plain_key(item), item)).collect();
-            keyed.sort_by(|(a, _), (b, _)| sort.compare(a, b));
+            let keyed: Vec<_> = items.iter().map(|item| (sort.plain_key(item), item)).collect();
+            let is_small = |(key, _): &(Vec<Option<Value>>, _)| key.iter().flatten().all(sorting::is_small);
+            let keyed = sorted(keyed, env.query, is_small, |(a, _), (b, _)| sort.compare(a, b))?;
             some(keyed.into_iter().map(|(_, item)| item.clone()).collect::<Vec<_>>())
         }
         Some(Order::Whole { ascending: false }) => {
-            let mut items = Arc::unwrap_or_clone(items);
-            items.sort_by(|a, b| b.cmp(a));
-            some(items)
+            some(sorted(Arc::unwrap_or_clone(items), env.query, sorting::is_small, |a, b| b.cmp(a))?)
         }
-        _ => {
-            let mut items = Arc::unwrap_or_clone(items);
-            items.sort();
-            some(items)
-        }
+        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, sorting::is_small, Value::cmp)?),
     }
 }
 

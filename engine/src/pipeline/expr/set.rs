@@ -10,6 +10,7 @@ use super::operator::{Arguments, Call, Operator, positional};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::Value;
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::sorting::{is_small, sorted};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -175,9 +176,8 @@ fn intersection(call: &Call, env: &Env) -> Answer {
             }
         });
     }
-    let mut kept = kept.unwrap_or_default();
-    kept.sort();
-    some(kept)
+    let kept = kept.unwrap_or_default();
+    some(sorted(kept, env.query, is_small, Value::cmp)?)
 }
 
 /// The arguments' places, constant ones last: the order of the operands is free, and MongoDB moves them there.
@@ -205,7 +205,5 @@ fn union(call: &Call, env: &Env) -> Answer {
         env.query.charge(size_of_val(items.as_slice()))?;
         all.extend_from_slice(&items);
     }
-    let mut all = distinct(&all, env)?;
-    all.sort();
-    some(all)
+    some(sorted(distinct(&all, env)?, env.query, is_small, Value::cmp)?)
 }

@@ -1,5 +1,7 @@
 //! Operators that cut characters off a string's ends.
 
+use rustc_hash::FxHashSet;
+
 use super::operator::Form::Named as ByName;
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
@@ -50,7 +52,8 @@ fn trim(call: &Call, env: &Env, [start, end]: [bool; 2]) -> Answer {
     } else {
         None
     };
-    let is_cut = |char: char| chars.as_ref().map_or_else(|| is_white(char), |chars| chars.contains(char));
+    let chars: Option<FxHashSet<char>> = chars.map(|chars| chars.chars().collect());
+    let is_cut = |char: char| chars.as_ref().map_or_else(|| is_white(char), |chars| chars.contains(&char));
     let mut kept: &str = &text;
     if start {
         kept = kept.trim_start_matches(is_cut);

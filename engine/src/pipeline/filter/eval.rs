@@ -57,7 +57,7 @@ impl Test {
             (Test::In(members), value) => Ok(members.contains(value)),
             (Test::Exists, value) => Ok(value.is_some()),
             (Test::Type(types), Some(value)) => Ok(types.contains(value)),
-            (Test::Regex(regex), Some(Value::String(text))) => regex.is_match(text),
+            (Test::Regex(regex), Some(Value::String(text))) => regex.is_match(text, env.query),
             (Test::Mod { divisor, remainder }, Some(value)) => {
                 // A divisor of -1 overflows on the lowest integer, and its remainder is always 0.
                 Ok(truncated(value).is_some_and(|number| number.checked_rem(*divisor).unwrap_or(0) == *remainder))

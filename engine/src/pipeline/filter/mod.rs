@@ -2,14 +2,12 @@
 
 mod bits;
 mod comparison;
-mod dialect;
 mod eval;
 mod field;
 mod operand;
 mod parse;
 mod path;
 mod pattern;
-mod regex;
 mod schema;
 mod schema_parse;
 mod types;
@@ -22,7 +20,6 @@ pub use bits::Bits;
 pub use comparison::{Comparison, Members};
 pub use eval::whole;
 pub use path::{Leaf, Path};
-pub use regex::Regex;
 pub use schema::Schema;
 pub use types::TypeSet;
 pub use word::words;
@@ -31,6 +28,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::error::Result;
 use crate::pipeline::expr::{Env, Expr, Scope};
+use crate::pipeline::regex::Regex;
 
 /// A compiled `$match`.
 #[derive(Debug, Clone)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Regex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::regex::Regex;
 
 /// A pattern as it was written.
 pub struct Pattern<'s> {

@@ -4,10 +4,10 @@ use rustc_hash::FxHashSet;
 
 use super::TypeSet;
 use super::eval::whole;
-use super::regex::Regex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::error::Result;
 use crate::pipeline::expr::Env;
+use crate::pipeline::regex::Regex;
 
 /// A schema: everything in it must hold for the value.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +100,7 @@ impl Keyword {
             (Keyword::MultipleOf(divisor), number) if number.is_number() => is_multiple(number, divisor),
             (Keyword::MinLength(least), Value::String(text)) => text.chars().count() >= *least,
             (Keyword::MaxLength(most), Value::String(text)) => text.chars().count() <= *most,
-            (Keyword::Pattern(regex), Value::String(text)) => regex.is_match(text)?,
+            (Keyword::Pattern(regex), Value::String(text)) => regex.is_match(text, env.query)?,
             (Keyword::MinItems(least), Value::Array(items)) => items.len() >= *least,
             (Keyword::MaxItems(most), Value::Array(items)) => items.len() <= *most,
             (Keyword::UniqueItems, Value::Array(items)) => {
@@ -201,7 +201,7 @@ impl Properties {
                 }
             }
             for (pattern, schema) in &self.patterns {
-                if pattern.is_match(name)? {
+                if pattern.is_match(name, env.query)? {
                     spoken_of = true;
                     if !schema.matches(value, env)? {
                         return Ok(false);

@@ -25,7 +25,7 @@ impl Operator for Bucket {
                 Error::new(40066, text)
             })?;
             if !buckets.contains_key(id) {
-                buckets.insert(id.clone(), Gathering::new(fields, run.query)?);
+                buckets.insert(id.clone(), Gathering::new(fields, id, &env)?);
             }
             if let Some(gathering) = buckets.get_mut(id) {
                 gathering.add(fields, &env)?;

@@ -5,6 +5,7 @@ use super::{Operator, Owner, Rows, Run};
 use crate::model::value::{Object, Value};
 use crate::pipeline::ast::{self, Granularity};
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::sorting::{is_small, sorted};
 
 pub struct BucketAuto {
     pub bucket: ast::BucketAuto,
@@ -29,7 +30,7 @@ impl Operator for BucketAuto {
             self.owner.hold(&row, run.query)?;
             rows.push((value, row));
         }
-        rows.sort_by(|(a, _), (b, _)| a.cmp(b));
+        let rows = sorted(rows, run.query, |(value, _)| is_small(value), |(a, _), (b, _)| a.cmp(b))?;
         let ranges = self.ranges(rows, run)?;
         let fields = &self.bucket.fields;
         Ok(Box::new(ranges.into_iter().map(move |range| {
@@ -71,8 +72,10 @@ impl BucketAuto {
         let mut ranges: Vec<Range> = Vec::new();
         let mut rows = rows.into_iter().peekable();
         while let Some((value, row)) = rows.next() {
-            let mut range = Range { min: value.clone(), max: value, gathering: Gathering::new(fields, run.query)? };
-            range.gathering.add(fields, &run.env(&row))?;
+            let env = run.env(&row);
+            let gathering = Gathering::new(fields, &Value::Null, &env)?;
+            let mut range = Range { min: value.clone(), max: value, gathering };
+            range.gathering.add(fields, &env)?;
             let last = ranges.len() + 1 == wanted;
             let mut taken = 1;
             while taken < size || last {

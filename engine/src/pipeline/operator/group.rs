@@ -26,9 +26,11 @@ pub struct Gathering {
 pub type Fields = [(Arc<str>, Accumulator)];
 
 impl Gathering {
-    pub fn new(fields: &Fields, query: &Context) -> Result<Gathering> {
-        query.charge(fields.len() * size_of::<State>())?;
-        Ok(Gathering { states: fields.iter().map(|(_, accumulator)| accumulator.start()).collect() })
+    /// Of the group with this key.
+    pub fn new(fields: &Fields, id: &Value, env: &Env) -> Result<Gathering> {
+        env.query.charge(fields.len() * size_of::<State>())?;
+        let states = fields.iter().map(|(_, accumulator)| accumulator.start(id, env));
+        Ok(Gathering { states: states.collect::<Result<_>>()? })
     }
 
     pub fn add(&mut self, fields: &Fields, env: &Env) -> Result<()> {
@@ -64,7 +66,7 @@ impl Operator for Group {
                 Some(place) => *place,
                 None => {
                     memory::hold(&key, run.query)?;
-                    groups.push((key.clone(), Gathering::new(fields, run.query)?));
+                    groups.push((key.clone(), Gathering::new(fields, &key, &env)?));
                     places.insert(key, groups.len() - 1);
                     groups.len() - 1
                 }

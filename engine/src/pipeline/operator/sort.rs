@@ -8,6 +8,7 @@ use crate::model::value::Value;
 use crate::pipeline::ast::SortKey;
 use crate::pipeline::error::Result;
 use crate::pipeline::filter::{Leaf, Path};
+use crate::pipeline::sorting::{self, sorted};
 
 pub struct Sort {
     keys: Vec<SortKey>,
@@ -93,7 +94,8 @@ impl Operator for Sort {
         if self.limit.is_some() {
             rows = heap.into_vec();
         }
-        rows.sort_unstable();
+        let is_small = |keyed: &Keyed| keyed.keys.iter().filter_map(|key| key.value.as_ref()).all(sorting::is_small);
+        let rows = sorted(rows, run.query, is_small, Keyed::cmp)?;
         Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
     }
 

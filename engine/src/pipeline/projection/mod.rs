@@ -69,7 +69,7 @@ impl Projection {
         }
     }
 
-    /// Shows every path that expressions read and every one that is kept by name.
+    /// Shows every path that expressions read, and every one that is kept by name or computed into what stands there.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
         self.root.visit_paths("", visit);
     }
@@ -96,12 +96,16 @@ impl Branch {
         out
     }
 
-    /// Scalars hold none of the fields named, so nothing is left of them.
+    /// Scalars hold none of the fields named, so nothing is left of them; in an array one that is computed into keeps
+    /// its place.
     fn included_value(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Object(object) => Some(self.included(object, false).into()),
             Value::Array(items) => {
-                Some(items.iter().filter_map(|item| self.included_value(item)).collect::<Vec<_>>().into())
+                let place = || self.computes.then_some(Value::Null);
+                Some(
+                    items.iter().filter_map(|item| self.included_value(item).or_else(place)).collect::<Vec<_>>().into(),
+                )
             }
             Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => None,
         }
@@ -181,7 +185,13 @@ impl Branch {
             match field {
                 Field::Keep => visit(&path),
                 Field::Drop => {}
-                Field::Computed(expr) => expr.visit_paths(&mut |path| visit(&path.segments().join("."))),
+                Field::Computed(expr) => {
+                    expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                    // Further down the field goes into the objects and arrays that are there.
+                    if !prefix.is_empty() {
+                        visit(&path);
+                    }
+                }
                 Field::Branch(branch) => branch.visit_paths(&path, visit),
             }
         }

@@ -1,10 +1,18 @@
-//! Patterns as MongoDB's PCRE reads them, written for the engine that runs them here.
+//! Patterns as MongoDB's PCRE reads them, written for the engines that run them here.
 
-/// The pattern with `\d`, `\w` and `\s` over ASCII alone, unless `(*UCP)` asks for Unicode, and with brackets inside
-/// a class taken for themselves.
-pub fn translate(pattern: &str) -> String {
+/// A pattern for the engines.
+pub struct Translated {
+    pub pattern: String,
+    /// It means something else to the engine that does not backtrack.
+    pub backtracks: bool,
+}
+
+/// The pattern with `\d`, `\w` and `\s` over ASCII alone, unless `(*UCP)` asks for Unicode, and with brackets and
+/// hyphens inside a class taken for themselves.
+pub fn translate(pattern: &str) -> Translated {
     let (pattern, unicode) = without_verbs(pattern);
     let mut out = String::with_capacity(pattern.len() + 8);
+    let mut backtracks = false;
     let mut chars = pattern.chars().peekable();
     let mut in_class = false;
     while let Some(c) = chars.next() {
@@ -14,9 +22,13 @@ pub fn translate(pattern: &str) -> String {
                     out.push(c);
                     break;
                 };
-                match shorthand(escaped).filter(|_| !unicode) {
-                    Some((members, negated)) => push_class(&mut out, members, negated, in_class),
-                    None => out.extend([c, escaped]),
+                let members = spaces(escaped).or_else(|| shorthand(escaped).filter(|_| !unicode));
+                match (members, escaped) {
+                    (Some((members, negated)), _) => push_class(&mut out, members, negated, in_class),
+                    (None, 'Q') => push_literal(&mut out, &mut chars),
+                    // To one of the engines these are the edges of a word.
+                    (None, '<' | '>') => out.push(escaped),
+                    (None, _) => out.extend([c, escaped]),
                 }
             }
             '[' if !in_class => {
@@ -39,6 +51,15 @@ pub fn translate(pattern: &str) -> String {
                 }
             }
             '[' | '&' | '~' if in_class => out.extend(['\\', c]),
+            '-' if in_class && chars.peek() == Some(&'-') => out.push_str("\\-"),
+            '*' | '+' | '?' | '}' if !in_class => {
+                out.push(c);
+                if let Some(plus) = chars.next_if_eq(&'+') {
+                    // Repetition that gives nothing back.
+                    backtracks = true;
+                    out.push(plus);
+                }
+            }
             ']' if in_class => {
                 in_class = false;
                 out.push(c);
@@ -46,7 +67,20 @@ pub fn translate(pattern: &str) -> String {
             other => out.push(other),
         }
     }
-    out
+    Translated { pattern: out, backtracks }
+}
+
+/// Writes what stands up to `\E` as it stands.
+fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
+    let mut literal = String::new();
+    for c in chars {
+        literal.push(c);
+        if literal.ends_with("\\E") {
+            literal.truncate(literal.len() - 2);
+            break;
+        }
+    }
+    out.push_str(&regex::escape(&literal));
 }
 
 /// The pattern without the verbs that choose an encoding, and whether they ask for Unicode classes.
@@ -74,6 +108,19 @@ fn shorthand(name: char) -> Option<(&'static str, bool)> {
     })
 }
 
+/// The members of the classes of white space that go one way, with Unicode and without.
+fn spaces(name: char) -> Option<(&'static str, bool)> {
+    const HORIZONTAL: &str = r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
+    const VERTICAL: &str = r"\n-\r\x{85}\x{2028}\x{2029}";
+    Some(match name {
+        'h' => (HORIZONTAL, false),
+        'H' => (HORIZONTAL, true),
+        'v' => (VERTICAL, false),
+        'V' => (VERTICAL, true),
+        _ => return None,
+    })
+}
+
 fn push_class(out: &mut String, members: &str, negated: bool, in_class: bool) {
     match (negated, in_class) {
         (false, true) => out.push_str(members),
@@ -84,7 +131,9 @@ fn push_class(out: &mut String, members: &str, negated: bool, in_class: bool) {
 
 #[cfg(test)]
 mod tests {
-    use super::translate;
+    fn translate(pattern: &str) -> String {
+        super::translate(pattern).pattern
+    }
 
     #[test]
     fn classes_are_those_of_pcre() {
