@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::NewEvent;
-use foldwork_engine::model::json::parse_date;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::pipeline::error::Code;

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
+use super::date::parse_date;
 use super::definition::{Definition, FieldType, Fold};
 use super::event::Event;
 use super::id::AggregateId;
-use super::json::parse_date;
 use super::value::{Object, Value};
 
 /// Payload key whose list of names is removed from the state.

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
+use super::date::format_date;
 use super::value::{Object, Value};
 
 /// Levels of nesting that a JSON text may have (MongoDB's own limit for a document).
@@ -30,20 +30,6 @@ pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_js
     let record = T::deserialize(&mut reader)?;
     reader.end()?;
     Ok(record)
-}
-
-/// A date as the API writes it: RFC 3339, UTC, milliseconds, `Z`.
-pub fn format_date(ms: i64) -> String {
-    match Timestamp::from_millisecond(ms) {
-        Ok(time) => format!("{time:.3}"),
-        // Beyond the calendar's range (year 9999) the number itself is all that can be said.
-        Err(_) => ms.to_string(),
-    }
-}
-
-/// Milliseconds since the epoch of an RFC 3339 text; `None` for any other text.
-pub fn parse_date(text: &str) -> Option<i64> {
-    text.parse::<Timestamp>().ok().map(|time| time.as_millisecond())
 }
 
 impl Serialize for Value {

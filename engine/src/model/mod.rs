@@ -5,6 +5,7 @@
 pub mod access;
 pub mod aggregate;
 pub mod builtin;
+pub mod date;
 pub mod declaration;
 pub mod definition;
 pub mod event;

@@ -1,8 +1,8 @@
 //! Checks an event's payload against the definition of its type.
 
 use super::aggregate::UNSET;
+use super::date::parse_date;
 use super::definition::{Definition, Field, FieldType};
-use super::json::parse_date;
 use super::value::{Object, Value};
 use super::violation::{Violations, excerpt, segment};
 

@@ -25,6 +25,7 @@ mod program;
 mod projection;
 mod regex;
 pub mod scan;
+mod sort_key;
 mod sorting;
 pub mod surrealql;
 #[cfg(test)]

@@ -8,9 +8,10 @@ use surrealdb::types::{RecordId, RecordIdKey, RecordIdKeyRange, Value as Record,
 use super::stretch::Stretch;
 use super::{Database, Error, Result, convert};
 use crate::model::aggregate::{Aggregate, no_facts};
+use crate::model::date::parse_date;
 use crate::model::definition::{Definition, FieldType};
 use crate::model::id::AggregateId;
-use crate::model::json::{self, parse_date};
+use crate::model::json;
 use crate::model::value::{Object, Value};
 
 /// Snapshots and the checkpoint that says so are one transaction.

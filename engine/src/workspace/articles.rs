@@ -10,8 +10,8 @@ use super::{Page, Workspace};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::ARTICLE;
+use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
-use crate::model::json::format_date;
 use crate::model::value::{Object, Value};
 
 /// Fields that say what is published.

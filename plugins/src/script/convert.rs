@@ -1,6 +1,7 @@
 //! Values of the engine and values of the interpreter, turned into one another without a text between.
 
-use foldwork_engine::model::json::{MAX_DEPTH, format_date};
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::json::MAX_DEPTH;
 use foldwork_engine::model::value::{Object, Value};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 

@@ -1,9 +1,9 @@
 //! What hooks are given, as scripts see it.
 
 use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::definition::Definition;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::model::json::format_date;
 use foldwork_engine::model::value::Value;
 use rhai::{Dynamic, Map};
 

@@ -1,7 +1,7 @@
 //! `/aggregates/query` and the folded state of one aggregate.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::json::parse_date;
+use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::workspace::query::Query as Asked;

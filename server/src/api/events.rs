@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use foldwork_engine::Error;
+use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Expected, NewEvent};
-use foldwork_engine::model::json::parse_date;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::append::Appended;

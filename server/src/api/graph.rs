@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use foldwork_engine::Error;
+use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::graph::{Direction, Edge, facts_of};
-use foldwork_engine::model::json::format_date;
 use foldwork_engine::workspace::graph::Node;
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};

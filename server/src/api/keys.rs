@@ -2,7 +2,7 @@
 
 use foldwork_engine::Error;
 use foldwork_engine::model::access::Scope;
-use foldwork_engine::model::json::parse_date;
+use foldwork_engine::model::date::parse_date;
 use foldwork_engine::workspace::keys::NewKey;
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, Object, OpenApi};

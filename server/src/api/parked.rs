@@ -1,7 +1,7 @@
 //! `/parked`: steps that failed and were put aside.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::json::format_date;
+use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::parked::{Parked, Replayed, StepId};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};

@@ -1,6 +1,6 @@
 //! `/aggregates/search`.
 
-use foldwork_engine::model::json::format_date;
+use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::search::{Found, Search as Asked};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};

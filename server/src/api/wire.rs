@@ -2,8 +2,8 @@
 
 use foldwork_engine::model::access::{KeyRecord, WorkspaceRecord};
 use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::model::json::format_date;
 use foldwork_engine::model::value::{Object as Fields, Value};
 use foldwork_engine::workspace::articles::{published_at, published_version};
 use poem_openapi::Object;

@@ -9,15 +9,14 @@ use crate::model::value::Value;
 use crate::pipeline::error::{Code, Error, Result};
 use crate::pipeline::expr::{Env, Expr};
 use crate::pipeline::path::FieldPath;
+use crate::pipeline::sort_key::{Order, SortKey};
 
-/// Keys of an order, each with its direction.
+/// An order, and the paths that it reads.
 #[derive(Debug, Clone)]
 pub(in crate::pipeline) struct Sort {
-    keys: Arc<[(FieldPath, bool)]>,
+    paths: Arc<[FieldPath]>,
+    order: Order,
 }
-
-/// A value's place in an order: one entry a key, `None` for an empty array.
-pub(in crate::pipeline) type SortKey = Vec<Option<Value>>;
 
 /// Reads `{a: 1, b: -1}`.
 pub(in crate::pipeline) fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
@@ -28,7 +27,7 @@ pub(in crate::pipeline) fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
     if object.is_empty() {
         return Err(Error::new(15976, "$sort stage must have at least one sort key"));
     }
-    let mut keys = Vec::with_capacity(object.len());
+    let (mut paths, mut keys) = (Vec::with_capacity(object.len()), Vec::with_capacity(object.len()));
     for (name, direction) in object.iter() {
         let Some(number) = direction.as_f64() else {
             return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {direction}")));
@@ -37,59 +36,30 @@ pub(in crate::pipeline) fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
             let message = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";
             return Err(Error::new(15975, message));
         }
-        keys.push((FieldPath::parse(name)?, number > 0.0));
+        paths.push(FieldPath::parse(name)?);
+        keys.push((&**name, number < 0.0));
     }
-    Ok(Sort { keys: keys.into() })
+    Ok(Sort { paths: paths.into(), order: Order::new(keys) })
 }
 
 impl Sort {
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
-        self.keys.iter().for_each(|(path, _)| visit(path));
+        self.paths.iter().for_each(visit);
     }
 
-    /// The least of a key's values where it ascends, the greatest where it descends.
-    pub fn key(&self, row: &Value) -> SortKey {
-        self.keys
-            .iter()
-            .map(|(path, ascending)| {
-                let mut best = None;
-                visit_leaves(path.segments(), row, &mut |leaf| {
-                    let wanted = if *ascending { Ordering::Less } else { Ordering::Greater };
-                    if best.as_ref().is_none_or(|best| leaf.cmp(best) == wanted) {
-                        best = Some(leaf);
-                    }
-                });
-                best.unwrap_or(Some(Value::Null))
-            })
-            .collect()
+    /// What a row is sorted by.
+    pub fn key(&self, row: &Value) -> Result<SortKey> {
+        self.order.key(row)
     }
 
     /// The keys' values as they are, arrays compared whole; a missing one is null.
     pub fn plain_key(&self, row: &Value) -> SortKey {
         let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
-        self.keys.iter().map(|(path, _)| Some(read(path).unwrap_or_default())).collect()
+        self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()
     }
 
     pub fn compare(&self, a: &SortKey, b: &SortKey) -> Ordering {
-        let pairs = a.iter().zip(b).zip(self.keys.iter());
-        let mut orders = pairs.map(|((a, b), (_, ascending))| if *ascending { a.cmp(b) } else { b.cmp(a) });
-        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    }
-}
-
-fn visit_leaves(segments: &[Arc<str>], value: &Value, visit: &mut dyn FnMut(Option<Value>)) {
-    match (segments.split_first(), value) {
-        (None, Value::Array(items)) if items.is_empty() => visit(None),
-        (None, Value::Array(items)) => items.iter().for_each(|item| visit(Some(item.clone()))),
-        (None, value) => visit(Some(value.clone())),
-        (Some((first, rest)), Value::Object(object)) => match object.get(first) {
-            Some(inner) => visit_leaves(rest, inner, visit),
-            None => visit(Some(Value::Null)),
-        },
-        (Some(_), Value::Array(items)) => {
-            items.iter().filter(|item| item.as_array().is_none()).for_each(|item| visit_leaves(segments, item, visit));
-        }
-        (Some(_), _) => visit(Some(Value::Null)),
+        self.order.compare(a, b)
     }
 }
 
@@ -155,7 +125,7 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
             Ok(())
         }
         Kind::Ranked(end, sort, _) => {
-            let key = sort.key(env.root);
+            let key = sort.key(env.root)?;
             let place = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
             match end {
                 End::Front if place < limit => {

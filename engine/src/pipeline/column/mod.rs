@@ -99,6 +99,11 @@ impl Column {
         self.segments.iter().all(|segment| segment.opaque() == 0)
     }
 
+    /// Whether some cell may be an array.
+    pub fn may_hold_arrays(&self) -> bool {
+        self.segments.iter().any(|segment| matches!(segment.cells(), Cells::Lists(_) | Cells::Mixed(_)))
+    }
+
     /// The value in a cell.
     pub fn value(&self, place: usize) -> Option<Value> {
         self.segments.get(place / SEGMENT)?.value(place % SEGMENT, &self.texts)

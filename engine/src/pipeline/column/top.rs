@@ -53,6 +53,10 @@ impl Top {
             };
             columns.push((column, *descending));
         }
+        // Of keys that are arrays, what belongs together is known to rows alone.
+        if columns.iter().filter(|(column, _)| column.is_some_and(Column::may_hold_arrays)).count() > 1 {
+            return Ok(None);
+        }
         let sorting = Sorting { columns, source: selection.columns };
         let limit = self.limit.unwrap_or(usize::MAX);
         sorting.run(selection, limit, query, index).map(Some)

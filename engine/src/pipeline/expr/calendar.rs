@@ -1,11 +1,14 @@
 //! Instants to and from local calendar time, and the arguments that dates share.
 
+use std::ops::Deref;
+
 use jiff::civil::{DateTime, Weekday};
 use jiff::tz::{Offset, TimeZone};
-use jiff::{Timestamp, Zoned};
+use jiff::{SignedDuration, Timestamp};
 
 use super::Env;
 use super::operator::Call;
+use crate::model::date::{civil, ms_of};
 use crate::model::value::Value;
 use crate::pipeline::error::{Error, Result};
 
@@ -73,17 +76,37 @@ pub(super) fn parse_offset(text: &str) -> Option<i32> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// An instant in a zone.
-pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<Zoned> {
-    match Timestamp::from_millisecond(ms) {
-        Ok(time) => Ok(time.to_zoned(zone.clone())),
-        Err(_) => Err(overflow()),
+/// What the calendar and the clock of a zone show.
+pub(super) struct Local {
+    pub datetime: DateTime,
+    pub offset: Offset,
+}
+
+impl Deref for Local {
+    type Target = DateTime;
+
+    fn deref(&self) -> &DateTime {
+        &self.datetime
     }
+}
+
+/// An instant in a zone.
+pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<Local> {
+    let utc = civil(ms).ok_or_else(overflow)?;
+    // In the last hours of the calendar, which the library's instants do not reach, zones are as they were before.
+    let offset = zone.to_offset(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX));
+    let east = SignedDuration::from_secs(offset.seconds().into());
+    let datetime = utc.checked_add(east).map_err(|_| overflow())?;
+    Ok(Local { datetime, offset })
 }
 
 /// The instant of a local time; in a gap or an overlap of the zone, the compatible one.
 pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
-    zone.to_ambiguous_timestamp(local).compatible().map(|time| time.as_millisecond()).map_err(|_| overflow())
+    if let Ok(time) = zone.to_ambiguous_timestamp(local).compatible() {
+        return Ok(time.as_millisecond());
+    }
+    let ms = ms_of(local) - i64::from(zone.to_offset(Timestamp::MAX).seconds()) * 1000;
+    civil(ms).map(|_| ms).ok_or_else(overflow)
 }
 
 pub(super) fn overflow() -> Error {

@@ -4,7 +4,7 @@ use super::number::whole_double;
 use super::operator::Form::{Exactly, Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, positional};
 use super::{Answer, Env, NULL, Scope, some};
-use crate::model::json::format_date;
+use crate::model::date::format_date;
 use crate::model::value::Value;
 use crate::pipeline::error::{Code, Error, Result};
 

@@ -142,7 +142,7 @@ fn add(ms: i64, unit: Unit, amount: i64, zone: &TimeZone) -> Result<i64> {
         return moved.ok_or_else(overflow);
     };
     let span = span.ok_or_else(overflow)?;
-    let moved = local(ms, zone)?.datetime().checked_add(span).map_err(|_| overflow())?;
+    let moved = local(ms, zone)?.datetime.checked_add(span).map_err(|_| overflow())?;
     instant(moved, zone)
 }
 
@@ -179,7 +179,7 @@ fn diff(call: &Call, env: &Env) -> Answer {
         Unit::Hour | Unit::Minute | Unit::Second => {
             // Offsets of a part of an hour move the boundaries of hours.
             let local_ms = |ms: i64, offset: i32| ms + i64::from(offset) * 1000;
-            let (from, to) = (local_ms(start, from.offset().seconds()), local_ms(end, from.offset().seconds()));
+            let (from, to) = (local_ms(start, from.offset.seconds()), local_ms(end, from.offset.seconds()));
             to.div_euclid(unit.milliseconds()) - from.div_euclid(unit.milliseconds())
         }
         _ => end.checked_sub(start).ok_or_else(overflow)?,

@@ -1,9 +1,8 @@
 //! Dates to and from text.
 
-use jiff::Zoned;
 use jiff::tz::TimeZone;
 
-use super::calendar::{date, zone};
+use super::calendar::{Local, date, local, zone};
 use super::date_parts::week;
 use super::date_text;
 use super::operator::Form::Named as ByName;
@@ -64,7 +63,7 @@ fn to_string(call: &Call, env: &Env) -> Answer {
         None => "%Y-%m-%dT%H:%M:%S.%L",
     };
     env.query.charge(format.len() * 6)?;
-    some(write(format, &super::calendar::local(ms, &zone)?))
+    some(write(format, &local(ms, &zone)?))
 }
 
 /// Refuses a format with an unknown specifier.
@@ -85,7 +84,7 @@ fn check_format(format: &str, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn write(format: &str, time: &Zoned) -> String {
+fn write(format: &str, time: &Local) -> String {
     let mut text = String::with_capacity(format.len() * 2);
     let mut chars = format.chars();
     while let Some(char) = chars.next() {
@@ -94,7 +93,7 @@ fn write(format: &str, time: &Zoned) -> String {
             continue;
         }
         let iso = || time.date().iso_week_date();
-        let minutes = time.offset().seconds() / 60;
+        let minutes = time.offset.seconds() / 60;
         let part = match chars.next() {
             Some('b') => date_text::MONTHS[time.month() as usize - 1][..3].to_owned(),
             Some('B') => date_text::MONTHS[time.month() as usize - 1].to_owned(),

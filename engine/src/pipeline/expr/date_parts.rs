@@ -1,10 +1,9 @@
 //! Parts of a date in a time zone, and a date from its parts.
 
-use jiff::Zoned;
 use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
 
-use super::calendar::{date, instant, local, overflow, zone};
+use super::calendar::{Local, date, instant, local, overflow, zone};
 use super::number::whole;
 use super::operator::Form::{Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, named};
@@ -145,14 +144,14 @@ fn parse_part(spec: &Value, scope: &Scope) -> Result<Arguments> {
     }
 }
 
-fn part(call: &Call, env: &Env, read: fn(&Zoned) -> i64) -> Answer {
+fn part(call: &Call, env: &Env, read: fn(&Local) -> i64) -> Answer {
     let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
     let Some(zone) = zone(call, 1, env)? else { return NULL };
     some(read(&local(ms, &zone)?))
 }
 
 /// Days before the year's first Sunday are in week 0.
-pub(super) fn week(time: &Zoned) -> i64 {
+pub(super) fn week(time: &Local) -> i64 {
     (i64::from(time.day_of_year()) + 6 - i64::from(time.weekday().to_sunday_zero_offset())) / 7
 }
 

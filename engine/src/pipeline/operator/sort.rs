@@ -7,11 +7,14 @@ use super::{Operator, Owner, Rows, Run};
 use crate::model::value::Value;
 use crate::pipeline::ast::SortKey;
 use crate::pipeline::error::Result;
-use crate::pipeline::filter::{Leaf, Path};
+use crate::pipeline::filter::Path;
+use crate::pipeline::sort_key::Order;
 use crate::pipeline::sorting::{self, sorted};
 
 pub struct Sort {
-    keys: Vec<SortKey>,
+    order: Order,
+    /// Which of the keys descend.
+    descending: Vec<bool>,
     limit: Option<usize>,
     owner: Owner,
 }
@@ -21,7 +24,9 @@ impl Sort {
         if !keys.iter().any(|key| &**key.path.text() == "_id") {
             keys.push(SortKey { path: Path::new("_id"), descending: false });
         }
-        Sort { keys, limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)), owner }
+        let order = Order::new(keys.iter().map(|key| (&**key.path.text(), key.descending)));
+        let descending = keys.iter().map(|key| key.descending).collect();
+        Sort { order, descending, limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)), owner }
     }
 }
 
@@ -106,60 +111,13 @@ impl Operator for Sort {
 
 impl Sort {
     fn hold(&self, row: &Value, run: Run) -> Result<()> {
-        run.query.charge(self.keys.len() * size_of::<Key>())?;
+        run.query.charge(self.descending.len() * size_of::<Key>())?;
         self.owner.hold(row, run.query)
     }
 
     fn keyed(&self, row: Value, place: usize) -> Result<Keyed> {
-        let keys = self
-            .keys
-            .iter()
-            .map(|key| Ok(Key { value: value(&key.path, key.descending, &row)?, descending: key.descending }))
-            .collect::<Result<_>>()?;
+        let keys = self.order.key(&row)?.into_iter().zip(&self.descending);
+        let keys = keys.map(|(value, descending)| Key { value, descending: *descending }).collect();
         Ok(Keyed { keys, place, row })
-    }
-}
-
-/// The lowest value at the path, the highest when descending; `None` for an empty array.
-fn value(path: &Path, descending: bool, row: &Value) -> Result<Option<Value>> {
-    let mut found: Option<Option<Value>> = None;
-    let mut take = |value: Option<Value>| {
-        let better = match &found {
-            None => true,
-            Some(known) => (value > *known) == descending && value != *known,
-        };
-        if better {
-            found = Some(value);
-        }
-    };
-    path.any(row, Leaf::Whole, &mut |value| {
-        match value {
-            None => take(Some(Value::Null)),
-            Some(Value::Array(items)) if items.is_empty() => take(None),
-            Some(Value::Array(items)) => items.iter().for_each(|item| take(Some(item.clone()))),
-            Some(value) => take(Some(value.clone())),
-        }
-        Ok(false)
-    })?;
-    Ok(found.unwrap_or(Some(Value::Null)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::json;
-
-    fn key(row: &str, descending: bool) -> Option<String> {
-        let row = json::parse(row.as_bytes()).expect("a test's JSON");
-        value(&Path::new("a.b"), descending, &row).expect("a path").map(|value| value.to_string())
-    }
-
-    #[test]
-    fn arrays_sort_by_their_lowest_or_highest_item() {
-        assert_eq!(key(r#"{"a": {"b": [3, 1, 2]}}"#, false).as_deref(), Some("1"));
-        assert_eq!(key(r#"{"a": [{"b": 3}, {"b": [9, 1]}]}"#, true).as_deref(), Some("9"));
-        assert_eq!(key(r#"{"a": [{"b": 3}, {}]}"#, false).as_deref(), Some("null"));
-        assert_eq!(key(r#"{"a": {"b": []}}"#, false), None);
-        assert_eq!(key(r#"{"a": []}"#, false).as_deref(), Some("null"));
     }
 }

@@ -1,6 +1,6 @@
 //! Reads `$fold`: how streams of events become states.
 
-use crate::model::json::parse_date;
+use crate::model::date::parse_date;
 use crate::model::value::Value;
 use crate::pipeline::ast::{AsOf, Fold};
 use crate::pipeline::error::{Error, Result};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use foldwork_engine::hook::{About, Enrich, Route, Work};
 use foldwork_engine::model::aggregate::{Aggregate, no_facts};
 use foldwork_engine::model::builtin;
+use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::definition::Definition;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::id::AggregateId;
-use foldwork_engine::model::json::parse_date;
 use foldwork_engine::model::value::{Object, Value};
 
 use super::Case;

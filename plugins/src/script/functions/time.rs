@@ -1,6 +1,6 @@
 //! Times: texts in RFC 3339, and milliseconds since 1970.
 
-use foldwork_engine::model::json::{format_date, parse_date};
+use foldwork_engine::model::date::{format_date, parse_date};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::fmt::strtime;

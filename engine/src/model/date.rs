@@ -1,0 +1,62 @@
+//! Dates, as milliseconds since 1970 in UTC, to and from texts and the calendar, which ends with year 9999.
+
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, Timestamp};
+
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
+
+/// A date as the API writes it: RFC 3339, UTC, milliseconds, `Z`.
+pub fn format_date(ms: i64) -> String {
+    match civil(ms) {
+        Some(time) => format!("{time:.3}Z"),
+        // Beyond the calendar the number itself is all that can be said.
+        None => ms.to_string(),
+    }
+}
+
+/// Milliseconds since the epoch of an RFC 3339 text; `None` for any other text.
+pub fn parse_date(text: &str) -> Option<i64> {
+    if let Ok(time) = text.parse::<Timestamp>() {
+        return Some(time.as_millisecond());
+    }
+    // The library leaves room for every offset before its last instant; "for ever" is written with the last of all.
+    let last_days = text.strip_suffix('Z').filter(|local| local.starts_with("9999-12-3") && local.contains('T'))?;
+    last_days.parse::<DateTime>().ok().map(ms_of)
+}
+
+/// What the calendar shows in UTC; `None` beyond its years.
+pub fn civil(ms: i64) -> Option<DateTime> {
+    EPOCH.checked_add(SignedDuration::from_millis(ms)).ok()
+}
+
+/// The instant at which UTC shows this.
+pub fn ms_of(civil: DateTime) -> i64 {
+    let since = civil.duration_since(EPOCH).as_millis();
+    i64::try_from(since).expect("the calendar's milliseconds are few")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_read_as_they_are_written() {
+        for text in [
+            "1969-12-31T23:59:59.999Z",
+            "2024-02-29T12:00:00.000Z",
+            "9999-12-30T22:00:00.001Z",
+            "9999-12-31T23:59:59.999Z",
+            "0000-01-01T00:00:00.000Z",
+        ] {
+            assert_eq!(parse_date(text).map(format_date).as_deref(), Some(text));
+        }
+        assert_eq!(
+            parse_date("2024-01-02T03:04:05+02:00").map(format_date).as_deref(),
+            Some("2024-01-02T01:04:05.000Z")
+        );
+        for text in ["9999-12-31", "9999-12-31T24:00:00Z", "9999-12-32T00:00:00Z", "9999-12-31T23:59:59", "x", ""] {
+            assert_eq!(parse_date(text), None, "{text}");
+        }
+        assert_eq!(format_date(253_402_300_800_000), "253402300800000");
+    }
+}
