@@ -11,6 +11,7 @@ pub mod context;
 pub mod error;
 mod explain;
 pub mod expr;
+mod extended;
 pub mod filter;
 mod granularity;
 mod hint;
@@ -95,7 +96,7 @@ pub struct Output {
 
 /// Checks a pipeline whole and makes it ready. The first bad stage is the one that is reported.
 pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
-    let pipeline = parse::pipeline(pipeline)?;
+    let pipeline = parse::pipeline(&extended::with_dates(pipeline))?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
     let mut plan = plan::plan(pipeline)?;
     let warnings = visible::warnings(&plan);
@@ -141,7 +142,8 @@ impl Prepared {
         let owner = self.program.owner();
         let mut rows = Vec::new();
         let mut finite = true;
-        for row in self.program.measured(run, self.explain.then_some(&read), meters)? {
+        let found = self.program.measured(run, self.explain.then_some(&read), meters);
+        for row in found.map_err(|error| if self.program.is_computed() { error.at_stage(0) } else { error })? {
             let row = row?;
             owner.hold(&row, query)?;
             finite &= owner == Owner::Source || is_finite(&row);

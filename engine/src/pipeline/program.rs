@@ -52,6 +52,11 @@ impl Program {
         }
     }
 
+    /// Whether the rows are what an expression gives.
+    pub fn is_computed(&self) -> bool {
+        matches!(self.feed, Feed::Computed(_))
+    }
+
     /// Runs the whole program.
     pub fn rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
         self.measured(run, None, &[])

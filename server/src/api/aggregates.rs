@@ -75,7 +75,8 @@ impl Api {
     /// Runs a fold pipeline over the workspace's events and states.
     ///
     /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown with
-    /// examples; `GET /pipelines/operators` lists them.
+    /// examples; `GET /pipelines/operators` lists them. A date is written as in Extended JSON:
+    /// `{"$date": "2026-01-31T00:00:00Z"}`, with milliseconds since 1970 in place of the text if you like.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
         let mut asked = Asked::new(body.pipeline.0.clone());

@@ -79,12 +79,12 @@ fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_
     }
 }
 
-/// Works on the number's shortest decimal text, as a person would.
+/// Works on the number's decimal digits, of which MongoDB's decimals keep 34.
 fn double_to_place(number: f64, place: i32, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> f64 {
     if place == 0 || !number.is_finite() || number == 0.0 {
         return whole_of(number);
     }
-    let text = format!("{:e}", number.abs());
+    let text = format!("{:.33e}", number.abs());
     let (mantissa, exponent) = text.split_once('e').expect("scientific notation has an exponent");
     let fraction_len = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len()) as i32;
     let exponent: i32 = exponent.parse().expect("a double's exponent is small");
@@ -94,7 +94,7 @@ fn double_to_place(number: f64, place: i32, digits: fn(i128, i128, i128) -> i128
     if cut <= 0 {
         return number;
     }
-    let unscaled: i128 = mantissa.replace('.', "").parse().expect("a double has at most 17 digits");
+    let unscaled: i128 = mantissa.replace('.', "").parse().expect("34 digits are a number");
     let kept = match 10_i128.checked_pow(cut as u32) {
         Some(unit) => digits(unscaled / unit, unscaled % unit, unit),
         None => 0,

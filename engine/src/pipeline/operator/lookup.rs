@@ -152,13 +152,13 @@ fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {
         match value {
-            None => values.push(Value::Null),
+            None => {}
             Some(Value::Array(items)) => values.extend(items.iter().cloned()),
             Some(value) => values.push(value.clone()),
         }
         Ok(false)
     })?;
-    // An array without items asks like a missing field.
+    // Where no item is and no field, null is asked for.
     if values.is_empty() {
         values.push(Value::Null);
     }

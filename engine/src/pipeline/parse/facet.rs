@@ -6,6 +6,7 @@ use super::{Place, Within, sub_pipeline};
 use crate::model::value::Value;
 use crate::pipeline::ast::Pipeline;
 use crate::pipeline::error::{Error, Result};
+use crate::pipeline::path::check_name;
 
 pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> {
     let object = match value {
@@ -15,10 +16,7 @@ pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> 
     let place = place.inside(Within::Facet)?;
     let mut facets = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
-        if name.starts_with('$') {
-            let text = "FieldPath field names may not start with '$'. Consider using $getField or $setField.";
-            return Err(Error::new(16410, text));
-        }
+        check_name(name)?;
         if name.contains('.') {
             return Err(Error::new(16412, "FieldPath field names may not contain '.'."));
         }

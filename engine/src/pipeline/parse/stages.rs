@@ -73,7 +73,8 @@ pub static STAGES: &[Word] = &[
         "rows: array",
         "Rows that the pipeline brings itself; the first stage or none.",
         [r#"{"$documents":[{"a":1},{"a":2}]}"#, "[]", r#"[{"a":1},{"a":2}]"#],
-    ),
+    )
+    .remark("The rows of an array are taken as they are written; anything else is evaluated, and gives an array."),
     Word::new(
         "$set",
         "fields: object",
