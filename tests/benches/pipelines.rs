@@ -18,7 +18,7 @@ use foldwork_tests::embedded::{engine, first};
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
 
 /// The pipelines, by what they show.
-const PIPELINES: [(&str, &str); 6] = [
+const PIPELINES: [(&str, &str); 10] = [
     (
         "group with sum",
         r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$group":{"_id":"$topic","n":{"$sum":"$n"}}}]"#,
@@ -36,6 +36,22 @@ const PIPELINES: [(&str, &str); 6] = [
     (
         "count by tag",
         r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$unwind":"$tags"},{"$group":{"_id":"$tags","n":{"$sum":1}}}]"#,
+    ),
+    (
+        "group by a part of a text",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$group":{"_id":{"$substrCP":["$topic",0,7]},"n":{"$sum":1}}}]"#,
+    ),
+    (
+        "sum of a product",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$group":{"_id":"$topic","n":{"$sum":{"$multiply":["$n",2]}}}}]"#,
+    ),
+    (
+        "group of a computed field",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$set":{"last":{"$mod":["$n",10]}}},{"$group":{"_id":"$last","n":{"$sum":1}}}]"#,
+    ),
+    (
+        "best of each group",
+        r#"[{"$match":{"aggregate_type":"article"}},{"$fold":{}},{"$group":{"_id":"$topic","best":{"$top":{"sortBy":{"n":-1},"output":"$slug"}}}}]"#,
     ),
 ];
 
