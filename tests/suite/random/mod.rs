@@ -75,17 +75,24 @@ async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseE
     Ok(())
 }
 
+/// Answers are the same each way. Only an error that a row has at some stage may be spared where a filter behind that stage
+/// is asked before it, as in MongoDB.
 async fn compare(workspace: &Workspace, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
+    let mut spared = false;
     for &(source, push_down, columns) in ways {
         let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
         let answer = match workspace.query(query).await {
             Ok(answer) => answer.rows.iter().map(|row| format!("{row}\n")).collect(),
-            Err(Error::Pipeline(error)) => format!("{:?} in {:?}: {}", error.code, error.stage, error.message),
+            Err(Error::Pipeline(error)) => {
+                spared |= first.is_none() && error.stage.is_some_and(|stage| filters_behind(pipeline, stage));
+                format!("{:?} in {:?}: {}", error.code, error.stage, error.message)
+            }
             Err(error) => return Err(TestCaseError::fail(format!("{pipeline}: {error}"))),
         };
         match &first {
             None => first = Some(answer),
+            Some(_) if spared => {}
             Some(first) => prop_assert_eq!(
                 first,
                 &answer,
@@ -98,6 +105,12 @@ async fn compare(workspace: &Workspace, pipeline: &Value, ways: &[Way]) -> Resul
         }
     }
     Ok(())
+}
+
+/// Whether a `$match` stands behind a stage.
+fn filters_behind(pipeline: &Value, stage: usize) -> bool {
+    let stages = pipeline.as_array().unwrap_or_default();
+    stages.iter().skip(stage + 1).any(|stage| stage.get("$match").is_some())
 }
 
 /// More states than a segment holds.
