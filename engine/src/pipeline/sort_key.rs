@@ -55,9 +55,7 @@ impl Order {
     }
 
     pub fn compare(&self, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
-        let pairs = a.iter().zip(b).zip(self.keys.iter());
-        let mut orders = pairs.map(|((a, b), key)| key.direct(a.cmp(b)));
-        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        compare(self.keys.iter(), a, b)
     }
 
     fn read(&self, slots: &[Slot], value: &Value) -> Result<SortKey> {
@@ -90,7 +88,8 @@ impl Order {
         let mut first: Option<SortKey> = None;
         for item in items {
             let key = self.read_item(slots, item)?;
-            if first.as_ref().is_none_or(|first| self.compare_slots(slots, &key, first).is_lt()) {
+            let keys = || slots.iter().map(|(place, _)| &self.keys[*place]);
+            if first.as_ref().is_none_or(|first| compare(keys(), &key, first).is_lt()) {
                 first = Some(key);
             }
         }
@@ -108,12 +107,12 @@ impl Order {
         let value = |(_, rest): &Slot| if rest.is_empty() { Some(item.clone()) } else { read.next().flatten() };
         Ok(slots.iter().map(value).collect())
     }
+}
 
-    fn compare_slots(&self, slots: &[Slot], a: &SortKey, b: &SortKey) -> Ordering {
-        let pairs = a.iter().zip(b).zip(slots);
-        let mut orders = pairs.map(|((a, b), (place, _))| self.keys[*place].direct(a.cmp(b)));
-        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-    }
+/// The order of two rows by some of the keys, which have a value each.
+fn compare<'k>(keys: impl Iterator<Item = &'k Key>, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
+    let mut orders = a.iter().zip(b).zip(keys).map(|((a, b), key)| key.direct(a.cmp(b)));
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 impl Key {
