@@ -1,53 +1,28 @@
 //! The engine: a store, the workspaces in it that are open, and who may enter them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use crate::access::Access;
 use crate::clock::Clock;
-use crate::consumer::plugins::Plugins;
+use crate::core::plugins::Plugins;
+use crate::core::{Environment, Settings, State};
 use crate::error::{Error, Result};
 use crate::hook::Embed;
-use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
-use crate::opened::{Opened, Usage};
-use crate::store::{Database, Store};
+use crate::model::access::{Caller, Scope, WorkspaceRecord};
+use crate::registry::{Registry, Usage};
+use crate::store::Store;
+use crate::workspace::Workspace;
 use crate::workspace::agents::register_scripted;
-use crate::workspace::keys::{NewKey, hash_of, record_of};
-use crate::workspace::state::Open;
-use crate::workspace::vectors::Vectors;
-use crate::workspace::{Running, Workspace};
-
-/// What the engine is told by whoever embeds it.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// Longest run of one pipeline, in milliseconds.
-    pub pipeline_ms: u64,
-    /// Bytes that one pipeline may build.
-    pub pipeline_bytes: usize,
-    /// Bytes of open workspaces beyond which those that nobody uses are closed; 0: no limit.
-    pub resident_bytes: usize,
-    /// How long nobody entered a workspace that is closed, in milliseconds.
-    pub idle_ms: i64,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings { pipeline_ms: 5_000, pipeline_bytes: 64 << 20, resident_bytes: 0, idle_ms: 600_000 }
-    }
-}
-
-/// How often a key's last use is written down, at most; milliseconds.
-const TOUCH_MS: i64 = 60_000;
+use crate::workspace::runtime::Runtime;
 
 /// The engine. Cheap to share, and one is enough for a process.
 pub struct Engine {
     store: Store,
-    control: Database,
+    access: Arc<Access>,
     clock: Arc<dyn Clock>,
-    settings: Settings,
+    settings: Arc<Settings>,
     plugins: Arc<Plugins>,
-    workspaces: Opened,
-    /// Keys by hash. Trusted only where no other process can revoke one.
-    keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
+    workspaces: Registry,
     embed: OnceLock<Arc<dyn Embed>>,
 }
 
@@ -65,10 +40,10 @@ impl Engine {
         settings: Settings,
         plugins: Plugins,
     ) -> Result<Arc<Engine>> {
-        let control = store.control().await?;
-        let (workspaces, keys, embed) = Default::default();
-        let plugins = Arc::new(plugins);
-        Ok(Arc::new(Engine { store, control, clock, settings, plugins, workspaces, keys, embed }))
+        let access = Arc::new(Access::open(&store, clock.clone()).await?);
+        let (plugins, settings) = (Arc::new(plugins), Arc::new(settings));
+        let (workspaces, embed) = (Registry::default(), OnceLock::new());
+        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed }))
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
@@ -79,7 +54,7 @@ impl Engine {
 
     /// On an empty store, makes the workspace `default` with an owner and a key of every scope.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
-        if !self.control.read_workspaces().await?.is_empty() {
+        if !self.access.workspaces().await?.is_empty() {
             return Ok(None);
         }
         let (workspace, key) = self.provision("default", chosen_key).await?;
@@ -88,64 +63,12 @@ impl Engine {
 
     /// Makes a workspace with an owner, and a key that holds every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
-        if chosen_key.as_deref().is_some_and(|key| !access::is_key(key)) {
-            return Err(Error::invalid("a key is sk_ and 64 hexadecimal characters"));
-        }
-        let workspace = WorkspaceRecord {
-            id: self.clock.new_id().to_string().into(),
-            name: name.to_owned(),
-            slug: name.to_owned(),
-            owner_id: self.clock.new_id().to_string().into(),
-            created_at: self.clock.now_ms(),
-        };
-        self.control.write_workspace(&workspace).await?;
-        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
-        let (_, key) = self.make_key(&workspace.id, &workspace.owner_id, new, chosen_key).await?;
-        Ok((workspace, key))
+        self.access.provision(name, chosen_key).await
     }
 
     /// Who shows this bearer token.
     pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
-        if !access::is_key(bearer) {
-            return Err(Error::Unauthenticated("the bearer token is not valid"));
-        }
-        let hash = hash_of(bearer);
-        let known = self.keys.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).cloned();
-        let key = match known.filter(|_| self.store.is_exclusive()) {
-            Some(key) => key,
-            None => {
-                let found = self.control.find_key(&hash).await?;
-                let key = Arc::new(found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?);
-                self.remember_key(hash, key.clone());
-                key
-            }
-        };
-        let now = self.clock.now_ms();
-        if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
-            return Err(Error::Unauthenticated("the key has expired"));
-        }
-        if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
-            self.touch(&key, now).await;
-        }
-        Ok(Caller {
-            user_id: key.user_id.clone(),
-            workspace_id: key.workspace_id.clone(),
-            key_id: Some(key.id.clone()),
-            scopes: key.scopes.as_slice().into(),
-        })
-    }
-
-    fn remember_key(&self, hash: String, key: Arc<KeyRecord>) {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, key);
-    }
-
-    /// Writes down when a key was used. That it fails is no reason to refuse the caller.
-    async fn touch(&self, key: &KeyRecord, now: i64) {
-        let touched = KeyRecord { last_used_at: Some(now), ..key.clone() };
-        self.remember_key(touched.hash.clone(), Arc::new(touched));
-        if let Err(error) = self.control.touch_key(&key.id, now).await {
-            tracing::warn!(%error, key = %key.id, "the key's last use was not written");
-        }
+        self.access.authenticate(bearer).await
     }
 
     /// The caller's workspace, for a caller who holds one of these scopes.
@@ -153,33 +76,40 @@ impl Engine {
         if !one_of.iter().any(|scope| caller.holds(*scope)) {
             return Err(Error::InsufficientScope { required: one_of.to_vec() });
         }
-        let running = self.running(&caller.workspace_id).await?;
-        Ok(Workspace::new(self.clone(), running, caller))
+        let runtime = self.runtime(&caller.workspace_id).await?;
+        Ok(Workspace::new(self.access.clone(), runtime, caller))
     }
 
     /// The workspace as it runs here, opened on first use.
-    async fn running(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
+    async fn runtime(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         self.workspaces.enter(workspace_id, self.clock.now_ms(), || self.load(workspace_id)).await
     }
 
-    async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
-        let records = self.control.read_workspaces().await?;
-        let record = records.into_iter().find(|record| record.id == *workspace_id);
-        let record = record.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
+    async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
+        let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;
-        let plugins = self.plugins.clone();
-        let mut open = Open::load(record, log, self.clock.clone(), self.store.is_exclusive(), plugins).await?;
-        open.vectors = self.embed.get().cloned().map(Vectors::new);
-        let running = Arc::new(Running::start(open));
-        register_scripted(&running).await?;
-        Ok(running)
+        let state = State::load(record, log, self.environment()).await?;
+        let runtime = Arc::new(Runtime::start(state));
+        register_scripted(&runtime).await?;
+        Ok(runtime)
+    }
+
+    /// What the workspaces of this engine have in common.
+    fn environment(&self) -> Environment {
+        Environment {
+            clock: self.clock.clone(),
+            settings: self.settings.clone(),
+            plugins: self.plugins.clone(),
+            embed: self.embed.get().cloned(),
+            exclusive: self.store.is_exclusive(),
+        }
     }
 
     /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
-        for workspace in self.control.read_workspaces().await? {
-            bytes += self.running(&workspace.id).await?.open.size_bytes();
+        for workspace in self.access.workspaces().await? {
+            bytes += self.runtime(&workspace.id).await?.state.size_bytes();
             if self.settings.resident_bytes > 0 && bytes > self.settings.resident_bytes {
                 break;
             }
@@ -191,7 +121,7 @@ impl Engine {
     /// that was used least recently first. Answers how many are open now.
     pub async fn close_idle(&self) -> Result<usize> {
         let usage = self.workspaces.usage();
-        let measured = move || usage.into_iter().map(|usage| (usage.open.size_bytes(), usage)).collect();
+        let measured = move || usage.into_iter().map(|usage| (usage.state.size_bytes(), usage)).collect();
         let measured: Vec<(usize, Usage)> = tokio::task::spawn_blocking(measured).await.map_err(Error::internal)?;
         let mut open = measured.len();
         let mut bytes: usize = measured.iter().map(|(bytes, _)| bytes).sum();
@@ -201,7 +131,7 @@ impl Engine {
             if enough || usage.last_used > before {
                 break;
             }
-            let Usage { id, open: state, .. } = usage;
+            let Usage { id, state, .. } = usage;
             drop(state);
             if let Some(closing) = self.workspaces.close(&id, before) {
                 closing.await.map_err(Error::internal)?;
@@ -226,33 +156,5 @@ impl Engine {
 
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    pub(crate) fn clock(&self) -> &dyn Clock {
-        &*self.clock
-    }
-
-    pub(crate) async fn make_key(
-        &self,
-        workspace_id: &Arc<str>,
-        user_id: &Arc<str>,
-        new: NewKey,
-        chosen: Option<String>,
-    ) -> Result<(KeyRecord, String)> {
-        let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
-        let id = self.clock.new_id().to_string().into();
-        let record = record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
-        self.control.write_key(&record).await?;
-        Ok((record, key))
-    }
-
-    pub(crate) async fn keys_of(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
-        Ok(self.control.read_keys(workspace_id).await?)
-    }
-
-    pub(crate) async fn revoke_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
-        let deleted = self.control.delete_key(workspace_id, key_id).await?;
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, key| *key.id != *key_id);
-        if deleted { Ok(()) } else { Err(Error::not_found("key", key_id)) }
     }
 }

@@ -1,22 +1,27 @@
 //! The engine of Foldwork: logs of events, the states they fold to, and pipelines over both.
 //!
 //! It knows no HTTP, no environment, no configuration file and no folder layout.
-//! Arrows: `model <- pipeline <- {store, resident} <- {workspace, consumer} <- engine`.
+//! Arrows: `model <- pipeline <- {store, resident} <- core <- consumer <- workspace <- engine`, with `access` beside
+//! `core`.
 
+mod access;
 pub mod clock;
 mod consumer;
+mod core;
 mod engine;
 pub mod error;
 pub mod hook;
 pub mod model;
-mod opened;
 pub mod pipeline;
+mod registry;
 mod resident;
 pub(crate) mod store;
 pub mod workspace;
 
-pub use consumer::plugins::Plugins;
-pub use engine::{Engine, FirstStart, Settings};
+pub use crate::core::Settings;
+pub use crate::core::append::Appended;
+pub use crate::core::plugins::Plugins;
+pub use engine::{Engine, FirstStart};
 pub use error::{Error, Result};
 pub use store::answers::StoredAnswer;
 pub use store::{Sizes, Store};

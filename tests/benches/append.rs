@@ -5,9 +5,9 @@
 
 use std::time::{Duration, Instant};
 
+use foldwork_engine::Appended;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::{Sizes, Store, Workspace};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};

@@ -1,8 +1,8 @@
 //! Two engines over one store append to the same streams at once, as two servers would.
 
+use foldwork_engine::Appended;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::workspace::events::{Direction, LogFilter};
 use foldwork_engine::{Error, Store, Workspace};
 use foldwork_tests::embedded::{engine, first};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::circuit::Circuit;
-use super::plugins::Plugins;
+use crate::core::State;
+use crate::core::plugins::PluginIndex;
 use crate::hook::{Failure, OnError, Outcome, Plugin};
-use crate::workspace::state::Open;
 
 /// Waits before a failed call is tried again.
 const WAITS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
@@ -31,9 +31,8 @@ pub enum Attempt<T> {
 
 /// One plugin at work in one workspace.
 pub struct Calls<'a> {
-    pub open: &'a Open,
-    pub plugins: &'a Plugins,
-    pub place: usize,
+    pub state: &'a State,
+    pub plugin: PluginIndex,
     pub circuit: &'a mut Circuit,
 }
 
@@ -49,7 +48,7 @@ impl Calls<'_> {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let on_error = self.plugins.get(self.place).map(|about| about.on_error).unwrap_or_default();
+        let on_error = self.state.plugins.about(self.plugin).on_error;
         let mut attempts = Vec::with_capacity(inputs.len());
         while let Some(rest) = inputs.get(attempts.len()..).filter(|rest| !rest.is_empty()) {
             if self.circuit.is_open() {
@@ -87,9 +86,7 @@ impl Calls<'_> {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let Some(measured) = self.open.measured.get(self.place) else { return Vec::new() };
-        let measuring = (self.open.clock.clone(), measured.clone());
-        self.plugins.call(self.place, inputs, hook, self.circuit.bears(), measuring).await
+        self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears()).await
     }
 
     /// Tries the failed ones again, all of them after each wait. Answers how often each was tried.

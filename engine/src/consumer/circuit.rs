@@ -14,13 +14,13 @@ pub struct Circuit {
     /// The event whose failure opened it.
     opened_by: Option<Arc<str>>,
     /// It never opens: whoever repairs what a broken plugin did calls it however often it fails.
-    bridged: bool,
+    forced_closed: bool,
 }
 
 impl Circuit {
     /// One that never opens.
-    pub fn bridged() -> Circuit {
-        Circuit { bridged: true, ..Circuit::default() }
+    pub fn forced_closed() -> Circuit {
+        Circuit { forced_closed: true, ..Circuit::default() }
     }
 
     pub fn opened_by(&self) -> Option<&Arc<str>> {
@@ -33,17 +33,17 @@ impl Circuit {
 
     /// Failures that it still bears.
     pub fn bears(&self) -> usize {
-        if self.bridged { usize::MAX } else { FAILURES.saturating_sub(self.failures).max(1) }
+        if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(self.failures).max(1) }
     }
 
     pub fn succeeded(&mut self) {
         self.failures = 0;
     }
 
-    /// Answers whether this failure opened it.
+    /// Returns whether this failure opened it.
     pub fn failed(&mut self, event_id: &Arc<str>) -> bool {
         self.failures += 1;
-        let opens = self.failures >= FAILURES && self.opened_by.is_none() && !self.bridged;
+        let opens = self.failures >= FAILURES && self.opened_by.is_none() && !self.forced_closed;
         if opens {
             self.opened_by = Some(event_id.clone());
         }
@@ -62,7 +62,7 @@ impl Circuit {
         let stored = stored.and_then(Value::as_object);
         let failures = stored.and_then(|stored| stored.get("failures")).and_then(Value::as_int).unwrap_or(0);
         let opened_by = stored.and_then(|stored| stored.get("opened_by")).and_then(Value::as_str).map(Arc::from);
-        Circuit { failures: usize::try_from(failures).unwrap_or(0), opened_by, bridged: false }
+        Circuit { failures: usize::try_from(failures).unwrap_or(0), opened_by, forced_closed: false }
     }
 }
 

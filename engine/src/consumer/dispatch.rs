@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::event_context::EventContext;
 use super::roster::Roster;
-use super::world::Seen;
+use crate::core::append::{Append, Appender};
 use crate::error::{Error, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::model::aggregate::Aggregate;
@@ -15,7 +16,6 @@ use crate::model::builtin::TASK;
 use crate::model::event::{Event, Expected, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::value::{Object, Value};
-use crate::workspace::append::{Append, Appender};
 
 /// How long a chain of events that cause events may grow.
 const MAX_DEPTH: i64 = 8;
@@ -28,7 +28,7 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
 }
 
 /// The events that a plugin's facts about an event ask for; none where the chain is long enough.
-pub fn derived_events(seen: &Seen, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
+pub fn derived_events(seen: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
     let depth = depth_of(&seen.event) + 1;
     if depth > MAX_DEPTH && !facts.is_empty() {
         tracing::warn!(%plugin, event = %seen.event.event_id, "a chain of derived events was cut");
@@ -60,7 +60,7 @@ fn depth_of(event: &Event) -> i64 {
 
 /// The events that work asks for which nobody has to look at: on the aggregate that the task is about.
 pub fn effects(
-    task: &Seen,
+    task: &EventContext,
     about: &Aggregate,
     plugin: &Arc<str>,
     effects: impl Iterator<Item = EventFact>,
@@ -85,7 +85,7 @@ pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
 
 /// The task events of a plugin's assignments. One of an unknown or disabled agent fails them all.
 pub fn tasks(
-    seen: &Seen,
+    seen: &EventContext,
     plugin: &Arc<str>,
     roster: &Roster,
     assigned: Vec<Assignment>,
@@ -107,7 +107,7 @@ pub fn tasks(
     Ok(tasks)
 }
 
-fn task(seen: &Seen, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
+fn task(seen: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
     let label = seen.definition.label_of(&seen.after.state).unwrap_or_else(|| seen.after.id.text());
     let title = assignment.title.unwrap_or_else(|| format!("{}: {label}", seen.event.event_type));
     let due_at = assignment.due_in_s.map(|seconds| {

@@ -5,22 +5,23 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::workspace::state::Open;
+use crate::core::State;
 
 /// A pause between steps lets many changes of one aggregate become one.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows the log until it is told to stop. Nothing happens before somebody has searched.
-pub async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
-    let mut head = open.follow();
+pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
+    let mut head = state.folded.head().follow();
     while !*stopped.borrow() {
-        let mut behind = open.labels.is_behind();
+        let mut behind = state.search.labels.is_behind();
         if behind {
-            let kept = open.clone();
-            behind = tokio::task::spawn_blocking(move || kept.keep_labels()).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "labels were not taken in");
-                false
-            });
+            let kept = state.clone();
+            behind =
+                tokio::task::spawn_blocking(move || kept.search.keep_labels(&kept)).await.unwrap_or_else(|error| {
+                    tracing::error!(%error, "labels were not taken in");
+                    false
+                });
         }
         if !behind {
             tokio::select! {

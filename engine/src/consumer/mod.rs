@@ -9,11 +9,10 @@ pub mod circuit;
 mod dispatch;
 pub mod dry_run;
 mod enrich;
+pub mod event_context;
 mod labels;
-pub mod measured;
 mod nodes;
 mod parking;
-pub mod plugins;
 mod project;
 pub mod rebuild;
 pub mod replay;
@@ -22,7 +21,6 @@ mod steps;
 mod vectors;
 mod work;
 pub mod worker;
-pub mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,14 +28,10 @@ use std::time::Duration;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
+use crate::core::append::Appender;
+use crate::core::{GRAPH, NODES, State};
 use crate::error::Result;
-use crate::workspace::append::Appender;
-use crate::workspace::state::Open;
 use worker::Worker;
-
-/// Names of the followers: of their checkpoints, and in what is told of them.
-pub const NODES: &str = "nodes";
-pub const GRAPH: &str = "graph";
 
 /// A pause between the writes of snapshots, while appends go on, lets many events of one aggregate become one write.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -65,16 +59,16 @@ pub struct Consumer {
 pub type Working = Arc<Mutex<Option<Worker>>>;
 
 impl Consumer {
-    pub fn start(open: Arc<Open>, appender: Appender, working: Working) -> Consumer {
+    pub fn start(state: Arc<State>, appender: Appender, working: Working) -> Consumer {
         let (stop, stopped) = watch::channel(false);
-        let labels = tokio::spawn(labels::follow(open.clone(), stopped.clone()));
-        let vectors = tokio::spawn(vectors::follow(open.clone(), stopped.clone()));
+        let labels = tokio::spawn(labels::follow(state.clone(), stopped.clone()));
+        let vectors = tokio::spawn(vectors::follow(state.clone(), stopped.clone()));
         let nodes =
-            follow(open.clone(), NODES, Rest::WhileAppending(PAUSE), stopped.clone(), async |open: Arc<Open>| {
-                nodes::step(&open).await
+            follow(state.clone(), NODES, Rest::WhileAppending(PAUSE), stopped.clone(), async |state: Arc<State>| {
+                nodes::step(&state).await
             });
-        let graph = follow(open, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |open: Arc<Open>| {
-            work_on(open, &appender, &working).await
+        let graph = follow(state, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
+            work_on(state, &appender, &working).await
         });
         Consumer { stop, tasks: [tokio::spawn(nodes), tokio::spawn(graph), labels], vectors }
     }
@@ -106,29 +100,29 @@ enum Rest {
 }
 
 /// A step of the follower that grows the graph.
-async fn work_on(open: Arc<Open>, appender: &Appender, working: &Working) -> Result<u64> {
+async fn work_on(state: Arc<State>, appender: &Appender, working: &Working) -> Result<u64> {
     let mut working = working.lock().await;
     let worker = match &mut *working {
         Some(worker) => worker,
-        none => none.insert(Worker::resume(open, appender.clone()).await?),
+        none => none.insert(Worker::resume(state, appender.clone()).await?),
     };
     worker.step().await
 }
 
 /// Steps behind the log's end for as long as it is not told to stop. A step answers the position that it came to.
 async fn follow(
-    open: Arc<Open>,
+    state: Arc<State>,
     name: &'static str,
     rest: Rest,
     mut stopped: watch::Receiver<bool>,
-    step: impl AsyncFn(Arc<Open>) -> Result<u64>,
+    step: impl AsyncFn(Arc<State>) -> Result<u64>,
 ) {
-    let mut head = open.follow();
+    let mut head = state.folded.head().follow();
     let (Rest::WhileAppending(pause) | Rest::NearTheEnd(pause)) = rest;
     let mut wait = pause;
     let mut stop_at = None;
     loop {
-        let lag = match step(open.clone()).await {
+        let lag = match step(state.clone()).await {
             Ok(reached) => {
                 wait = pause;
                 let lag = head.borrow_and_update().saturating_sub(reached);

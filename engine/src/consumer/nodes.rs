@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
-use crate::workspace::state::Open;
 
 /// The most that one transaction writes.
 const NODES: usize = 1_024;
@@ -14,34 +14,34 @@ const BYTES: usize = 4 << 20;
 ///
 /// A snapshot is written as the aggregate is now, for all the events that it got meanwhile. It tells the version it
 /// stands for, so that replaying some of them over it changes nothing.
-pub async fn step(open: &Open) -> Result<u64> {
-    let taken = open.unsaved.take(NODES);
+pub async fn step(state: &State) -> Result<u64> {
+    let taken = state.folded.take_dirty(NODES);
     let reached = taken.reached;
     if taken.aggregates.is_empty() {
         return Ok(reached);
     }
-    let result = write(open, &taken.aggregates.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), reached).await;
+    let result = write(state, &taken.aggregates.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), reached).await;
     if result.is_err() {
-        open.unsaved.put_back(taken);
+        state.folded.put_back_dirty(taken);
     }
     result.map(|()| reached)
 }
 
-async fn write(open: &Open, ids: &[&str], reached: u64) -> Result<()> {
+async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
     let mut nodes: Vec<(Arc<Aggregate>, u64)> = Vec::with_capacity(ids.len());
     let mut bytes = 0;
-    for aggregate in ids.iter().filter_map(|id| open.resident.get(id)) {
-        let revision = open.definition(&aggregate.aggregate_type).map_or(0, |definition| definition.revision);
+    for aggregate in ids.iter().filter_map(|id| state.folded.get(id)) {
+        let revision = state.types.get(&aggregate.aggregate_type).map_or(0, |definition| definition.revision);
         bytes += aggregate.state.size_bytes();
         nodes.push((aggregate, revision));
         if bytes >= BYTES {
             // Large states go in transactions of their own; the checkpoint moves with the last of them.
-            open.log.write_nodes(&nodes, None, None).await?;
+            state.log.write_nodes(&nodes, None, None).await?;
             nodes.clear();
             bytes = 0;
         }
     }
-    let seen = open.seen.take_changed();
-    open.log.write_nodes(&nodes, seen.as_ref(), Some((super::NODES, reached))).await?;
+    let seen = state.folded.observed().take_changed();
+    state.log.write_nodes(&nodes, seen.as_ref(), Some((crate::core::NODES, reached))).await?;
     Ok(())
 }

@@ -5,20 +5,21 @@ use std::sync::Arc;
 
 use super::dispatch;
 use super::enrich::Enriched;
+use super::event_context::{EventContext, FollowerView};
 use super::work::{self, Job};
 use super::worker::Worker;
-use super::world::{Now, Seen};
+use crate::core::plugins::PluginIndex;
 use crate::hook::{Hook, Outcome, Plugin, Route};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::event::NewEvent;
 use crate::model::facts::Assignment;
 use crate::model::graph::facts_of;
 use crate::model::value::Value;
-use crate::resident::graph::Turn;
+use crate::resident::graph::EnrichedEvent;
 
 /// What a `route` hook is called with.
 pub struct Routing {
-    pub seen: Arc<Seen>,
+    pub seen: Arc<EventContext>,
     /// The aggregate after the event, with its facts.
     pub aggregate: Arc<Aggregate>,
     pub agents: Arc<[Value]>,
@@ -36,32 +37,32 @@ pub fn call_route(plugin: &dyn Plugin, routing: &Routing) -> Outcome<Vec<Assignm
 /// What the events of a batch ask for, collected while they are taken in.
 #[derive(Default)]
 pub struct Asked {
-    pub appends: Vec<(usize, Arc<Seen>, Vec<NewEvent>)>,
-    pub routings: BTreeMap<usize, Vec<Arc<Routing>>>,
-    pub jobs: BTreeMap<usize, Vec<Arc<Job>>>,
+    pub appends: Vec<(PluginIndex, Arc<EventContext>, Vec<NewEvent>)>,
+    pub routings: BTreeMap<PluginIndex, Vec<Arc<Routing>>>,
+    pub jobs: BTreeMap<PluginIndex, Vec<Arc<Job>>>,
 }
 
 impl Worker {
     /// Takes the events and what was found in them into the graph, one after the other.
-    pub fn project(&mut self, seen: &[Arc<Seen>], enriched: Vec<Vec<Enriched>>) -> Asked {
-        let (open, plugins) = (self.open.clone(), self.open.plugins.clone());
+    pub fn project(&mut self, seen: &[Arc<EventContext>], enriched: Vec<Vec<Enriched>>) -> Asked {
+        let state = self.state.clone();
         let mut asked = Asked::default();
-        let mut now = Now::new(&open);
+        let mut now = FollowerView::new(&state);
         for (seen, enriched) in seen.iter().zip(enriched) {
             let mut found = Vec::new();
-            for Enriched { place, attempt } in enriched {
-                if let Some(mut facts) = self.settle(place, Hook::Enrich, seen, attempt) {
-                    let name = plugins.name(place);
+            for Enriched { plugin, attempt } in enriched {
+                if let Some(mut facts) = self.reconcile(plugin, Hook::Enrich, seen, attempt) {
+                    let name = state.plugins.name(plugin).clone();
                     let events = dispatch::derived_events(seen, &name, std::mem::take(&mut facts.events));
                     if !events.is_empty() {
-                        asked.appends.push((place, seen.clone(), events));
+                        asked.appends.push((plugin, seen.clone(), events));
                     }
                     found.push((name, facts));
                 }
             }
             now.changed.insert(seen.after.id.clone(), seen.after.clone());
-            let turn = Turn { event: &seen.event, before: seen.before.as_deref(), after: &seen.after, found };
-            let changes = open.graph.take(&now, turn);
+            let turn = EnrichedEvent { event: &seen.event, before: seen.before.as_deref(), after: &seen.after, found };
+            let changes = state.graph.take(&now, turn);
             self.note(changes);
             self.roster.observe(&seen.after);
             self.ask(&now, seen, &mut asked);
@@ -70,22 +71,23 @@ impl Worker {
     }
 
     /// Notes the calls of `route` and `work` that an event asks for, with what they are given.
-    fn ask(&mut self, now: &Now<'_>, seen: &Arc<Seen>, asked: &mut Asked) {
-        let plugins = self.open.plugins.clone();
-        let routers = plugins.called(Hook::Route, &seen.event.event_type, &seen.definition.traits);
+    fn ask(&mut self, now: &FollowerView<'_>, seen: &Arc<EventContext>, asked: &mut Asked) {
+        let state = self.state.clone();
+        let routers = state.plugins.called(Hook::Route, &seen.event.event_type, &seen.definition.traits);
+        let routers: Vec<PluginIndex> = routers.collect();
         if !routers.is_empty() {
-            let facts = self.open.graph.findings(seen.after.id.as_str()).map(|findings| facts_of(&findings));
+            let facts = self.state.graph.findings(seen.after.id.as_str()).map(|findings| facts_of(&findings));
             let mut aggregate = Aggregate::clone(&seen.after);
             aggregate.facts = facts.unwrap_or_else(no_facts);
             let routing = Routing { seen: seen.clone(), aggregate: Arc::new(aggregate), agents: self.roster.shown() };
             let routing = Arc::new(routing);
-            for place in routers {
-                asked.routings.entry(place).or_default().push(routing.clone());
+            for plugin in routers {
+                asked.routings.entry(plugin).or_default().push(routing.clone());
             }
         }
-        if let Some(place) = work::worker(&plugins, &self.roster, seen) {
-            let job = work::job(now, &self.open.graph, seen);
-            asked.jobs.entry(place).or_default().push(Arc::new(job));
+        if let Some(plugin) = work::worker(&state.plugins, &self.roster, seen) {
+            let job = work::job(now, &self.state.graph, seen);
+            asked.jobs.entry(plugin).or_default().push(Arc::new(job));
         }
     }
 }

@@ -6,13 +6,14 @@ use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
 use super::dispatch;
+use super::enrich;
+use super::event_context::{EventContext, FollowerView, recall};
 use super::project::{Routing, call_route};
 use super::work;
 use super::worker::Worker;
-use super::world::{Now, Seen, recall};
-use super::{enrich, measured::Measured};
+use crate::core::plugins::PluginIndex;
 use crate::error::Result;
-use crate::hook::{Failure, FailureKind, Hook, Outcome, Plugin};
+use crate::hook::{Failure, Hook, Outcome, Plugin};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::event::Event;
 use crate::model::facts::Facts;
@@ -40,20 +41,20 @@ pub struct Tally {
 impl Worker {
     /// Tries a parked step again. It stays parked, with the new reason, if it fails again.
     pub async fn replay_parked(&mut self, parked: Parked) -> Result<std::result::Result<(), Parked>> {
-        let open = self.open.clone();
-        let event = open.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
-        let place = open.plugins.place(&parked.id.plugin);
+        let state = self.state.clone();
+        let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
+        let plugin = state.plugins.find(&parked.id.plugin);
         let hook = Hook::ALL.into_iter().find(|hook| hook.name() == &*parked.id.hook);
-        let (Some(event), Some(place), Some(hook)) = (event, place, hook) else {
+        let (Some(event), Some(plugin), Some(hook)) = (event, plugin, hook) else {
             return Ok(Err(with_message(parked, "no plugin of this name and hook is enabled")));
         };
-        let Some(seen) = recall(&open, event).await?.map(Arc::new) else {
+        let Some(seen) = recall(&state, event).await?.map(Arc::new) else {
             return Ok(Err(with_message(parked, "the type of its aggregate is not defined")));
         };
         let result = match hook {
-            Hook::Enrich => self.enrich_late(place, &seen).await?,
-            Hook::Route => self.route_late(place, &seen).await?,
-            Hook::Work => self.work_late(place, &seen).await?,
+            Hook::Enrich => self.enrich_late(plugin, &seen).await?,
+            Hook::Route => self.route_late(plugin, &seen).await?,
+            Hook::Work => self.work_late(plugin, &seen).await?,
             Hook::Mount => Ok(()),
         };
         let outcome = match result {
@@ -62,7 +63,7 @@ impl Worker {
                 Ok(())
             }
             Err(failure) => {
-                let again = again(parked, failure, open.plugins.get(place).map_or("", |about| &about.version));
+                let again = again(parked, failure, &state.plugins.about(plugin).version);
                 self.unwritten.parked.push(again.clone());
                 Err(again)
             }
@@ -71,9 +72,13 @@ impl Worker {
         Ok(outcome)
     }
 
-    async fn enrich_late(&mut self, place: usize, seen: &Arc<Seen>) -> Result<std::result::Result<(), Failure>> {
-        let name = self.open.plugins.name(place);
-        let mut facts = match self.call_once(place, seen.clone(), enrich::call).await {
+    async fn enrich_late(
+        &mut self,
+        plugin: PluginIndex,
+        seen: &Arc<EventContext>,
+    ) -> Result<std::result::Result<(), Failure>> {
+        let name = self.state.plugins.name(plugin).clone();
+        let mut facts = match self.call_once(plugin, seen.clone(), enrich::call).await {
             Ok(facts) => facts,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -81,21 +86,25 @@ impl Worker {
         if let Err(failure) = refused(dispatch::append(&self.appender, &name, events).await)? {
             return Ok(Err(failure));
         }
-        if !self.is_superseded(place, &seen.event).await? {
-            let open = self.open.clone();
-            let changes = open.graph.amend(&Now::new(&open), &name, &seen.event, facts, self.stand.position);
+        if !self.is_superseded(plugin, &seen.event).await? {
+            let state = self.state.clone();
+            let changes = state.graph.amend(&FollowerView::new(&state), &name, &seen.event, facts, self.stand.position);
             self.note(changes);
         }
         Ok(Ok(()))
     }
 
-    async fn route_late(&mut self, place: usize, seen: &Arc<Seen>) -> Result<std::result::Result<(), Failure>> {
-        let name = self.open.plugins.name(place);
-        let found = self.open.graph.findings(seen.after.id.as_str());
+    async fn route_late(
+        &mut self,
+        plugin: PluginIndex,
+        seen: &Arc<EventContext>,
+    ) -> Result<std::result::Result<(), Failure>> {
+        let name = self.state.plugins.name(plugin).clone();
+        let found = self.state.graph.findings(seen.after.id.as_str());
         let facts = found.map_or_else(no_facts, |findings| facts_of(&findings));
         let aggregate = Arc::new(Aggregate { facts, ..Aggregate::clone(&seen.after) });
         let routing = Routing { seen: seen.clone(), aggregate, agents: self.roster.shown() };
-        let assigned = match self.call_once(place, Arc::new(routing), call_route).await {
+        let assigned = match self.call_once(plugin, Arc::new(routing), call_route).await {
             Ok(assigned) => assigned,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -105,19 +114,23 @@ impl Worker {
         }
     }
 
-    async fn work_late(&mut self, place: usize, seen: &Arc<Seen>) -> Result<std::result::Result<(), Failure>> {
-        let open = self.open.clone();
-        let job = Arc::new(work::job(&Now::new(&open), &open.graph, seen));
-        let product = match self.call_once(place, job, work::call).await {
+    async fn work_late(
+        &mut self,
+        plugin: PluginIndex,
+        seen: &Arc<EventContext>,
+    ) -> Result<std::result::Result<(), Failure>> {
+        let state = self.state.clone();
+        let job = Arc::new(work::job(&FollowerView::new(&state), &state.graph, seen));
+        let product = match self.call_once(plugin, job, work::call).await {
             Ok(product) => product,
             Err(failure) => return Ok(Err(failure)),
         };
-        self.deliver(place, seen, product).await
+        self.deliver(plugin, seen, product).await
     }
 
     async fn call_once<I, T>(
         &self,
-        place: usize,
+        plugin: PluginIndex,
         input: Arc<I>,
         hook: fn(&dyn Plugin, &I) -> Outcome<T>,
     ) -> std::result::Result<T, Failure>
@@ -125,26 +138,19 @@ impl Worker {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let measured = self.open.measured.get(place).cloned().unwrap_or_default();
-        let measuring: (Arc<dyn crate::clock::Clock>, Arc<Measured>) = (self.open.clock.clone(), measured);
-        let outcomes = self.open.plugins.call(place, vec![input], hook, 1, measuring).await;
-        match outcomes.into_iter().next() {
-            Some(outcome) => outcome.map(|done| done.value),
-            None => Err(lost()),
-        }
+        self.state.plugins.call_once(plugin, input, hook).await.map(|done| done.value)
     }
 
     /// Whether the plugin was called for a later event of the stream, and that step is not parked itself.
-    async fn is_superseded(&self, place: usize, event: &Event) -> Result<bool> {
-        let open = &self.open;
-        let (Some(about), Some(definition)) = (open.plugins.get(place), open.definition(&event.aggregate_type)) else {
-            return Ok(false);
-        };
-        let later = open.log.read_stream(&event.aggregate_id, event.version + 1, u64::MAX >> 1).await?;
+    async fn is_superseded(&self, plugin: PluginIndex, event: &Event) -> Result<bool> {
+        let state = &self.state;
+        let about = state.plugins.about(plugin);
+        let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(false) };
+        let later = state.log.read_stream(&event.aggregate_id, event.version + 1, u64::MAX >> 1).await?;
         for later in later.iter().filter(|later| later.position <= self.stand.position) {
             if about.on.admits(&later.event_type, &definition.traits) {
                 let step = step_id(later, Hook::Enrich, &about.name);
-                if open.log.find_parked(&step).await?.is_none() {
+                if state.log.find_parked(&step).await?.is_none() {
                     return Ok(true);
                 }
             }
@@ -153,31 +159,36 @@ impl Worker {
     }
 
     /// Runs a plugin's enrichment again for the events after a position. What it found before is replaced.
-    pub async fn replay_plugin(&mut self, place: usize, from_position: u64) -> Result<Tally> {
-        let open = self.open.clone();
-        let Some(about) = open.plugins.get(place) else { return Ok(Tally::default()) };
+    pub async fn replay_plugin(&mut self, plugin: PluginIndex, from_position: u64) -> Result<Tally> {
+        let state = self.state.clone();
+        let about = state.plugins.about(plugin);
         let mut tally = Tally::default();
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
         let mut last: IndexMap<AggregateId, (Arc<Event>, Facts)> = IndexMap::new();
         let mut position = from_position;
         while position < self.stand.position {
-            let events = open.events_after(position, PAGE).await?;
+            let events = state.events_after(position, PAGE).await?;
             let Some(end) = events.last() else { break };
             position = end.position;
             let mut seen = Vec::new();
             for event in events.into_iter().filter(|event| event.position <= self.stand.position) {
-                if let Some(definition) = open.definition(&event.aggregate_type)
+                if let Some(definition) = state.types.get(&event.aggregate_type)
                     && about.on.admits(&event.event_type, &definition.traits)
                 {
                     seen.extend(self.revisit(event, &mut states).await?.map(Arc::new));
                 }
             }
-            self.replay_page(place, seen, &mut tally, &mut last).await?;
+            self.replay_page(plugin, seen, &mut tally, &mut last).await?;
         }
         for page in last.into_iter().collect::<Vec<_>>().chunks(PAGE) {
             for (_, (event, facts)) in page {
-                let changes =
-                    open.graph.amend(&Now::new(&open), &about.name, event, facts.clone(), self.stand.position);
+                let changes = state.graph.amend(
+                    &FollowerView::new(&state),
+                    &about.name,
+                    event,
+                    facts.clone(),
+                    self.stand.position,
+                );
                 count(&mut tally, &changes);
                 self.note(changes);
             }
@@ -192,14 +203,14 @@ impl Worker {
         &self,
         event: Arc<Event>,
         states: &mut FxHashMap<AggregateId, Arc<Aggregate>>,
-    ) -> Result<Option<Seen>> {
+    ) -> Result<Option<EventContext>> {
         let known = states.get(&event.aggregate_id).filter(|known| known.version + 1 == event.version).cloned();
-        let seen = match (known, self.open.definition(&event.aggregate_type)) {
+        let seen = match (known, self.state.types.get(&event.aggregate_type)) {
             (Some(before), Some(definition)) => {
                 let after = Arc::new(Aggregate::fold(Some(&before), &event, &definition));
-                Some(Seen { event, before: Some(before), after, definition })
+                Some(EventContext { event, before: Some(before), after, definition })
             }
-            _ => recall(&self.open, event).await?,
+            _ => recall(&self.state, event).await?,
         };
         if let Some(seen) = &seen {
             states.insert(seen.after.id.clone(), seen.after.clone());
@@ -209,16 +220,14 @@ impl Worker {
 
     async fn replay_page(
         &mut self,
-        place: usize,
-        seen: Vec<Arc<Seen>>,
+        plugin: PluginIndex,
+        seen: Vec<Arc<EventContext>>,
         tally: &mut Tally,
         last: &mut IndexMap<AggregateId, (Arc<Event>, Facts)>,
     ) -> Result<()> {
-        let open = self.open.clone();
-        let name = open.plugins.name(place);
-        let measured = open.measured.get(place).cloned().unwrap_or_default();
-        let measuring: (Arc<dyn crate::clock::Clock>, Arc<Measured>) = (open.clock.clone(), measured);
-        let outcomes = open.plugins.call(place, seen.clone(), enrich::call, usize::MAX, measuring).await;
+        let state = self.state.clone();
+        let name = state.plugins.name(plugin).clone();
+        let outcomes = state.plugins.call(plugin, seen.clone(), enrich::call, usize::MAX).await;
         for (seen, outcome) in seen.into_iter().zip(outcomes) {
             tally.events += 1;
             let step = step_id(&seen.event, Hook::Enrich, &name);
@@ -227,15 +236,15 @@ impl Worker {
                     let mut facts = done.value;
                     let events = dispatch::derived_events(&seen, &name, std::mem::take(&mut facts.events));
                     let result = dispatch::append(&self.appender, &name, events).await;
-                    self.accept(place, Hook::Enrich, &seen, result)?;
-                    if open.log.find_parked(&step).await?.is_some() {
+                    self.accept(plugin, Hook::Enrich, &seen, result)?;
+                    if state.log.find_parked(&step).await?.is_some() {
                         self.unwritten.released.push(step);
                     }
                     last.insert(seen.after.id.clone(), (seen.event.clone(), facts));
                 }
                 Err(failure) => {
                     tally.failed += 1;
-                    self.park(place, Hook::Enrich, &seen.event, failure, 1);
+                    self.park(plugin, Hook::Enrich, &seen.event, failure, 1);
                 }
             }
         }
@@ -263,11 +272,6 @@ fn refused(result: Result<()>) -> Result<std::result::Result<(), Failure>> {
         Ok(()) => Ok(Ok(())),
         Err(error) => dispatch::refusal(&error).map(Err).ok_or(error),
     }
-}
-
-pub fn lost() -> Failure {
-    let message = "the plugin's thread ended before it answered".to_owned();
-    Failure { kind: FailureKind::Panic, message, line: None, column: None }
 }
 
 fn with_message(parked: Parked, message: &str) -> Parked {

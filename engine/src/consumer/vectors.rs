@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::workspace::state::Open;
+use crate::core::State;
 
 /// A pause after changes, so that many of one aggregate become one.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -13,12 +13,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Follows the log until it is told to stop.
-pub async fn follow(open: Arc<Open>, mut stopped: watch::Receiver<bool>) {
-    let Some(vectors) = &open.vectors else { return };
-    let mut head = open.follow();
+pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
+    let Some(vectors) = &state.search.vectors else { return };
+    let mut head = state.folded.head().follow();
     let mut wait = PAUSE;
     while !*stopped.borrow() {
-        match vectors.step(&open).await {
+        match vectors.step(&state).await {
             Ok(()) => wait = PAUSE,
             Err(error) => {
                 tracing::warn!(

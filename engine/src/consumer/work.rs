@@ -5,8 +5,9 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::dispatch::{caused_by, derived_id};
+use super::event_context::EventContext;
 use super::roster::Roster;
-use super::world::Seen;
+use crate::core::plugins::{PluginIndex, Plugins};
 use crate::hook::{Hook, Outcome, Plugin, Work};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
@@ -15,9 +16,7 @@ use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::resident::graph::{Graph, Walk, World};
-
-use super::plugins::Plugins;
+use crate::resident::graph::{Graph, StateView, Walk};
 
 /// The agent's field that names the plugin by which it works.
 pub const PLUGIN: &str = "plugin";
@@ -31,7 +30,7 @@ const LONGEST_LABEL: usize = 12;
 /// Everything a scripted agent is given for a task.
 pub struct Job {
     /// The event that made the task.
-    pub seen: Arc<Seen>,
+    pub seen: Arc<EventContext>,
     task: Value,
     messages: Vec<Value>,
     aggregate: Option<Value>,
@@ -40,18 +39,18 @@ pub struct Job {
 }
 
 /// The plugin whose work an event asks for: a task was made for its agent.
-pub fn worker(plugins: &Plugins, roster: &Roster, seen: &Seen) -> Option<usize> {
+pub fn worker(plugins: &Plugins, roster: &Roster, seen: &EventContext) -> Option<PluginIndex> {
     if &*seen.event.aggregate_type != TASK || seen.event.verb() != "created" {
         return None;
     }
     let text = |state: &Object, name: &str| state.get(name).and_then(Value::as_str).map(str::to_owned);
     let assignee = text(&seen.after.state, "assignee_id")?;
     let plugin = text(&roster.agent(&assignee)?.state, PLUGIN)?;
-    plugins.place(&plugin).filter(|place| plugins.get(*place).is_some_and(|about| about.hooks.contains(&Hook::Work)))
+    plugins.find(&plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
 }
 
 /// Puts together what the work is about, as of the task's event.
-pub fn job(world: &dyn World, graph: &Graph, seen: &Arc<Seen>) -> Job {
+pub fn job(world: &dyn StateView, graph: &Graph, seen: &Arc<EventContext>) -> Job {
     let about = subject(seen).and_then(|id| world.aggregate(&id));
     let row = |aggregate: &Arc<Aggregate>| Some(aggregate.row(&*world.definition(&aggregate.aggregate_type)?));
     let messages = seen.after.state.get("messages").and_then(Value::as_array).unwrap_or_default().to_vec();
@@ -66,7 +65,7 @@ pub fn job(world: &dyn World, graph: &Graph, seen: &Arc<Seen>) -> Job {
 }
 
 /// The aggregate that a task is about.
-pub fn subject(task: &Seen) -> Option<Arc<str>> {
+pub fn subject(task: &EventContext) -> Option<Arc<str>> {
     let source = task.after.state.get("source").and_then(Value::as_object);
     source.and_then(|source| source.get("aggregate_id")).and_then(Value::as_str).map(Arc::from)
 }
@@ -82,7 +81,7 @@ pub fn call(plugin: &dyn Plugin, job: &Job) -> Outcome<Product> {
 }
 
 /// The nodes that the aggregate is linked with, and those of its project whose labels its texts mention.
-fn related(world: &dyn World, graph: &Graph, about: &Aggregate) -> Vec<Value> {
+fn related(world: &dyn StateView, graph: &Graph, about: &Aggregate) -> Vec<Value> {
     let walk = Walk { kinds: Vec::new(), direction: Direction::Both, depth: 1, most: RELATED };
     let mut linked: FxHashSet<AggregateId> = graph.walk(&about.id, &walk).nodes.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);
@@ -94,7 +93,7 @@ fn related(world: &dyn World, graph: &Graph, about: &Aggregate) -> Vec<Value> {
     nodes.iter().filter(|node| !node.deleted).filter_map(|node| show(world, node, linked.contains(&node.id))).collect()
 }
 
-fn show(world: &dyn World, node: &Aggregate, linked: bool) -> Option<Value> {
+fn show(world: &dyn StateView, node: &Aggregate, linked: bool) -> Option<Value> {
     let definition = world.definition(&node.aggregate_type)?;
     let shown = Object::from_iter([
         ("id", Value::from(node.id.text())),
@@ -107,7 +106,7 @@ fn show(world: &dyn World, node: &Aggregate, linked: bool) -> Option<Value> {
 }
 
 /// Other nodes of the aggregate's project whose labels stand word for word in its texts, oldest first.
-fn mentioned(world: &dyn World, about: &Aggregate) -> Vec<AggregateId> {
+fn mentioned(world: &dyn StateView, about: &Aggregate) -> Vec<AggregateId> {
     let mut labels: FxHashMap<String, Vec<(u64, AggregateId)>> = FxHashMap::default();
     for node in world.aggregates() {
         let definition = world.definition(&node.aggregate_type);
@@ -140,7 +139,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The event that delivers a scripted agent's work.
-pub fn delivered(seen: &Seen, plugin: &Arc<str>, product: Product) -> NewEvent {
+pub fn delivered(seen: &EventContext, plugin: &Arc<str>, product: Product) -> NewEvent {
     let assignee = seen.after.state.get("assignee_id").cloned().unwrap_or_default();
     let artifacts: Vec<Value> = product
         .artifacts
@@ -176,7 +175,7 @@ pub fn delivered(seen: &Seen, plugin: &Arc<str>, product: Product) -> NewEvent {
     }
 }
 
-fn shown(seen: &Seen, plugin: &Arc<str>, number: usize, artifact: Artifact) -> Value {
+fn shown(seen: &EventContext, plugin: &Arc<str>, number: usize, artifact: Artifact) -> Value {
     let mut shown = Object::from_iter([
         ("id", Value::from(derived_id(&seen.event.event_id, &format!("{plugin}/artifact"), number))),
         ("name", artifact.name.into()),

@@ -60,6 +60,8 @@ pub struct Caller {
     pub(crate) workspace_id: Arc<str>,
     pub(crate) key_id: Option<Arc<str>>,
     pub(crate) scopes: Arc<[Scope]>,
+    /// When what was shown ends; milliseconds since the epoch.
+    pub(crate) expires_at: Option<i64>,
 }
 
 impl Caller {
@@ -77,6 +79,11 @@ impl Caller {
 
     pub fn workspace_id(&self) -> &str {
         &self.workspace_id
+    }
+
+    /// When what was shown expires, if it does; milliseconds since the epoch.
+    pub fn expires_at(&self) -> Option<i64> {
+        self.expires_at
     }
 
     /// The key that was shown, if it was one.

@@ -30,15 +30,15 @@ pub struct Edge {
 
 /// What one plugin found about an aggregate.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Finding {
+pub struct PluginFacts {
     pub labels: Vec<Arc<str>>,
-    pub wishes: Vec<Wish>,
+    pub desired: Vec<DesiredEdge>,
     pub derived: Arc<Object>,
 }
 
 /// An edge that a plugin wants: open as long as its target is there.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wish {
+pub struct DesiredEdge {
     pub edge: EdgeFact,
     /// The event in which it was first found, of those in a row that have it.
     pub event_id: Arc<str>,
@@ -47,18 +47,18 @@ pub struct Wish {
 /// What all plugins found about an aggregate, by their names. There is one for nearly each aggregate, and few plugins
 /// find something in the same: so it is a list, as long as it must be.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Findings {
+pub struct EnrichmentFacts {
     /// Ascending by name.
-    list: Box<[(Arc<str>, Finding)]>,
+    list: Box<[(Arc<str>, PluginFacts)]>,
 }
 
-impl Findings {
-    pub fn get(&self, plugin: &str) -> Option<&Finding> {
+impl EnrichmentFacts {
+    pub fn get(&self, plugin: &str) -> Option<&PluginFacts> {
         self.place(plugin).ok().and_then(|place| self.list.get(place)).map(|(_, finding)| finding)
     }
 
     /// Puts what a plugin found in the place of what it found before, and answers that.
-    pub fn insert(&mut self, plugin: Arc<str>, finding: Finding) -> Option<Finding> {
+    pub fn insert(&mut self, plugin: Arc<str>, finding: PluginFacts) -> Option<PluginFacts> {
         match self.place(&plugin) {
             Ok(place) => self.list.get_mut(place).map(|(_, known)| std::mem::replace(known, finding)),
             Err(place) => {
@@ -71,11 +71,11 @@ impl Findings {
         }
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Finding)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &PluginFacts)> {
         self.list.iter().map(|(name, finding)| (name, finding))
     }
 
-    pub fn values(&self) -> impl Iterator<Item = &Finding> {
+    pub fn values(&self) -> impl Iterator<Item = &PluginFacts> {
         self.list.iter().map(|(_, finding)| finding)
     }
 
@@ -84,9 +84,9 @@ impl Findings {
     }
 }
 
-impl FromIterator<(Arc<str>, Finding)> for Findings {
-    fn from_iter<I: IntoIterator<Item = (Arc<str>, Finding)>>(found: I) -> Findings {
-        let mut findings = Findings::default();
+impl FromIterator<(Arc<str>, PluginFacts)> for EnrichmentFacts {
+    fn from_iter<I: IntoIterator<Item = (Arc<str>, PluginFacts)>>(found: I) -> EnrichmentFacts {
+        let mut findings = EnrichmentFacts::default();
         for (plugin, finding) in found {
             findings.insert(plugin, finding);
         }
@@ -94,33 +94,33 @@ impl FromIterator<(Arc<str>, Finding)> for Findings {
     }
 }
 
-impl Finding {
+impl PluginFacts {
     /// What the facts of an event make of what was found before.
-    pub fn after(before: Option<&Finding>, facts: Facts, event_id: &Arc<str>) -> Finding {
+    pub fn after(before: Option<&PluginFacts>, facts: Facts, event_id: &Arc<str>) -> PluginFacts {
         let since = |edge: &EdgeFact| {
-            let known = before.into_iter().flat_map(|before| &before.wishes);
-            let mut same = known.filter(|wish| wish.edge.kind == edge.kind && wish.edge.to == edge.to);
-            same.next().map_or_else(|| event_id.clone(), |wish| wish.event_id.clone())
+            let known = before.into_iter().flat_map(|before| &before.desired);
+            let mut same = known.filter(|desired| desired.edge.kind == edge.kind && desired.edge.to == edge.to);
+            same.next().map_or_else(|| event_id.clone(), |desired| desired.event_id.clone())
         };
-        let mut wishes: Vec<Wish> = Vec::with_capacity(facts.edges.len());
+        let mut desired: Vec<DesiredEdge> = Vec::with_capacity(facts.edges.len());
         for edge in facts.edges {
             // Said twice, an edge is as heavy as the heavier.
-            match wishes.iter_mut().find(|wish| wish.edge.kind == edge.kind && wish.edge.to == edge.to) {
+            match desired.iter_mut().find(|desired| desired.edge.kind == edge.kind && desired.edge.to == edge.to) {
                 Some(known) => known.edge.weight = known.edge.weight.max(edge.weight),
-                None => wishes.push(Wish { event_id: since(&edge), edge }),
+                None => desired.push(DesiredEdge { event_id: since(&edge), edge }),
             }
         }
-        Finding { labels: facts.labels, wishes, derived: Arc::new(facts.derived) }
+        PluginFacts { labels: facts.labels, desired, derived: Arc::new(facts.derived) }
     }
 
     /// Whether nothing was found.
     pub fn is_empty(&self) -> bool {
-        self.labels.is_empty() && self.wishes.is_empty() && self.derived.is_empty()
+        self.labels.is_empty() && self.desired.is_empty() && self.derived.is_empty()
     }
 }
 
 /// What pipelines show of findings as `_facts`: by plugin, what it derived.
-pub fn facts_of(findings: &Findings) -> Arc<Object> {
+pub fn facts_of(findings: &EnrichmentFacts) -> Arc<Object> {
     let derived = findings.iter().filter(|(_, finding)| !finding.derived.is_empty());
     let facts: Object = derived.map(|(name, finding)| (name.clone(), Value::Object(finding.derived.clone()))).collect();
     if facts.is_empty() { super::aggregate::no_facts() } else { Arc::new(facts) }

@@ -3,14 +3,14 @@
 //! Aggregates stand in chunks, in the order of their first events. A snapshot shares the chunks, and a chunk is
 //! copied only when it is written while a snapshot still holds it; so readers never wait for long, nor do appends.
 
-pub mod behind;
 mod columns;
+pub mod dirty;
+pub mod follower;
 pub mod graph;
 pub mod labels;
-pub mod seen;
+pub mod observed;
 mod sharing;
 pub mod tail;
-pub mod unsaved;
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
-use super::stretch::Stretch;
+use super::key_range::KeyRange;
 use super::{Database, Error, Result, convert};
 use crate::model::facts::{EdgeFact, Target};
-use crate::model::graph::{Edge, Finding, Findings, Wish};
+use crate::model::graph::{DesiredEdge, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
 
@@ -27,7 +27,7 @@ const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NO
 
 /// Where the graph's follower stands.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Stand {
+pub struct GraphCheckpoint {
     pub position: u64,
     pub generation: u64,
     /// By plugin: failures in a row, and whether its circuit is open.
@@ -37,7 +37,7 @@ pub struct Stand {
 /// What one step of the follower writes.
 #[derive(Debug, Default)]
 pub struct Effects {
-    pub findings: Vec<(AggregateId, Option<Arc<Findings>>)>,
+    pub findings: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
     pub edges: Vec<Arc<Edge>>,
     pub parked: Vec<super::parked::Parked>,
     /// Parked steps that are done.
@@ -64,20 +64,20 @@ impl Effects {
 }
 
 impl Database {
-    pub async fn read_stand(&self) -> Result<Stand> {
+    pub async fn read_graph_checkpoint(&self) -> Result<GraphCheckpoint> {
         let found = self.query("SELECT * FROM ONLY checkpoint:graph", []).await?;
         match found.first() {
-            Some(record @ Record::Object(_)) => Ok(Stand {
+            Some(record @ Record::Object(_)) => Ok(GraphCheckpoint {
                 position: convert::unsigned_field(record, "position")?,
                 generation: convert::unsigned_field(record, "generation")?,
                 circuits: parsed(convert::text_field(record, "circuits")?)?,
             }),
-            _ => Ok(Stand::default()),
+            _ => Ok(GraphCheckpoint::default()),
         }
     }
 
     /// Writes effects and moves the follower on from a position; a conflict if it does not stand there.
-    pub async fn write_effects(&self, effects: &Effects, before: u64, after: &Stand) -> Result<()> {
+    pub async fn write_effects(&self, effects: &Effects, before: u64, after: &GraphCheckpoint) -> Result<()> {
         let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
         let values = [
             ("rows", Record::Array(effects.rows(after.generation)?.into())),
@@ -99,21 +99,21 @@ impl Database {
     pub async fn drop_generation(&self, generation: u64) -> Result<()> {
         let statement = "DELETE $findings RETURN NONE; DELETE $edges RETURN NONE";
         let values = [
-            ("findings", convert::record_id("finding", range(generation, &Stretch::default()))),
-            ("edges", convert::record_id("edge", range(generation, &Stretch::default()))),
+            ("findings", convert::record_id("finding", range(generation, &KeyRange::default()))),
+            ("edges", convert::record_id("edge", range(generation, &KeyRange::default()))),
         ];
         self.query_again(statement, values).await.map(drop)
     }
 
     /// The findings of a generation about some of the aggregates, under their ids.
-    pub async fn read_findings(&self, generation: u64, about: Stretch) -> Result<Vec<(Arc<str>, Findings)>> {
+    pub async fn read_findings(&self, generation: u64, about: KeyRange) -> Result<Vec<(Arc<str>, EnrichmentFacts)>> {
         let range = convert::record_id("finding", range(generation, &about));
         let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_finding).collect()
     }
 
     /// The open edges of a generation that go out from some of the aggregates.
-    pub async fn read_open_edges(&self, generation: u64, from: Stretch) -> Result<Vec<Edge>> {
+    pub async fn read_open_edges(&self, generation: u64, from: KeyRange) -> Result<Vec<Edge>> {
         let range = convert::record_id("edge", range(generation, &from));
         let found = self.query("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)]).await?;
         convert::list(found.first())?.map(read_edge).collect()
@@ -123,19 +123,19 @@ impl Database {
     pub async fn read_edges(&self, generation: u64, from: &AggregateId) -> Result<Vec<Edge>> {
         // No id has this byte: the key behind all of the aggregate's.
         let behind = format!("{from}\0");
-        let only = Stretch { from: Some(from.text()), until: Some(behind.as_str().into()) };
+        let only = KeyRange { from: Some(from.text()), until: Some(behind.as_str().into()) };
         let range = convert::record_id("edge", range(generation, &only));
         let found = self.query("SELECT * FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_edge).collect()
     }
 }
 
-/// The keys of a generation that belong to a stretch of aggregates.
-fn range(generation: u64, stretch: &Stretch) -> RecordIdKeyRange {
+/// The keys of a generation that belong to a key range of aggregates.
+fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
     RecordIdKeyRange {
-        start: Bound::Included(stretch.from.as_ref().map_or_else(|| key(vec![convert::integer(generation)]), at)),
-        end: Bound::Excluded(stretch.until.as_ref().map_or_else(|| key(vec![convert::integer(generation + 1)]), at)),
+        start: Bound::Included(key_range.from.as_ref().map_or_else(|| key(vec![convert::integer(generation)]), at)),
+        end: Bound::Excluded(key_range.until.as_ref().map_or_else(|| key(vec![convert::integer(generation + 1)]), at)),
     }
 }
 
@@ -148,13 +148,14 @@ fn key(parts: Vec<Record>) -> RecordIdKey {
 struct Stored {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     labels: Vec<Arc<str>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    wishes: Vec<StoredWish>,
+    /// Stores that were written before it had this name call it `wishes`.
+    #[serde(default, alias = "wishes", skip_serializing_if = "Vec::is_empty")]
+    desired: Vec<StoredEdge>,
     derived: Arc<Object>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct StoredWish {
+struct StoredEdge {
     kind: Arc<str>,
     /// What the target is addressed by: `id`, `label`, or `field` and the field's name.
     by: Arc<str>,
@@ -165,14 +166,14 @@ struct StoredWish {
     event_id: Arc<str>,
 }
 
-fn finding_record(generation: u64, id: &AggregateId, findings: Option<&Findings>) -> Result<Record> {
-    let stored = |finding: &Finding| Stored {
+fn finding_record(generation: u64, id: &AggregateId, findings: Option<&EnrichmentFacts>) -> Result<Record> {
+    let stored = |finding: &PluginFacts| Stored {
         labels: finding.labels.clone(),
-        wishes: finding.wishes.iter().map(stored_wish).collect(),
+        desired: finding.desired.iter().map(stored_edge).collect(),
         derived: finding.derived.clone(),
     };
     let findings: std::collections::BTreeMap<&Arc<str>, Stored> =
-        findings.into_iter().flat_map(Findings::iter).map(|(name, finding)| (name, stored(finding))).collect();
+        findings.into_iter().flat_map(EnrichmentFacts::iter).map(|(name, finding)| (name, stored(finding))).collect();
     let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("finding", id)),
@@ -180,37 +181,37 @@ fn finding_record(generation: u64, id: &AggregateId, findings: Option<&Findings>
     ])))
 }
 
-fn stored_wish(wish: &Wish) -> StoredWish {
-    let (by, field, to) = match &wish.edge.to {
+fn stored_edge(desired: &DesiredEdge) -> StoredEdge {
+    let (by, field, to) = match &desired.edge.to {
         Target::Id(id) => ("id", None, id.clone()),
         Target::Label(label) => ("label", None, label.clone()),
         Target::Field(field, value) => ("field", Some(field.clone()), value.clone()),
     };
-    StoredWish {
-        kind: wish.edge.kind.clone(),
+    StoredEdge {
+        kind: desired.edge.kind.clone(),
         by: by.into(),
         field,
         to,
-        weight: wish.edge.weight,
-        event_id: wish.event_id.clone(),
+        weight: desired.edge.weight,
+        event_id: desired.event_id.clone(),
     }
 }
 
-fn read_wish(stored: StoredWish) -> Wish {
+fn read_wish(stored: StoredEdge) -> DesiredEdge {
     let to = match (&*stored.by, stored.field) {
         ("field", Some(field)) => Target::Field(field, stored.to),
         ("label", _) => Target::Label(stored.to),
         _ => Target::Id(stored.to),
     };
-    Wish { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
+    DesiredEdge { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
 }
 
-fn read_finding(record: &Record) -> Result<(Arc<str>, Findings)> {
+fn read_finding(record: &Record) -> Result<(Arc<str>, EnrichmentFacts)> {
     let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("a finding's id".into())) };
     let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(convert::text_field(record, "text")?)?;
-    let finding = |stored: Stored| Finding {
+    let finding = |stored: Stored| PluginFacts {
         labels: stored.labels,
-        wishes: stored.wishes.into_iter().map(read_wish).collect(),
+        desired: stored.desired.into_iter().map(read_wish).collect(),
         derived: stored.derived,
     };
     let findings = stored.into_iter().map(|(name, stored)| (name, finding(stored))).collect();

@@ -10,12 +10,12 @@ pub mod convert;
 pub mod definitions;
 pub mod embeddings;
 pub mod graph;
+pub mod key_range;
 pub mod log;
 pub mod nodes;
 pub mod parked;
 pub mod retry;
 mod session;
-pub mod stretch;
 
 use std::sync::Arc;
 use std::time::Duration;

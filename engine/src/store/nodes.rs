@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::{RecordId, RecordIdKey, RecordIdKeyRange, Value as Record, Variables};
 
-use super::stretch::Stretch;
+use super::key_range::KeyRange;
 use super::{Database, Error, Result, convert};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::date::parse_date;
@@ -76,24 +76,24 @@ impl Database {
         }
     }
 
-    /// The stretches in which all snapshots can be read.
-    pub async fn node_stretches(&self) -> Result<Vec<Stretch>> {
+    /// The ranges in which all snapshots can be read.
+    pub async fn node_ranges(&self) -> Result<Vec<KeyRange>> {
         let found = self.query("SELECT VALUE id FROM node", []).await?;
-        let ends = convert::list(found.first())?.step_by(Stretch::LENGTH).skip(1);
+        let ends = convert::list(found.first())?.step_by(KeyRange::LENGTH).skip(1);
         let ends: Vec<Arc<str>> = ends.map(|id| id_of(Some(id)).map(Arc::from)).collect::<Result<_>>()?;
-        Ok(Stretch::from_ends(ends))
+        Ok(KeyRange::from_ends(ends))
     }
 
-    /// Snapshots of the aggregates in a stretch. `definition` gives the definition of a type.
+    /// Snapshots of the aggregates in a key range. `definition` gives the definition of a type.
     pub async fn read_nodes(
         &self,
-        stretch: Stretch,
+        key_range: KeyRange,
         definition: impl Fn(&str) -> Option<Arc<Definition>>,
     ) -> Result<Vec<Snapshot>> {
         let key = |id: &Arc<str>| RecordIdKey::String(id.to_string());
         let range = RecordIdKeyRange {
-            start: stretch.from.as_ref().map_or(Bound::Unbounded, |id| Bound::Included(key(id))),
-            end: stretch.until.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(key(id))),
+            start: key_range.from.as_ref().map_or(Bound::Unbounded, |id| Bound::Included(key(id))),
+            end: key_range.until.as_ref().map_or(Bound::Unbounded, |id| Bound::Excluded(key(id))),
         };
         let statement = format!("SELECT {FIELDS} FROM $range");
         let found = self.query(&statement, [("range", convert::record_id("node", range))]).await?;

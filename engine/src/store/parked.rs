@@ -104,7 +104,7 @@ impl Database {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Gives a parked step up. Answers whether it was there.
+    /// Gives a parked step up. Returns whether it was there.
     pub async fn delete_parked(&self, id: &StepId) -> Result<bool> {
         let found = self.query_again("DELETE ONLY $id RETURN BEFORE", [("id", id.record())]).await?;
         Ok(matches!(found.first(), Some(Record::Object(_))))

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Running;
-use super::append::Append;
+use super::runtime::Runtime;
+use crate::core::append::Append;
 use crate::error::Result;
 use crate::hook::{About, AgentProfile};
 use crate::model::builtin::AGENT;
@@ -16,9 +16,11 @@ pub fn scripted_id(plugin: &str) -> String {
 }
 
 /// Makes the agents of the plugins that work, and brings those that are there up to date.
-pub async fn register_scripted(running: &Running) -> Result<()> {
-    let plugins = running.open.plugins.clone();
-    for (about, profile) in plugins.about().filter_map(|about| Some((about, about.agent.as_ref()?))) {
+pub async fn register_scripted(runtime: &Runtime) -> Result<()> {
+    let plugins = &runtime.state.plugins;
+    for plugin in plugins.indexes() {
+        let about = plugins.about(plugin);
+        let Some(profile) = &about.agent else { continue };
         let wanted = payload(about, profile);
         let id = scripted_id(&about.name);
         let append = Append {
@@ -43,7 +45,7 @@ pub async fn register_scripted(running: &Running) -> Result<()> {
                 }])
             }),
         };
-        running.appender.append(append).await?;
+        runtime.appender.append(append).await?;
     }
     Ok(())
 }

@@ -21,11 +21,11 @@ pub enum Moment {
 impl Workspace {
     /// The folded state. A deleted aggregate is not found now, but at earlier moments it is.
     pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
-        let open = self.open();
-        open.refresh().await?;
+        let state = self.state();
+        state.refresh().await?;
         let not_found = || Error::not_found("aggregate", id);
-        let now = open.resident.get(id).ok_or_else(not_found)?;
-        let definition = open.definition(&now.aggregate_type).ok_or_else(not_found)?;
+        let now = state.folded.get(id).ok_or_else(not_found)?;
+        let definition = state.types.get(&now.aggregate_type).ok_or_else(not_found)?;
         let aggregate = match moment {
             Moment::Now => Some(now),
             Moment::Version(version) if version > now.version => None,

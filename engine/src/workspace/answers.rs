@@ -38,8 +38,8 @@ pub(super) struct NewIds {
 impl Workspace {
     /// The answer first given to this request, if it was asked within the last day.
     pub async fn answered(&self, request: &RequestId) -> Result<Option<StoredAnswer>> {
-        let found = self.open().log.read_answer(&request.key).await?;
-        let Some(answer) = found.filter(|answer| answer.created_at + KEPT_MS > self.open().clock.now_ms()) else {
+        let found = self.state().log.read_answer(&request.key).await?;
+        let Some(answer) = found.filter(|answer| answer.created_at + KEPT_MS > self.state().clock.now_ms()) else {
             return Ok(None);
         };
         if answer.fingerprint != request.fingerprint {
@@ -51,16 +51,16 @@ impl Workspace {
 
     /// Holds back other requests that carry a key, so that two of the same do not both come first.
     pub async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.open().answering.lock().await
+        self.state().answering.lock().await
     }
 
     /// Keeps an answer for a day.
     pub async fn remember(&self, request: &RequestId, body: String, location: Option<String>) -> Result<()> {
-        let open = self.open();
-        let now = open.clock.now_ms();
+        let state = self.state();
+        let now = state.clock.now_ms();
         let answer = StoredAnswer { fingerprint: request.fingerprint.clone(), body, location, created_at: now };
-        open.log.write_answer(&request.key, &answer).await?;
-        open.log.forget_answers(now - KEPT_MS).await?;
+        state.log.write_answer(&request.key, &answer).await?;
+        state.log.forget_answers(now - KEPT_MS).await?;
         Ok(())
     }
 
@@ -68,7 +68,7 @@ impl Workspace {
     /// repeat whose first answer was never kept finds the first event.
     pub(super) fn new_ids(&self, request: Option<&RequestId>) -> NewIds {
         match request {
-            None => NewIds { aggregate_id: self.open().clock.new_id().to_string(), event_id: None },
+            None => NewIds { aggregate_id: self.state().clock.new_id().to_string(), event_id: None },
             Some(request) => {
                 let id = |part: &str| self.derived_id(request, part);
                 NewIds { aggregate_id: id("aggregate"), event_id: Some(id("event")) }

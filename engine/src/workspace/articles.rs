@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::answers::RequestId;
 use super::projects::{check_slug, slugify};
-use super::staging::{View, object_of};
 use super::{Page, Workspace};
+use crate::core::staging::{View, object_of};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::ARTICLE;
@@ -105,7 +105,7 @@ impl Workspace {
 
     /// One article as this perspective shows it.
     pub async fn article(&self, id: &str, perspective: Perspective) -> Result<Arc<Aggregate>> {
-        self.open().refresh().await?;
+        self.state().refresh().await?;
         let article = self.live_article(id)?;
         match perspective {
             Perspective::Draft => Ok(article),
@@ -119,7 +119,7 @@ impl Workspace {
         if version >= article.version {
             return Ok(Some(article));
         }
-        let Some(definition) = self.open().definition(ARTICLE) else { return Ok(None) };
+        let Some(definition) = self.state().types.get(ARTICLE) else { return Ok(None) };
         let events = self.events_up_to(&article.id, version).await?;
         Ok(Aggregate::fold_all(&events, &definition).map(Arc::new))
     }
@@ -132,7 +132,7 @@ impl Workspace {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Page<Arc<Aggregate>>> {
-        self.open().refresh().await?;
+        self.state().refresh().await?;
         let project_id = match &filter.project {
             None => None,
             Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
@@ -199,7 +199,7 @@ impl Workspace {
     }
 
     pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
-        let now = self.open().clock.now_ms();
+        let now = self.state().clock.now_ms();
         self.append_to_article(id, expected, "article.published", move |_, article| {
             if published_version(article) == Some(article.version) {
                 return Ok(None);
@@ -258,11 +258,11 @@ impl Workspace {
                 .collect())
         });
         self.append(decide, None).await?;
-        self.open().resident.get(aggregate_id.as_str()).ok_or_else(|| Error::not_found("article", id))
+        self.state().folded.get(aggregate_id.as_str()).ok_or_else(|| Error::not_found("article", id))
     }
 
     fn live_article(&self, id: &str) -> Result<Arc<Aggregate>> {
-        let found = self.open().resident.get(id);
+        let found = self.state().folded.get(id);
         found
             .filter(|found| &*found.aggregate_type == ARTICLE && !found.deleted)
             .ok_or_else(|| Error::not_found("article", id))

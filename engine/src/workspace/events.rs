@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answers::RequestId;
-use super::append::{Append, Appended};
 use super::{Page, Workspace};
-use crate::consumer;
+use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
@@ -63,7 +62,7 @@ impl Workspace {
             actor: self.actor(),
             managed: false,
         };
-        self.running.appender.append(append).await
+        self.runtime.appender.append(append).await
     }
 
     /// Events of one stream after a version (before it, backwards). 404 for a stream without events.
@@ -74,9 +73,9 @@ impl Workspace {
         limit: usize,
         direction: Direction,
     ) -> Result<Page<Event>> {
-        let open = self.open();
-        open.refresh().await?;
-        let head = open.resident.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
+        let state = self.state();
+        state.refresh().await?;
+        let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit as u64;
         let (first, last) = match direction {
             Direction::Forward => {
@@ -88,7 +87,7 @@ impl Workspace {
                 (last.saturating_sub(span - 1).max(1), last)
             }
         };
-        let mut items = open.log.read_stream(&head.id, first, last).await?;
+        let mut items = state.log.read_stream(&head.id, first, last).await?;
         let next = match direction {
             Direction::Forward => (last < head.version && !items.is_empty()).then_some(last),
             Direction::Backward => {
@@ -101,18 +100,18 @@ impl Workspace {
 
     /// Events of the log after a position. With `wait`, an empty answer is held back until there are some.
     pub async fn log(&self, after: u64, limit: usize, filter: &LogFilter, wait: Duration) -> Result<Page<Arc<Event>>> {
-        let open = self.open();
-        let mut head = open.follow();
+        let state = self.state();
+        let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
         loop {
             head.mark_unchanged();
-            open.refresh().await?;
+            state.refresh().await?;
             let page = self.log_page(after, limit, filter).await?;
             if !page.items.is_empty() || tokio::time::Instant::now() >= deadline {
                 return Ok(page);
             }
             // Other servers' appends are not announced here: they are looked for.
-            let look_again = if open.exclusive {
+            let look_again = if state.is_exclusive() {
                 deadline
             } else {
                 deadline.min(tokio::time::Instant::now() + Duration::from_millis(200))
@@ -122,11 +121,11 @@ impl Workspace {
     }
 
     async fn log_page(&self, after: u64, limit: usize, filter: &LogFilter) -> Result<Page<Arc<Event>>> {
-        let open = self.open();
-        let head = open.resident.position();
+        let state = self.state();
+        let head = state.folded.position();
         let (mut position, mut items, mut looked) = (after, Vec::new(), 0);
         while items.len() < limit && position < head && looked < LOOK {
-            let events = open.events_after(position, limit.max(64)).await?;
+            let events = state.events_after(position, limit.max(64)).await?;
             let Some(last) = events.last() else { break };
             looked += events.len();
             position = last.position;
@@ -143,29 +142,29 @@ impl Workspace {
 
     /// Position of the log's last event.
     pub fn position(&self) -> u64 {
-        self.open().resident.position()
+        self.state().folded.position()
     }
 
     /// Position up to which what is derived from the log stands.
     pub async fn consumed_position(&self) -> Result<u64> {
-        let written = self.open().log.checkpoint(consumer::NODES).await?;
-        Ok(written.min(*self.open().worked.borrow()))
+        let written = self.state().log.checkpoint(crate::core::NODES).await?;
+        Ok(written.min(self.state().graph_progress.position()))
     }
 
     /// Returns when plugins have been called for every event of the log.
     pub async fn worked(&self) {
-        let mut worked = self.open().worked.subscribe();
+        let mut worked = self.state().graph_progress.follow();
         // The sender lives as long as the workspace.
         let _ = worked.wait_for(|position| *position >= self.position()).await;
     }
 
     /// Wakes when events have been appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.open().follow()
+        self.state().folded.head().follow()
     }
 
     /// All events of a stream up to a version.
     pub(crate) async fn events_up_to(&self, id: &AggregateId, version: u64) -> Result<Vec<Event>> {
-        Ok(self.open().log.read_stream(id, 1, version).await?)
+        Ok(self.state().log.read_stream(id, 1, version).await?)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Workspace;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
-use crate::model::graph::{Direction, Edge, Findings};
+use crate::model::graph::{Direction, Edge, EnrichmentFacts};
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Neighbourhood, Walk};
 
@@ -19,7 +19,7 @@ pub struct Node {
     pub aggregate: Arc<Aggregate>,
     pub label: Option<Arc<str>>,
     /// What plugins found.
-    pub findings: Arc<Findings>,
+    pub findings: Arc<EnrichmentFacts>,
     /// Edges between it and the node that was asked for.
     pub distance: u32,
 }
@@ -47,14 +47,14 @@ impl Workspace {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
         }
-        let open = self.open();
-        open.refresh().await?;
-        let from = open.resident.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
+        let state = self.state();
+        state.refresh().await?;
+        let from = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let walk = Walk { kinds, direction, depth, most: MAX_NODES };
-        let Neighbourhood { nodes, mut edges, truncated } = open.graph.walk(&from.id, &walk);
+        let Neighbourhood { nodes, mut edges, truncated } = state.graph.walk(&from.id, &walk);
         if closed && direction != Direction::In {
-            let stand = open.log.read_stand().await?;
-            let all = open.log.read_edges(stand.generation, &from.id).await?;
+            let stand = state.log.read_graph_checkpoint().await?;
+            let all = state.log.read_edges(stand.generation, &from.id).await?;
             let of_kind = |edge: &Edge| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
             edges.extend(all.into_iter().filter(|edge| edge.valid_to.is_some() && of_kind(edge)).map(Arc::new));
         }
@@ -63,11 +63,11 @@ impl Workspace {
     }
 
     fn node(&self, id: &AggregateId, distance: u32) -> Option<Node> {
-        let open = self.open();
-        let aggregate = open.resident.get(id.as_str())?;
-        let definition = open.definition(&aggregate.aggregate_type)?;
+        let state = self.state();
+        let aggregate = state.folded.get(id.as_str())?;
+        let definition = state.types.get(&aggregate.aggregate_type)?;
         let label = definition.label_of(&aggregate.state);
-        let findings = open.graph.findings(id.as_str()).unwrap_or_default();
+        let findings = state.graph.findings(id.as_str()).unwrap_or_default();
         Some(Node { aggregate, label, findings, distance })
     }
 }

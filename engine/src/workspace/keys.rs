@@ -3,17 +3,9 @@
 use std::sync::Arc;
 
 use super::Workspace;
+pub use crate::access::keys::NewKey;
 use crate::error::{Error, Result};
-use crate::model::access::{self, KeyRecord, Scope};
-
-/// A key that is to be made.
-#[derive(Debug, Clone)]
-pub struct NewKey {
-    pub name: String,
-    pub scopes: Vec<Scope>,
-    /// Milliseconds since the epoch.
-    pub expires_at: Option<i64>,
-}
+use crate::model::access::{KeyRecord, Scope};
 
 impl Workspace {
     /// Makes a key with scopes that the caller holds. Answers the record and the secret.
@@ -22,7 +14,7 @@ impl Workspace {
         if name.is_empty() || name.chars().count() > 200 {
             return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
         }
-        let now = self.open().clock.now_ms();
+        let now = self.state().clock.now_ms();
         if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(Error::invalid_at("/expires_at", "expected a time to come"));
         }
@@ -34,17 +26,17 @@ impl Workspace {
         scopes.sort_unstable();
         scopes.dedup();
         let new = NewKey { name: name.to_owned(), scopes, expires_at: new.expires_at };
-        self.engine.make_key(&self.record().id, &self.caller.user_id, new, None).await
+        self.access.write_key(&self.record().id, &self.caller.user_id, new, None).await
     }
 
     /// The workspace's keys, newest first.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>> {
-        self.engine.keys_of(&self.record().id).await
+        self.access.keys_of(&self.record().id).await
     }
 
     /// Revokes a key at once.
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
-        self.engine.revoke_key(&self.record().id, key_id).await
+        self.access.revoke_key(&self.record().id, key_id).await
     }
 
     /// The key that this request was made with.
@@ -53,33 +45,4 @@ impl Workspace {
         let keys = self.list_keys().await?;
         keys.into_iter().find(|key| Some(&key.id) == own).ok_or_else(|| Error::not_found("key", "self"))
     }
-}
-
-/// What is kept of a key.
-pub(crate) fn record_of(
-    key: &str,
-    id: Arc<str>,
-    workspace_id: Arc<str>,
-    user_id: Arc<str>,
-    new: NewKey,
-    now: i64,
-) -> KeyRecord {
-    KeyRecord {
-        id,
-        workspace_id,
-        user_id,
-        name: new.name,
-        scopes: new.scopes,
-        display: access::display_of(key),
-        hash: hash_of(key),
-        created_at: now,
-        expires_at: new.expires_at,
-        last_used_at: None,
-    }
-}
-
-/// SHA-256 of a key, in hexadecimal: all that is ever stored of it.
-pub(crate) fn hash_of(key: &str) -> String {
-    use sha2::{Digest, Sha256};
-    hex::encode(Sha256::digest(key.as_bytes()))
 }

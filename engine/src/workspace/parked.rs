@@ -22,13 +22,13 @@ pub struct Replayed {
 impl Workspace {
     /// Parked steps in the order of their events, after one of them; of one plugin or all.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
-        Ok(self.open().log.read_parked(plugin, after, limit).await?)
+        Ok(self.state().log.read_parked(plugin, after, limit).await?)
     }
 
     async fn parked(&self, id: &str) -> Result<Parked> {
         let not_found = || Error::not_found("parked step", id);
         let step = StepId::parse(id).ok_or_else(not_found)?;
-        self.open().log.find_parked(&step).await?.ok_or_else(not_found)
+        self.state().log.find_parked(&step).await?.ok_or_else(not_found)
     }
 
     /// Tries one parked step again.
@@ -39,14 +39,14 @@ impl Workspace {
 
     /// Tries the parked steps of a plugin again, oldest first, or those of all.
     pub async fn replay_all_parked(&self, plugin: Option<&str>) -> Result<Replayed> {
-        let mut parked = self.open().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
+        let mut parked = self.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
         parked.truncate(MAX_REPLAYED);
         Ok(Replayed { more, ..self.replay_steps(parked).await? })
     }
 
     async fn replay_steps(&self, parked: Vec<Parked>) -> Result<Replayed> {
-        let mut working = self.running.working.lock().await;
+        let mut working = self.runtime.working.lock().await;
         let worker = working.as_mut().ok_or(StoreError::Closing)?;
         let mut replayed = Replayed::default();
         for step in parked {
@@ -62,8 +62,8 @@ impl Workspace {
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
         let parked = self.parked(id).await?;
         // Between two steps of the follower, so that neither writes over the other.
-        let _working = self.running.working.lock().await;
-        self.open().log.delete_parked(&parked.id).await?;
+        let _working = self.runtime.working.lock().await;
+        self.state().log.delete_parked(&parked.id).await?;
         Ok(())
     }
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Workspace;
 use crate::consumer::circuit::Circuit;
-use crate::consumer::measured::Measures;
-use crate::consumer::world::{Seen, recall};
+use crate::consumer::event_context::{EventContext, recall};
+use crate::core::meter::Measures;
+use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
 use crate::hook::About;
 use crate::model::aggregate::Aggregate;
@@ -22,7 +23,7 @@ pub const MAX_TRIALS: usize = 200;
 const LOOK: usize = 20_000;
 
 /// A plugin and what is known of its work here.
-pub struct Told {
+pub struct PluginStatus {
     pub about: About,
     pub measures: Measures,
     pub parked: u64,
@@ -31,7 +32,7 @@ pub struct Told {
 }
 
 /// Which events a dry run is for.
-pub enum Trying {
+pub enum DryRunInput {
     Event(String),
     From {
         position: u64,
@@ -43,59 +44,61 @@ pub enum Trying {
 
 impl Workspace {
     /// The plugins, in the order of execution.
-    pub async fn plugins(&self) -> Result<Vec<Told>> {
-        let open = self.open();
-        let parked = open.log.count_parked().await?;
-        let stand = open.log.read_stand().await?;
-        let told = open.plugins.about().zip(&open.measured).map(|(about, measured)| Told {
-            measures: measured.read(),
-            parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
-            stopped_by: Circuit::restore(stand.circuits.get(&about.name)).opened_by().cloned(),
-            about: about.clone(),
-        });
-        Ok(told.collect())
+    pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
+        let state = self.state();
+        let parked = state.log.count_parked().await?;
+        let stand = state.log.read_graph_checkpoint().await?;
+        let status = |plugin| {
+            let about = state.plugins.about(plugin);
+            PluginStatus {
+                measures: state.plugins.measures(plugin),
+                parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
+                stopped_by: Circuit::restore(stand.circuits.get(&about.name)).opened_by().cloned(),
+                about: about.clone(),
+            }
+        };
+        Ok(state.plugins.indexes().map(status).collect())
     }
 
-    pub async fn plugin(&self, name: &str) -> Result<Told> {
-        let mut told = self.plugins().await?;
-        let place = self.place(name)?;
-        Ok(told.swap_remove(place))
+    pub async fn plugin(&self, name: &str) -> Result<PluginStatus> {
+        let found = self.plugins().await?.into_iter().find(|status| &*status.about.name == name);
+        found.ok_or_else(|| Error::not_found("plugin", name))
     }
 
-    fn place(&self, name: &str) -> Result<usize> {
-        self.open().plugins.place(name).ok_or_else(|| Error::not_found("plugin", name))
+    fn plugin_index(&self, name: &str) -> Result<PluginIndex> {
+        self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
     }
 
     /// What a plugin would make of events. Nothing is written.
-    pub async fn dry_run(&self, name: &str, trying: Trying) -> Result<Vec<Trial>> {
-        let place = self.place(name)?;
-        let open = self.open();
+    pub async fn dry_run(&self, name: &str, trying: DryRunInput) -> Result<Vec<Trial>> {
+        let plugin = self.plugin_index(name)?;
+        let state = self.state();
         let mut trials = Vec::new();
-        for seen in self.tried(place, trying).await? {
-            trials.extend(crate::consumer::dry_run::dry_run(open, place, Arc::new(seen)).await?);
+        for seen in self.tried(plugin, trying).await? {
+            trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(seen)).await?);
         }
         Ok(trials)
     }
 
-    async fn tried(&self, place: usize, trying: Trying) -> Result<Vec<Seen>> {
-        let open = self.open();
+    async fn tried(&self, plugin: PluginIndex, trying: DryRunInput) -> Result<Vec<EventContext>> {
+        let state = self.state();
         match trying {
-            Trying::Event(event_id) => {
+            DryRunInput::Event(event_id) => {
                 let id: Arc<str> = event_id.as_str().into();
-                let mut found = open.log.find_events(std::slice::from_ref(&id)).await?;
+                let mut found = state.log.find_events(std::slice::from_ref(&id)).await?;
                 let event = found.remove(&id).ok_or_else(|| Error::not_found("event", &event_id))?;
-                Ok(recall(open, Arc::new(event)).await?.into_iter().collect())
+                Ok(recall(state, Arc::new(event)).await?.into_iter().collect())
             }
-            Trying::New(new) => Ok(vec![self.imagined(*new)?]),
-            Trying::From { position, limit } => {
+            DryRunInput::New(new) => Ok(vec![self.imagined(*new)?]),
+            DryRunInput::From { position, limit } => {
                 let (mut seen, mut position, mut looked) = (Vec::new(), position, 0);
                 while looked < LOOK && seen.len() < limit {
-                    let events = open.events_after(position, 256).await?;
+                    let events = state.events_after(position, 256).await?;
                     let Some(last) = events.last() else { break };
                     (position, looked) = (last.position, looked + events.len());
                     for event in events {
-                        if seen.len() < limit && self.is_called(place, &event) {
-                            seen.extend(recall(open, event).await?);
+                        if seen.len() < limit && self.is_called(plugin, &event) {
+                            seen.extend(recall(state, event).await?);
                         }
                     }
                 }
@@ -104,25 +107,23 @@ impl Workspace {
         }
     }
 
-    fn is_called(&self, place: usize, event: &Event) -> bool {
-        let open = self.open();
-        let (Some(about), Some(definition)) = (open.plugins.get(place), open.definition(&event.aggregate_type)) else {
-            return false;
-        };
-        about.on.admits(&event.event_type, &definition.traits)
+    fn is_called(&self, plugin: PluginIndex, event: &Event) -> bool {
+        let state = self.state();
+        let Some(definition) = state.types.get(&event.aggregate_type) else { return false };
+        state.plugins.about(plugin).on.admits(&event.event_type, &definition.traits)
     }
 
     /// An event that is not appended, over the aggregate as it is.
-    fn imagined(&self, new: NewEvent) -> Result<Seen> {
-        let open = self.open();
-        let definition = open.definition(&new.aggregate_type).ok_or_else(|| {
+    fn imagined(&self, new: NewEvent) -> Result<EventContext> {
+        let state = self.state();
+        let definition = state.types.get(&new.aggregate_type).ok_or_else(|| {
             let shown: String = new.aggregate_type.chars().take(64).collect();
             Error::invalid_at("/event/aggregate_type", format!("unknown aggregate type '{shown}'"))
         })?;
         let aggregate_id = AggregateId::parse(&new.aggregate_id)
             .ok_or_else(|| Error::invalid_at("/event/aggregate_id", "no aggregate id"))?;
-        let before = open.resident.get(aggregate_id.as_str());
-        let now = open.clock.now_ms();
+        let before = state.folded.get(aggregate_id.as_str());
+        let now = state.clock.now_ms();
         let event = Arc::new(Event {
             event_id: "dry-run".into(),
             aggregate_id,
@@ -130,7 +131,7 @@ impl Workspace {
             event_type: new.event_type.into(),
             project_id: before.as_ref().and_then(|before| before.project_id.clone()),
             version: before.as_ref().map_or(1, |before| before.version + 1),
-            position: open.resident.position() + 1,
+            position: state.folded.position() + 1,
             payload: Arc::new(new.payload),
             metadata: Arc::new(new.metadata),
             actor: self.actor(),
@@ -138,22 +139,22 @@ impl Workspace {
             recorded_at: now,
         });
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
-        Ok(Seen { event, before, after, definition })
+        Ok(EventContext { event, before, after, definition })
     }
 
     /// Runs a plugin's enrichment again for all events after a position.
     pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
-        let place = self.place(name)?;
-        let mut working = self.running.working.lock().await;
+        let plugin = self.plugin_index(name)?;
+        let mut working = self.runtime.working.lock().await;
         let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        worker.replay_plugin(place, from_position).await
+        worker.replay_plugin(plugin, from_position).await
     }
 
-    /// Closes the circuit of a plugin. Answers whether it was open.
+    /// Closes the circuit of a plugin. Returns whether it was open.
     pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
-        let place = self.place(name)?;
-        let mut working = self.running.working.lock().await;
+        let plugin = self.plugin_index(name)?;
+        let mut working = self.runtime.working.lock().await;
         let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        worker.close_circuit(place).await
+        worker.close_circuit(plugin).await
     }
 }

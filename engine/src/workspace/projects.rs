@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::append::Appended;
 use super::articles::unknown_project;
-use super::staging::object_of;
 use super::{Page, Workspace};
+use crate::core::append::Appended;
+use crate::core::staging::object_of;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
@@ -40,7 +40,7 @@ impl Workspace {
         let ids = self.new_ids(new.request.as_ref());
         let event_id = ids.event_id.clone();
         let description = new.description;
-        let decide = Box::new(move |view: &super::staging::View<'_>| {
+        let decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some_and(|taken| taken.id.as_str() != ids.aggregate_id) {
                 return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
             }
@@ -64,20 +64,20 @@ impl Workspace {
 
     /// The project with this id or slug.
     pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        let open = self.open();
-        open.refresh().await?;
+        let state = self.state();
+        state.refresh().await?;
         self.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
     /// The project that a request names beside other things; to name none is a mistake of the request's.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        self.open().refresh().await?;
+        self.state().refresh().await?;
         self.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
     }
 
     /// The project with this id or slug, among those loaded.
     pub(super) fn find_project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
-        let resident = &self.open().resident;
+        let resident = &self.state().folded;
         let by_id = resident.get(id_or_slug).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
         by_id.or_else(|| {
             let ids = resident.by_slug(PROJECT, None, id_or_slug);
@@ -98,9 +98,9 @@ impl Workspace {
         limit: usize,
         admits: impl Fn(&Aggregate) -> bool,
     ) -> Result<Page<Arc<Aggregate>>> {
-        let open = self.open();
-        open.refresh().await?;
-        let snapshot = open.resident.snapshot();
+        let state = self.state();
+        state.refresh().await?;
+        let snapshot = state.folded.snapshot();
         let mut found = snapshot
             .newest_before(before.unwrap_or(u64::MAX))
             .filter(|aggregate| &*aggregate.aggregate_type == aggregate_type && !aggregate.deleted)
@@ -113,7 +113,7 @@ impl Workspace {
     /// The state of the aggregate that an operation has just appended to.
     pub(super) fn first_aggregate(&self, appended: &Appended) -> Result<Arc<Aggregate>> {
         let id = appended.events.first().map(|event| event.aggregate_id.as_str()).unwrap_or_default();
-        self.open().resident.get(id).ok_or_else(|| Error::not_found("aggregate", id))
+        self.state().folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))
     }
 }
 

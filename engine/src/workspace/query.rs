@@ -14,7 +14,8 @@ use tokio::runtime::Handle;
 use page::{Continuation, Paging, Rows};
 
 use super::Workspace;
-use super::state::{Definitions, Open};
+use crate::core::State;
+use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::value::{Object, Value};
@@ -64,7 +65,7 @@ impl Workspace {
         let Query { source, push_down, columns, explain, .. } = query;
         let options = Options { source, push_down, columns, explain };
         let prepared = pipeline::prepare(&query.pipeline, &options)?;
-        self.open().refresh().await?;
+        self.state().refresh().await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
             let plan = Some(prepared.describe());
@@ -72,8 +73,8 @@ impl Workspace {
         }
         let snapshot = self.snapshot(&prepared).await?;
         let page = self.page(&query, snapshot.position())?;
-        let pages = &self.open().pages;
-        let now_ms = self.open().clock.now_ms();
+        let pages = &self.state().pages;
+        let now_ms = self.state().clock.now_ms();
         let mut explain = None;
         let kept = if query.page.is_none() || query.explain { None } else { pages.take(page, now_ms) };
         let all = match kept {
@@ -100,19 +101,19 @@ impl Workspace {
 
     /// The states as they are, with the columns that the pipeline can make use of. Making them is work.
     async fn snapshot(&self, prepared: &Prepared) -> Result<Snapshot> {
-        let open = &self.running.open;
-        if open.resident.has_columns(&prepared.columns()) {
-            return Ok(open.resident.snapshot_with(&prepared.columns()));
+        let state = &self.runtime.state;
+        if state.folded.has_columns(&prepared.columns()) {
+            return Ok(state.folded.snapshot_with(&prepared.columns()));
         }
-        let (open, paths): (_, Vec<_>) = (open.clone(), prepared.columns().into_iter().cloned().collect());
-        let made = tokio::task::spawn_blocking(move || open.resident.snapshot_with(&paths.iter().collect::<Vec<_>>()));
+        let (state, paths): (_, Vec<_>) = (state.clone(), prepared.columns().into_iter().cloned().collect());
+        let made = tokio::task::spawn_blocking(move || state.folded.snapshot_with(&paths.iter().collect::<Vec<_>>()));
         made.await.map_err(Error::internal)
     }
 
     /// Which rows are asked for, of which moment. What is not asked for in pages is one page as of now.
     fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
-            let clock = self.engine.clock();
+            let clock = &self.state().clock;
             Continuation { position, now_ms: clock.now_ms(), seed: clock.random_u64(), offset: 0, limit, binding }
         };
         let Some(Paging { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
@@ -138,7 +139,7 @@ impl Workspace {
     }
 
     fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
-        let definitions = self.open().definitions();
+        let definitions = self.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
         unknown.map(|name| format!("unknown aggregate_type '{name}'")).collect()
     }
@@ -150,23 +151,23 @@ impl Workspace {
         snapshot: Snapshot,
         moment: Continuation,
     ) -> Result<pipeline::Output> {
-        let open = &self.running.open;
-        let clock = self.engine.clock();
+        let state = &self.runtime.state;
+        let clock = &self.state().clock;
         let began = clock.monotonic_us();
         let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
-        let settings = self.engine.settings();
+        let settings = &self.state().settings;
         let limit_bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
         let mut context =
             Context::new(moment.now_ms, moment.seed, &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
         context.user = described("id", self.caller.user_id());
         context.workspace = described("id", &self.record().id);
         let reader = Reader {
-            open,
+            state,
             handle,
             context: &context,
             snapshot,
             position: moment.position,
-            definitions: open.definitions(),
+            definitions: state.types.all(),
             failed: RefCell::new(None),
         };
         let tables: Vec<Box<dyn Table + '_>> =
@@ -187,7 +188,7 @@ fn described(name: &str, value: &str) -> Value {
 
 /// What the tables of one query read from: one state of the workspace for all of them.
 struct Reader<'a> {
-    open: &'a Arc<Open>,
+    state: &'a Arc<State>,
     handle: &'a Handle,
     context: &'a Context<'a>,
     snapshot: Snapshot,
@@ -231,7 +232,7 @@ impl<'a> Reader<'a> {
 
     /// An aggregate as it is for the query; only where that is now.
     fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.open.resident.get_in(&self.snapshot, id)
+        self.state.folded.get_in(&self.snapshot, id)
     }
 
     /// Keeps the first failure; whoever met it ends.
@@ -252,8 +253,8 @@ struct Streams<'a> {
 impl<'a> Streams<'a> {
     fn new(filter: &'a StreamFilter, reader: &Reader<'_>) -> Streams<'a> {
         let resolve = |project: &Arc<str>| {
-            let by_slug = reader.open.resident.by_slug(crate::model::builtin::PROJECT, None, project);
-            let by_id = reader.open.resident.get(project).is_some();
+            let by_slug = reader.state.folded.by_slug(crate::model::builtin::PROJECT, None, project);
+            let by_id = reader.state.folded.get(project).is_some();
             by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
         };
         let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());

@@ -7,13 +7,11 @@ use rustc_hash::FxHashMap;
 
 use super::Workspace;
 use super::articles::unknown_project;
-use super::state::Open;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 use crate::resident::labels::Filter;
-use crate::resident::labels::index::Text;
-use crate::resident::labels::legs::Legs;
+use crate::resident::labels::scores::Scores;
 
 /// Results where the client does not say, and the most it may ask for.
 pub const DEFAULT_LIMIT: u64 = 10;
@@ -62,7 +60,7 @@ pub struct Found {
     pub score: f64,
     /// The best of the measures.
     pub kind: &'static str,
-    pub legs: Legs,
+    pub scores: Scores,
     /// The cosine between the meanings of label and query, where vectors are searched too.
     pub vector: Option<f64>,
 }
@@ -70,13 +68,13 @@ pub struct Found {
 impl Workspace {
     /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
     pub async fn search(&self, search: Search) -> Result<Answer> {
-        let began = self.engine.clock().monotonic_us();
+        let began = self.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;
         let characters = search.query.chars().take(MAX_QUERY + 1).count();
         if search.query.trim().is_empty() || characters > MAX_QUERY {
             return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
         }
-        self.open().refresh().await?;
+        self.state().refresh().await?;
         let project_id = match &search.project {
             None => None,
             Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
@@ -87,14 +85,14 @@ impl Workspace {
             project_id,
         };
         let mut warnings = match &filter.aggregate_type {
-            Some(name) if self.open().definition(name).is_none() => {
+            Some(name) if self.state().types.get(name).is_none() => {
                 vec![format!("unknown aggregate_type '{name:.64}'")]
             }
             _ => Vec::new(),
         };
         let mut near = None;
-        if let Some(vectors) = &self.open().vectors {
-            match vectors.nearest(self.open(), &search.query, NEAREST).await {
+        if let Some(vectors) = &self.state().search.vectors {
+            match vectors.nearest(self.state(), &search.query, NEAREST).await {
                 Ok(found) => near = Some(found),
                 Err(reason) => warnings.push(format!("searched by text only: {reason}")),
             }
@@ -102,26 +100,26 @@ impl Workspace {
         let workspace = self.clone();
         let results = tokio::task::spawn_blocking(move || workspace.found(&search.query, filter, near, limit));
         let results = results.await.map_err(Error::internal)?;
-        let took_us = self.engine.clock().monotonic_us().saturating_sub(began);
+        let took_us = self.state().clock.monotonic_us().saturating_sub(began);
         Ok(Answer { results, took_us, warnings })
     }
 
     fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Found> {
-        let open = self.open();
-        open.keep_labels();
+        let state = self.state();
+        state.search.keep_labels(state);
         let Some(near) = near else {
-            let hits = open.labels.search(query, filter, limit);
-            return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.legs, None)).collect();
+            let hits = state.search.labels.search(query, filter, limit);
+            return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.scores, None)).collect();
         };
-        let hits = open.labels.search(query, filter.clone(), RANKED).into_iter();
+        let hits = state.search.labels.search(query, filter.clone(), RANKED).into_iter();
         let mut found: FxHashMap<AggregateId, Found> = FxHashMap::default();
-        for (rank, hit) in hits.filter(|hit| hit.legs.bm25 > 0.0 || hit.score >= CLEAR).enumerate() {
-            if let Some(shown) = self.show(&hit.id, hit.legs, None) {
+        for (rank, hit) in hits.filter(|hit| hit.scores.bm25 > 0.0 || hit.score >= CLEAR).enumerate() {
+            if let Some(shown) = self.show(&hit.id, hit.scores, None) {
                 found.insert(hit.id, Found { score: reciprocal(rank), ..shown });
             }
         }
         let near = near.into_iter().filter_map(|(id, cosine)| {
-            let shown = self.show(&id, Legs::default(), Some(cosine))?;
+            let shown = self.show(&id, Scores::default(), Some(cosine))?;
             let admitted = filter.admits(&shown.aggregate.aggregate_type, shown.aggregate.project_id.as_ref());
             admitted.then_some((id, cosine, shown))
         });
@@ -129,7 +127,7 @@ impl Workspace {
             let known = found.entry(id).or_insert(Found { score: 0.0, ..shown });
             known.score += reciprocal(rank);
             known.vector = Some(cosine);
-            if cosine > known.legs.best().1 {
+            if cosine > known.scores.best().1 {
                 known.kind = VECTOR;
             }
         }
@@ -140,12 +138,12 @@ impl Workspace {
         found
     }
 
-    fn show(&self, id: &AggregateId, legs: Legs, vector: Option<f64>) -> Option<Found> {
-        let open = self.open();
-        let aggregate = open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-        let label = open.definition(&aggregate.aggregate_type)?.label_of(&aggregate.state).unwrap_or_default();
-        let (kind, score) = legs.best();
-        Some(Found { aggregate, label, score, kind, legs, vector })
+    fn show(&self, id: &AggregateId, scores: Scores, vector: Option<f64>) -> Option<Found> {
+        let state = self.state();
+        let aggregate = state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
+        let label = state.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state).unwrap_or_default();
+        let (kind, score) = scores.best();
+        Some(Found { aggregate, label, score, kind, scores, vector })
     }
 }
 
@@ -164,16 +162,4 @@ fn checked_limit(limit: Option<u64>) -> Result<usize> {
         return Err(Error::invalid_at("/limit", format!("is {limit}; allowed is 1 to {MAX_LIMIT}")));
     }
     Ok(limit as usize)
-}
-
-impl Open {
-    /// Makes the index of labels where it is not made yet, and takes in what changed. Answers whether any is left.
-    pub fn keep_labels(&self) -> bool {
-        let definitions = self.definitions();
-        let text = |aggregate: &Aggregate| -> Option<Text> {
-            self.labels.text(aggregate, definitions.get(&aggregate.aggregate_type)?)
-        };
-        self.labels.make(|tell| self.resident.snapshot().iter().filter_map(|aggregate| text(aggregate)).for_each(tell));
-        self.labels.catch_up(|id: &AggregateId| text(&*self.resident.get(id.as_str())?))
-    }
 }

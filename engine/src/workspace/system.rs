@@ -1,7 +1,8 @@
 //! What follows the log of this workspace: how far it has come, and building it anew.
 
 use super::Workspace;
-use crate::consumer::{GRAPH, NODES, rebuild};
+use crate::consumer::rebuild;
+use crate::core::{GRAPH, NODES};
 use crate::error::Result;
 
 pub use crate::consumer::rebuild::Rebuilt;
@@ -23,13 +24,13 @@ pub struct Follower {
 impl Workspace {
     /// The followers of the log.
     pub async fn followers(&self) -> Result<Vec<Follower>> {
-        let open = self.open();
-        open.refresh().await?;
-        let head = open.resident.position();
-        let parked = open.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
+        let state = self.state();
+        state.refresh().await?;
+        let head = state.folded.position();
+        let parked = state.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
         // At a start the follower says nothing before it has read where it stood.
-        let worked = open.log.read_stand().await?.position.max(*open.worked.borrow());
-        let written = open.log.checkpoint(NODES).await?;
+        let worked = state.log.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
+        let written = state.log.checkpoint(NODES).await?;
         let follower = |name, keeps, position: u64, parked| Follower {
             name,
             keeps,
@@ -45,6 +46,6 @@ impl Workspace {
 
     /// Builds the graph anew from the log's first event. The old one serves meanwhile.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
-        rebuild::rebuild(&self.running.open, &self.running.working).await
+        rebuild::rebuild(&self.runtime.state, &self.runtime.working).await
     }
 }

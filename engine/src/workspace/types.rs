@@ -27,10 +27,10 @@ impl Workspace {
     /// Defines a type or redefines it. A breaking redefinition is refused unless it is forced.
     pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
         let mut definition = declaration::parse(body)?;
-        let open = self.open();
-        let _one = open.defining.lock().await;
-        open.refresh().await?;
-        let Some(before) = open.definition(&definition.type_name) else {
+        let state = self.state();
+        let _one = state.types.one_at_a_time().await;
+        state.refresh().await?;
+        let Some(before) = state.types.get(&definition.type_name) else {
             self.save_definition(definition.clone()).await?;
             return Ok(Defined::Created(Arc::new(definition)));
         };
@@ -53,31 +53,31 @@ impl Workspace {
         }
         self.save_definition(definition.clone()).await?;
         if refold {
-            self.running.appender.refold(definition.type_name.clone()).await?;
+            self.runtime.appender.refold(definition.type_name.clone()).await?;
         }
         Ok(Defined::Changed(Arc::new(definition)))
     }
 
     async fn save_definition(&self, definition: Definition) -> Result<()> {
-        let open = self.open();
-        open.log.write_definition(&definition).await?;
-        open.set_definition(Arc::new(definition));
+        let state = self.state();
+        state.log.write_definition(&definition).await?;
+        state.set_definition(Arc::new(definition));
         Ok(())
     }
 
     /// All types, by name.
     pub fn list_types(&self) -> Vec<Arc<Definition>> {
-        let mut definitions: Vec<_> = self.open().definitions().values().cloned().collect();
+        let mut definitions: Vec<_> = self.state().types.all().values().cloned().collect();
         definitions.sort_by(|a, b| a.type_name.cmp(&b.type_name));
         definitions
     }
 
     /// A type, its fields and traits, and the events declared and seen.
     pub async fn schema(&self, type_name: &str) -> Result<Schema> {
-        let open = self.open();
-        open.refresh().await?;
-        let definition = open.definition(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
-        Ok(Schema { seen: open.seen.of_type(&definition.type_name), definition })
+        let state = self.state();
+        state.refresh().await?;
+        let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
+        Ok(Schema { seen: state.folded.observed().of_type(&definition.type_name), definition })
     }
 }
 

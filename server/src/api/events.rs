@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use foldwork_engine::Appended;
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
-use foldwork_engine::workspace::append::Appended;
 use foldwork_engine::workspace::events::{Direction, LogFilter};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};

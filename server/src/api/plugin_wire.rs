@@ -4,7 +4,7 @@ use foldwork_engine::hook::{Failure, Hook, OnError};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::{Assignee, Assignment, Facts, Target};
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::plugins::{Found, Told, Trial};
+use foldwork_engine::workspace::plugins::{Found, PluginStatus, Trial};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
@@ -147,9 +147,9 @@ pub struct ResumeResult {
     pub resumed: bool,
 }
 
-impl From<Told> for PluginBody {
-    fn from(told: Told) -> PluginBody {
-        let Told { about, measures, parked, stopped_by } = told;
+impl From<PluginStatus> for PluginBody {
+    fn from(told: PluginStatus) -> PluginBody {
+        let PluginStatus { about, measures, parked, stopped_by } = told;
         let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
         PluginBody {
             name: about.name.to_string(),
@@ -219,8 +219,8 @@ impl From<Trial> for TrialBody {
     }
 }
 
-fn changes(facts: &Facts, before: foldwork_engine::model::graph::Finding) -> Value {
-    let known: Vec<_> = before.wishes.iter().map(|wish| &wish.edge).collect();
+fn changes(facts: &Facts, before: foldwork_engine::model::graph::PluginFacts) -> Value {
+    let known: Vec<_> = before.desired.iter().map(|desired| &desired.edge).collect();
     let same = |a: &foldwork_engine::model::facts::EdgeFact, b: &foldwork_engine::model::facts::EdgeFact| {
         a.kind == b.kind && a.to == b.to
     };

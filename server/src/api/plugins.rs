@@ -1,7 +1,7 @@
 //! `/plugins`: what each plugin does here, what it would do, and doing it again.
 
 use foldwork_engine::Error;
-use foldwork_engine::workspace::plugins::{MAX_TRIALS, Tally, Trying};
+use foldwork_engine::workspace::plugins::{DryRunInput, MAX_TRIALS, Tally};
 use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
 
@@ -62,17 +62,17 @@ impl Api {
     }
 }
 
-fn trying(body: DryRunBody) -> Result<Trying, Error> {
+fn trying(body: DryRunBody) -> Result<DryRunInput, Error> {
     match (body.event_id, body.from_position, body.event) {
-        (Some(event_id), None, None) => Ok(Trying::Event(event_id)),
+        (Some(event_id), None, None) => Ok(DryRunInput::Event(event_id)),
         (None, Some(position), None) => {
             let limit = body.limit.unwrap_or(10);
             if !(1..=MAX_TRIALS as u64).contains(&limit) {
                 return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_TRIALS}")));
             }
-            Ok(Trying::From { position: position.saturating_sub(1), limit: limit as usize })
+            Ok(DryRunInput::From { position: position.saturating_sub(1), limit: limit as usize })
         }
-        (None, None, Some(event)) => Ok(Trying::New(Box::new(event.into()))),
+        (None, None, Some(event)) => Ok(DryRunInput::New(Box::new(event.into()))),
         _ => Err(Error::invalid("give one of event_id, from_position and event")),
     }
 }

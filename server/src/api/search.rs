@@ -78,7 +78,7 @@ struct SearchMatch {
 
 impl From<Found> for SearchHit {
     fn from(found: Found) -> SearchHit {
-        let Found { aggregate, label, score, kind, legs, vector } = found;
+        let Found { aggregate, label, score, kind, scores, vector } = found;
         SearchHit {
             aggregate_id: aggregate.id.to_string(),
             aggregate_type: aggregate.aggregate_type.to_string(),
@@ -87,11 +87,11 @@ impl From<Found> for SearchHit {
             score,
             r#match: SearchMatch {
                 kind: kind.to_owned(),
-                exact: legs.exact,
-                prefix: legs.prefix,
-                trigram: legs.trigram,
-                token_set: legs.token_set,
-                bm25: legs.bm25,
+                exact: scores.exact,
+                prefix: scores.prefix,
+                trigram: scores.trigram,
+                token_set: scores.token_set,
+                bm25: scores.bm25,
                 vector: vector.map(|cosine| (cosine * 1e4).round() / 1e4),
             },
             last_event_at: format_date(aggregate.last_event_at),

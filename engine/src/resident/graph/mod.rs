@@ -1,6 +1,6 @@
 //! The knowledge graph of an open workspace, in memory: findings, open edges both ways, and who waits for whom.
 
-mod settle;
+mod reconcile;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -16,7 +16,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::facts::{Facts, Target};
-use crate::model::graph::{AddressedBy, Edge, Finding, Findings};
+use crate::model::graph::{AddressedBy, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
 use crate::resident::sharing::Sharing;
 
@@ -26,13 +26,13 @@ pub struct Graph {
     inner: RwLock<Edges>,
 }
 
-/// Findings and the edges that follow from them.
+/// EnrichmentFacts and the edges that follow from them.
 #[derive(Default)]
 pub struct Edges {
-    findings: FxHashMap<AggregateId, Arc<Findings>>,
-    /// Which aggregates have a wish for a target.
+    findings: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
+    /// Which aggregates have a desired edge to a target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
-    /// By what some wish addresses nodes; only this is looked at in each aggregate.
+    /// By what some desired edge addresses nodes; only this is looked at in each aggregate.
     addressed: BTreeSet<AddressedBy>,
     /// Who answers to a target, by the position of their first event.
     addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
@@ -42,14 +42,14 @@ pub struct Edges {
 }
 
 /// The aggregates as the follower of the log sees them, after the event at which it stands.
-pub trait World {
+pub trait StateView {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>>;
     fn definition(&self, type_name: &str) -> Option<Arc<Definition>>;
     fn aggregates(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_>;
 }
 
 /// One event, the aggregate around it, and what plugins found in it.
-pub struct Turn<'a> {
+pub struct EnrichedEvent<'a> {
     pub event: &'a Event,
     pub before: Option<&'a Aggregate>,
     pub after: &'a Aggregate,
@@ -67,12 +67,19 @@ pub struct Changes {
 
 impl Graph {
     /// Takes an event in.
-    pub fn take(&self, world: &dyn World, turn: Turn<'_>) -> Changes {
+    pub fn take(&self, world: &dyn StateView, turn: EnrichedEvent<'_>) -> Changes {
         self.write().take(world, turn)
     }
 
     /// Takes in what a plugin found later than the event came by: when the follower stood at a position.
-    pub fn amend(&self, world: &dyn World, plugin: &Arc<str>, event: &Event, facts: Facts, position: u64) -> Changes {
+    pub fn amend(
+        &self,
+        world: &dyn StateView,
+        plugin: &Arc<str>,
+        event: &Event,
+        facts: Facts,
+        position: u64,
+    ) -> Changes {
         // What opens now is told from what the event opened when it came by, and has been closed since.
         let event = Event { position, ..event.clone() };
         self.write().amend(world, plugin, &event, facts)
@@ -89,12 +96,12 @@ impl Graph {
         self.read().findings.is_empty()
     }
 
-    pub fn findings(&self, id: &str) -> Option<Arc<Findings>> {
+    pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.read().findings(id)
     }
 
     /// Every aggregate with findings.
-    pub fn all_findings(&self) -> Vec<(AggregateId, Arc<Findings>)> {
+    pub fn all_findings(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
         self.read().findings.iter().map(|(id, findings)| (id.clone(), findings.clone())).collect()
     }
 
@@ -120,15 +127,20 @@ impl Graph {
 
 impl Edges {
     /// Takes in what is stored about an aggregate. After the last of them comes [`Edges::restored`].
-    pub fn restore(&mut self, world: &dyn World, id: &str, findings: Findings) -> (AggregateId, Arc<Findings>) {
+    pub fn restore(
+        &mut self,
+        world: &dyn StateView,
+        id: &str,
+        findings: EnrichmentFacts,
+    ) -> (AggregateId, Arc<EnrichmentFacts>) {
         let known = world.aggregate(id).map(|aggregate| aggregate.id.clone());
         let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
-        for wish in findings.values().flat_map(|finding| &finding.wishes) {
-            self.referrers.entry(wish.edge.to.clone()).or_default().insert(id.clone());
-            self.addressed.extend(AddressedBy::of(&wish.edge.to));
+        for desired in findings.values().flat_map(|finding| &finding.desired) {
+            self.referrers.entry(desired.edge.to.clone()).or_default().insert(id.clone());
+            self.addressed.extend(AddressedBy::of(&desired.edge.to));
         }
         let shared = findings.iter().map(|(plugin, finding)| self.shared(plugin, finding.clone()));
-        let findings: Arc<Findings> = Arc::new(shared.collect());
+        let findings: Arc<EnrichmentFacts> = Arc::new(shared.collect());
         self.findings.insert(id.clone(), findings.clone());
         (id, findings)
     }
@@ -139,19 +151,19 @@ impl Edges {
     }
 
     /// Everything that is stored was taken in.
-    pub fn restored(&mut self, world: &dyn World) {
+    pub fn restored(&mut self, world: &dyn StateView) {
         for by in self.addressed.clone() {
             self.index(world, &by);
         }
     }
 
     /// A finding whose parts are held once, if others have them too.
-    fn shared(&mut self, plugin: &Arc<str>, mut finding: Finding) -> (Arc<str>, Finding) {
+    fn shared(&mut self, plugin: &Arc<str>, mut finding: PluginFacts) -> (Arc<str>, PluginFacts) {
         finding.derived = self.sharing.facts(&finding.derived);
         (self.sharing.text(plugin), finding)
     }
 
-    pub fn findings(&self, id: &str) -> Option<Arc<Findings>> {
+    pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.findings.get(id).cloned()
     }
 
@@ -160,8 +172,8 @@ impl Edges {
         (self.findings.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
     }
 
-    pub fn take(&mut self, world: &dyn World, turn: Turn<'_>) -> Changes {
-        let Turn { event, before, after, found } = turn;
+    pub fn take(&mut self, world: &dyn StateView, turn: EnrichedEvent<'_>) -> Changes {
+        let EnrichedEvent { event, before, after, found } = turn;
         let mut changes = Changes::default();
         let mut affected = BTreeSet::new();
         for (plugin, facts) in found {
@@ -177,36 +189,43 @@ impl Edges {
             affected.extend(self.referrers.get(&Target::Id(after.id.text())).into_iter().flatten().cloned());
         }
         for id in affected {
-            self.settle(world, &id, event, &mut changes);
+            self.reconcile(world, &id, event, &mut changes);
         }
         changes
     }
 
-    pub fn amend(&mut self, world: &dyn World, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
+    pub fn amend(&mut self, world: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
         let mut changes = Changes::default();
         let id = &event.aggregate_id;
         if self.find(world, id, plugin, event, facts) {
             changes.nodes.insert(id.clone());
-            self.settle(world, id, event, &mut changes);
+            self.reconcile(world, id, event, &mut changes);
         }
         changes
     }
 
-    /// Replaces what a plugin found. Answers whether it says something else now.
-    fn find(&mut self, world: &dyn World, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
+    /// Replaces what a plugin found. Returns whether it says something else now.
+    fn find(
+        &mut self,
+        world: &dyn StateView,
+        id: &AggregateId,
+        plugin: &Arc<str>,
+        event: &Event,
+        facts: Facts,
+    ) -> bool {
         let known = self.findings.get(id).and_then(|findings| findings.get(plugin));
-        let found = Finding::after(known, facts, &event.event_id);
+        let found = PluginFacts::after(known, facts, &event.event_id);
         if known.map_or_else(|| found.is_empty(), |known| *known == found) {
             return false;
         }
-        let targets: BTreeSet<Target> = found.wishes.iter().map(|wish| wish.edge.to.clone()).collect();
+        let targets: BTreeSet<Target> = found.desired.iter().map(|desired| desired.edge.to.clone()).collect();
         let (plugin, found) = self.shared(plugin, found);
         let findings = Arc::make_mut(self.findings.entry(id.clone()).or_default());
         let before = findings.insert(plugin, found);
         let wanted = |target: &Target| {
-            findings.values().any(|finding| finding.wishes.iter().any(|wish| wish.edge.to == *target))
+            findings.values().any(|finding| finding.desired.iter().any(|desired| desired.edge.to == *target))
         };
-        for gone in before.iter().flat_map(|before| &before.wishes).filter(|wish| !wanted(&wish.edge.to)) {
+        for gone in before.iter().flat_map(|before| &before.desired).filter(|desired| !wanted(&desired.edge.to)) {
             if let Some(referrers) = self.referrers.get_mut(&gone.edge.to) {
                 referrers.remove(id);
                 if referrers.is_empty() {

@@ -17,7 +17,7 @@ struct Articles {
     graph: Graph,
 }
 
-impl World for Articles {
+impl StateView for Articles {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.known.get(id).cloned()
     }
@@ -63,7 +63,8 @@ impl Articles {
         self.known.insert(id.to_owned(), after.clone());
         let graph = std::mem::take(&mut self.graph);
         let found = vec![("linker".into(), Facts { edges: edges.to_vec(), ..Facts::default() })];
-        let changes = graph.take(self, Turn { event: &event, before: before.as_deref(), after: &after, found });
+        let changes =
+            graph.take(self, EnrichedEvent { event: &event, before: before.as_deref(), after: &after, found });
         self.graph = graph;
         let shown = |edge: &Arc<Edge>| {
             let closed = edge.valid_to.map(|at| format!(" until {at}")).unwrap_or_default();
@@ -93,7 +94,7 @@ fn an_edge_is_open_while_its_target_is_there() {
     );
     assert_eq!(articles.event("c", "deleted", &[], &[]), ["a to c of e1 from 4 until 5"]);
     assert_eq!(articles.event("c", "restored", &[], &[]), ["a to c of e1 from 6"]);
-    // The wish goes, and the edge with it.
+    // The desired edge goes, and the edge with it.
     assert_eq!(articles.event("a", "updated", &[], &[]), ["a to c of e1 from 6 until 7"]);
     assert_eq!(articles.event("c", "updated", &[("slug", "other")], &[]), [""; 0]);
 }
@@ -101,7 +102,7 @@ fn an_edge_is_open_while_its_target_is_there() {
 #[test]
 fn a_target_is_named_by_id_label_or_any_field() {
     let mut articles = Articles::default();
-    let wishes = [
+    let desired = [
         link(Target::Id("b".into())),
         link(Target::Label("The C".into())),
         link(Target::Field("number".into(), "7".into())),
@@ -112,10 +113,10 @@ fn a_target_is_named_by_id_label_or_any_field() {
     articles.event("d", "created", &[("number", "7")], &[]);
     // It names itself too, which is no edge.
     assert_eq!(
-        articles.event("a", "created", &[("slug", "one")], &wishes),
+        articles.event("a", "created", &[("slug", "one")], &desired),
         ["a to b of e4 from 4", "a to c of e4 from 4", "a to d of e4 from 4"]
     );
-    assert_eq!(articles.event("a", "deleted", &[], &wishes).len(), 3);
+    assert_eq!(articles.event("a", "deleted", &[], &desired).len(), 3);
 }
 
 #[test]

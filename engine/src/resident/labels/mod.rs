@@ -6,7 +6,7 @@
 pub mod candidates;
 pub mod fold;
 pub mod index;
-pub mod legs;
+pub mod scores;
 mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use candidates::Asked;
 pub use candidates::Filter;
 use index::{Index, Text};
-use legs::{Legs, Scorer};
+use scores::{Scorer, Scores};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -44,8 +44,8 @@ pub struct Labels {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub id: AggregateId,
-    pub legs: Legs,
-    /// The best of the legs.
+    pub scores: Scores,
+    /// The best of the scores.
     pub score: f64,
     pub last_event_at: i64,
 }
@@ -117,7 +117,7 @@ impl Labels {
         }
     }
 
-    /// Takes marked aggregates in; `text` is what is searched of one now. Answers whether any are left.
+    /// Takes marked aggregates in; `text` is what is searched of one now. Returns whether any are left.
     pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
         for _ in 0..BEFORE_A_SEARCH / AT_ONCE {
             // Marks are taken under the lock: whoever finds none and reads then, reads what was made of them.
@@ -153,11 +153,11 @@ impl Labels {
         let mut found: FxHashMap<&AggregateId, Hit> = FxHashMap::default();
         for number in index.candidates(&asked) {
             let Some(entry) = index.entry(number) else { continue };
-            let legs = scorer.legs(number, entry);
-            let score = legs.best().1;
+            let scores = scorer.scores(number, entry);
+            let score = scores.best().1;
             let is_better = found.get(&entry.id).is_none_or(|hit| hit.score < score);
-            if legs.says_something() && is_better {
-                let hit = Hit { id: entry.id.clone(), legs, score, last_event_at: entry.last_event_at };
+            if scores.says_something() && is_better {
+                let hit = Hit { id: entry.id.clone(), scores, score, last_event_at: entry.last_event_at };
                 found.insert(&entry.id, hit);
             }
         }
@@ -181,7 +181,7 @@ impl Labels {
 
 #[cfg(test)]
 mod tests {
-    use super::legs::FURTHER;
+    use super::scores::FURTHER;
     use super::*;
 
     fn text(id: usize, labels: &[String], body: Option<String>, last_event_at: i64) -> Text {

@@ -30,7 +30,7 @@ impl Table for EdgeTable<'_> {
         let mut seen: FxHashSet<Arc<str>> = nodes.iter().cloned().collect();
         let mut reached: Vec<(AggregateId, u32)> = Vec::new();
         for node in nodes {
-            let around = self.reader.open.graph.walk(&AggregateId::from(node.clone()), &walk).nodes;
+            let around = self.reader.state.graph.walk(&AggregateId::from(node.clone()), &walk).nodes;
             reached.extend(around.into_iter().filter(|(id, _)| seen.insert(id.text())));
         }
         reached.sort_by_key(|(_, distance)| *distance);
@@ -41,7 +41,7 @@ impl Table for EdgeTable<'_> {
 impl EdgeTable<'_> {
     /// The state of a node, with its distance from the row's as `_distance`.
     fn row(&self, id: &AggregateId, distance: u32) -> Option<Value> {
-        let aggregate = self.reader.open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
+        let aggregate = self.reader.state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
         let definition = self.reader.definitions.get(&aggregate.aggregate_type)?;
         let mut row = aggregate.row(definition);
         if let Value::Object(object) = &mut row {

@@ -104,13 +104,13 @@ impl<'a> Pages<'a> {
     /// Makes the next events ready; `false` where there are no more.
     fn next_page(&mut self) -> Result<bool> {
         out_of_time(self.reader)?;
-        let open = self.reader.open;
+        let state = self.reader.state;
         while self.reading.len() < AT_ONCE {
             if self.places.is_empty() {
                 if self.position >= self.wanted.position {
                     break;
                 }
-                if let Some(events) = open.tail.after(self.position, PAGE) {
+                if let Some(events) = state.folded.last_events(self.position, PAGE) {
                     if !self.reading.is_empty() {
                         break;
                     }
@@ -122,8 +122,8 @@ impl<'a> Pages<'a> {
                 continue;
             }
             let page: Vec<Place> = self.places.drain(..PAGE.min(self.places.len())).collect();
-            let (open, fields) = (open.clone(), self.wanted.fields.clone());
-            let read = async move { open.log.read_places(&page, fields.as_deref()).await };
+            let (state, fields) = (state.clone(), self.wanted.fields.clone());
+            let read = async move { state.log.read_places(&page, fields.as_deref()).await };
             self.reading.push_back(self.reader.handle.spawn(read));
         }
         let Some(read) = self.reading.pop_front() else { return Ok(false) };
@@ -133,12 +133,12 @@ impl<'a> Pages<'a> {
     }
 
     fn list_places(&mut self) -> Result<()> {
-        let listed = self.reader.handle.block_on(self.reader.open.log.places_after(self.position, LISTED))?;
+        let listed = self.reader.handle.block_on(self.reader.state.log.places_after(self.position, LISTED))?;
         self.position = listed.last().map_or(self.wanted.position, |last| last.position);
         for place in listed.into_iter().filter(|place| self.wanted.may_take(place)) {
             let stream = match self.streams.is_all() {
                 true => None,
-                false => self.reader.open.resident.get(&place.aggregate_id),
+                false => self.reader.state.folded.get(&place.aggregate_id),
             };
             let is_read = match stream {
                 Some(stream) => {
@@ -215,10 +215,10 @@ fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>) -> Option<Result<Vec<
     let ids = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= FEW)?;
     let read = || {
         let mut events = Vec::new();
-        for aggregate in ids.iter().filter_map(|id| reader.open.resident.get(id)) {
+        for aggregate in ids.iter().filter_map(|id| reader.state.folded.get(id)) {
             let project_id = aggregate.project_id.as_deref();
             if streams.admits(aggregate.id.as_str(), &aggregate.aggregate_type, project_id, reader.context)? {
-                let stream = reader.open.log.read_stream(&aggregate.id, 1, aggregate.version);
+                let stream = reader.state.log.read_stream(&aggregate.id, 1, aggregate.version);
                 events.extend(reader.handle.block_on(stream)?.into_iter().map(Arc::new));
             }
         }

@@ -144,9 +144,9 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     let mut resolved = scan.clone();
     resolved.streams.project_ids = streams.project_ids.clone();
     let query = node_query(&resolved);
-    let log = &reader.open.log;
+    let log = &reader.state.log;
     // Before the snapshots are read: one written meanwhile is newer than needed, never older.
-    let mut position = reader.handle.block_on(log.checkpoint(crate::consumer::NODES))?;
+    let mut position = reader.handle.block_on(log.checkpoint(crate::core::NODES))?;
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
@@ -154,7 +154,7 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
         states.insert(snapshot.aggregate.id.clone(), Arc::new(snapshot.aggregate));
     }
     while position < reader.position {
-        let events = reader.handle.block_on(reader.open.events_after(position, 256))?;
+        let events = reader.handle.block_on(reader.state.events_after(position, 256))?;
         let Some(last) = events.last() else { break };
         position = last.position;
         for event in &events {

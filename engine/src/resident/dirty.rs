@@ -10,7 +10,7 @@ use crate::model::id::AggregateId;
 
 /// Aggregates that wait for their snapshots. Its size is bounded by their number, however many events they get.
 #[derive(Default)]
-pub struct Unsaved {
+pub struct DirtyAggregates {
     inner: Mutex<Inner>,
 }
 
@@ -30,7 +30,7 @@ pub struct Taken {
     pub reached: u64,
 }
 
-impl Unsaved {
+impl DirtyAggregates {
     /// Marks the aggregates of events whose states are visible already.
     pub fn mark(&self, events: &[Arc<Event>]) {
         let mut inner = self.lock();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn what_is_reached_leaves_no_event_behind() {
-        let unsaved = Unsaved::default();
+        let unsaved = DirtyAggregates::default();
         unsaved.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
         let taken = unsaved.take(1);
         assert_eq!(taken.aggregates.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a"]);

@@ -13,7 +13,7 @@ type Fields = BTreeMap<String, BTreeSet<&'static str>>;
 
 /// What was seen. Seeing an event twice changes nothing.
 #[derive(Default)]
-pub struct Seen {
+pub struct ObservedSchema {
     inner: Mutex<Inner>,
 }
 
@@ -23,7 +23,7 @@ struct Inner {
     changed: bool,
 }
 
-impl Seen {
+impl ObservedSchema {
     pub fn note(&self, event: &Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.event_types.contains_key(&*event.event_type) {

@@ -4,44 +4,44 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
-use crate::resident::graph::World;
-use crate::workspace::state::Open;
+use crate::resident::graph::StateView;
 
 /// Aggregates after the event at which the follower stands.
-pub struct Now<'a> {
-    pub open: &'a Open,
+pub struct FollowerView<'a> {
+    pub state: &'a State,
     /// Those that the batch has changed so far.
     pub changed: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
 
-impl<'a> Now<'a> {
-    pub fn new(open: &'a Open) -> Now<'a> {
-        Now { open, changed: FxHashMap::default() }
+impl<'a> FollowerView<'a> {
+    pub fn new(state: &'a State) -> FollowerView<'a> {
+        FollowerView { state, changed: FxHashMap::default() }
     }
 }
 
-impl World for Now<'_> {
+impl StateView for FollowerView<'_> {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.changed.get(id).cloned().or_else(|| self.open.behind.state(&self.open.resident, id))
+        self.changed.get(id).cloned().or_else(|| self.state.folded.at_follower(id))
     }
 
     fn definition(&self, type_name: &str) -> Option<Arc<Definition>> {
-        self.open.definition(type_name)
+        self.state.types.get(type_name)
     }
 
     fn aggregates(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_> {
-        let ids: Vec<AggregateId> = self.open.resident.snapshot().iter().map(|known| known.id.clone()).collect();
+        let ids: Vec<AggregateId> = self.state.folded.snapshot().iter().map(|known| known.id.clone()).collect();
         Box::new(ids.into_iter().filter_map(|id| self.aggregate(id.as_str())))
     }
 }
 
 /// An event and the aggregate before and after it.
-pub struct Seen {
+pub struct EventContext {
     pub event: Arc<Event>,
     pub before: Option<Arc<Aggregate>>,
     pub after: Arc<Aggregate>,
@@ -49,53 +49,53 @@ pub struct Seen {
 }
 
 /// Folds a batch of events over the aggregates as the follower sees them. Events of unknown types are passed over.
-pub fn observe(open: &Open, events: &[Arc<Event>]) -> Vec<Seen> {
-    let mut now = Now::new(open);
+pub fn observe(state: &State, events: &[Arc<Event>]) -> Vec<EventContext> {
+    let mut now = FollowerView::new(state);
     let mut seen = Vec::with_capacity(events.len());
     for event in events {
-        let Some(definition) = open.definition(&event.aggregate_type) else { continue };
+        let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
         let before = now.aggregate(event.aggregate_id.as_str());
-        let resident = open.resident.get(event.aggregate_id.as_str()).filter(|known| known.version == event.version);
+        let resident = state.folded.get(event.aggregate_id.as_str()).filter(|known| known.version == event.version);
         let after = match resident {
             Some(after) => after,
             None => Arc::new(Aggregate::fold(before.as_deref(), event, &definition)),
         };
         now.changed.insert(event.aggregate_id.clone(), after.clone());
-        seen.push(Seen { event: event.clone(), before, after, definition });
+        seen.push(EventContext { event: event.clone(), before, after, definition });
     }
     seen
 }
 
 /// The event and the aggregate around it, whenever that was.
-pub async fn recall(open: &Open, event: Arc<Event>) -> Result<Option<Seen>> {
-    let Some(definition) = open.definition(&event.aggregate_type) else { return Ok(None) };
-    let earlier = open.log.read_stream(&event.aggregate_id, 1, event.version.saturating_sub(1)).await?;
+pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
+    let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
+    let earlier = state.log.read_stream(&event.aggregate_id, 1, event.version.saturating_sub(1)).await?;
     let before = Aggregate::fold_all(&earlier, &definition).map(Arc::new);
     let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
-    Ok(Some(Seen { event, before, after, definition }))
+    Ok(Some(EventContext { event, before, after, definition }))
 }
 
 /// Says of every aggregate that changed after a position, up to where it is resident, how it was there.
-pub async fn look_back(open: &Open, position: u64) -> Result<()> {
+pub async fn look_back(state: &State, position: u64) -> Result<()> {
     const PAGE: usize = 512;
     let mut told: rustc_hash::FxHashSet<AggregateId> = Default::default();
-    let (mut next, end) = (position, open.resident.position());
+    let (mut next, end) = (position, state.folded.position());
     while next < end {
-        let events = open.events_after(next, PAGE).await?;
+        let events = state.events_after(next, PAGE).await?;
         let Some(last) = events.last() else { break };
         next = last.position;
         for event in events.iter().filter(|event| event.position <= end) {
             if !told.insert(event.aggregate_id.clone()) {
                 continue;
             }
-            let state = match open.definition(&event.aggregate_type) {
+            let at = match state.types.get(&event.aggregate_type) {
                 Some(definition) if event.version > 1 => {
-                    let earlier = open.log.read_stream(&event.aggregate_id, 1, event.version - 1).await?;
+                    let earlier = state.log.read_stream(&event.aggregate_id, 1, event.version - 1).await?;
                     Aggregate::fold_all(&earlier, &definition).map(Arc::new)
                 }
                 _ => None,
             };
-            open.behind.set(event.aggregate_id.clone(), state);
+            state.folded.set_at_follower(event.aggregate_id.clone(), at);
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use super::state::Open;
+use crate::core::State;
 use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
@@ -18,7 +18,7 @@ use crate::store::embeddings::Embedding;
 /// Labels that are embedded at a time.
 const AT_ONCE: usize = 32;
 /// How long a search waits for the vector of its query.
-const PATIENCE: Duration = Duration::from_secs(3);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Below this two texts mean nothing alike.
 const LEAST_COSINE: f64 = 0.2;
 
@@ -64,12 +64,12 @@ impl Vectors {
         Ok(vectors)
     }
 
-    async fn embedded(&self, open: &Open) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
+    async fn embedded(&self, state: &State) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
         let read = async || -> Result<_> {
-            open.log.begin_embeddings(self.embed.model()).await?;
-            let embedded = open.log.read_embedded().await?;
+            state.log.begin_embeddings(self.embed.model()).await?;
+            let embedded = state.log.read_embedded().await?;
             // What changed while nobody looked is found by its hash.
-            self.touch(open.resident.snapshot().iter().map(|aggregate| &aggregate.id));
+            self.touch(state.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
             Ok(Mutex::new(embedded))
         };
@@ -77,13 +77,13 @@ impl Vectors {
     }
 
     /// Embeds some of the labels that wait. Those that cannot be embedded now wait on.
-    pub async fn step(&self, open: &Open) -> Result<()> {
-        let embedded = self.embedded(open).await?;
+    pub async fn step(&self, state: &State) -> Result<()> {
+        let embedded = self.embedded(state).await?;
         let (mut wanted, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         while wanted.len() + gone.len() < AT_ONCE {
             let Some(id) = held(&self.changed).iter().next().cloned() else { break };
             held(&self.changed).remove(&id);
-            match (label(open, &id), held(embedded).get(&id)) {
+            match (label(state, &id), held(embedded).get(&id)) {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
@@ -101,7 +101,7 @@ impl Vectors {
         if taken.is_empty() {
             return Ok(());
         }
-        let result = self.write(open, embedded, &wanted, &gone).await;
+        let result = self.write(state, embedded, &wanted, &gone).await;
         if result.is_err() {
             self.touch(&taken);
         }
@@ -110,7 +110,7 @@ impl Vectors {
 
     async fn write(
         &self,
-        open: &Open,
+        state: &State,
         embedded: &Mutex<BTreeMap<AggregateId, String>>,
         wanted: &[(AggregateId, String, String)],
         gone: &[AggregateId],
@@ -120,7 +120,7 @@ impl Vectors {
         let made = wanted.iter().zip(vectors);
         let made = made.map(|((id, _, hash), vector)| Embedding { id: id.clone(), hash: hash.clone(), vector });
         let made: Vec<Embedding> = made.collect();
-        open.log.write_embeddings(&made, gone).await?;
+        state.log.write_embeddings(&made, gone).await?;
         let mut embedded = held(embedded);
         embedded.extend(made.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));
@@ -128,18 +128,18 @@ impl Vectors {
     }
 
     /// The aggregates whose labels mean something like the query, nearest first, with how near.
-    pub async fn nearest(&self, open: &Open, query: &str, most: usize) -> Result<Vec<(AggregateId, f64)>, String> {
+    pub async fn nearest(&self, state: &State, query: &str, most: usize) -> Result<Vec<(AggregateId, f64)>, String> {
         let embedded = self.embedded.get().ok_or("labels are being embedded for the first time")?;
         if held(embedded).is_empty() {
             return Ok(Vec::new());
         }
-        let vectors = tokio::time::timeout(PATIENCE, self.embed(vec![query.to_owned()])).await;
+        let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
         let vectors = vectors.map_err(|_| "the embedding takes too long")?.map_err(|failure| {
             tracing::warn!(error = %failure, "a query was not embedded");
             "the query could not be embedded"
         })?;
         let Some(vector) = vectors.first() else { return Ok(Vec::new()) };
-        let nearest = open.log.nearest(vector, most).await.map_err(|error| {
+        let nearest = state.log.nearest(vector, most).await.map_err(|error| {
             tracing::warn!(%error, "vectors were not searched");
             "vectors could not be searched"
         })?;
@@ -147,9 +147,9 @@ impl Vectors {
     }
 }
 
-fn label(open: &Open, id: &AggregateId) -> Option<String> {
-    let aggregate = open.resident.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-    let label = open.definition(&aggregate.aggregate_type)?.label_of(&aggregate.state)?;
+fn label(state: &State, id: &AggregateId) -> Option<String> {
+    let aggregate = state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
+    let label = state.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state)?;
     Some(beginning(&label, LABEL_BYTES).to_owned())
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::staging::{Staging, View};
-use super::state::Open;
+use crate::core::State;
+use crate::core::staging::{Staging, View};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, NewEvent};
 use crate::store::{self, log::Batch, retry};
@@ -23,7 +23,7 @@ const MAX_BYTES: usize = 4 << 20;
 /// It may run more than once: again after another writer was faster.
 pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 
-/// One operation's wish to append: all of its events or none.
+/// One operation's desired to append: all of its events or none.
 pub struct Append {
     pub decide: Decide,
     /// Ids that a client chose, looked up in the log before the decision.
@@ -74,9 +74,9 @@ pub struct Appender {
 
 impl Appender {
     /// Starts the appender of an open workspace. The task ends when all are answered and nobody can ask any more.
-    pub fn start(open: Arc<Open>) -> (Appender, JoinHandle<()>) {
+    pub fn start(state: Arc<State>) -> (Appender, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(run(open, waiting));
+        let task = tokio::spawn(run(state, waiting));
         (Appender { queue }, task)
     }
 
@@ -99,7 +99,7 @@ fn closing() -> Error {
     Error::Unavailable(store::Error::Closing)
 }
 
-async fn run(open: Arc<Open>, mut queue: mpsc::Receiver<Task>) {
+async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
     // After a failure whose outcome is not known, the log is read before anything is decided.
     let mut doubtful = false;
     let mut next = queue.recv().await;
@@ -107,7 +107,7 @@ async fn run(open: Arc<Open>, mut queue: mpsc::Receiver<Task>) {
         let first = match task {
             Task::Append(first) => first,
             Task::Refold { type_name, answer } => {
-                let _ = answer.send(open.refold_type(&type_name).await);
+                let _ = answer.send(state.refold_type(&type_name).await);
                 next = queue.recv().await;
                 continue;
             }
@@ -127,40 +127,40 @@ async fn run(open: Arc<Open>, mut queue: mpsc::Receiver<Task>) {
                 Err(_) => break,
             }
         }
-        doubtful = commit(&open, batch, doubtful).await;
+        doubtful = commit(&state, batch, doubtful).await;
         if next.is_none() {
             next = queue.recv().await;
         }
     }
 }
 
-/// Commits a batch and answers its waiters. Answers whether the log's end is in doubt.
-async fn commit(open: &Open, batch: Vec<Waiting>, doubtful: bool) -> bool {
-    if doubtful && let Err(error) = open.catch_up().await {
+/// Commits a batch and answers its waiters. Returns whether the log's end is in doubt.
+async fn commit(state: &State, batch: Vec<Waiting>, doubtful: bool) -> bool {
+    if doubtful && let Err(error) = state.catch_up().await {
         refuse_all(batch, error);
         return true;
     }
     for wait in retry::waits() {
-        let known = match known_events(open, &batch).await {
+        let known = match known_events(state, &batch).await {
             Ok(known) => known,
             Err(error) => {
                 refuse_all(batch, error.into());
                 return false;
             }
         };
-        let definitions = open.definitions();
-        let mut staging = Staging::new(open, &definitions, &known);
+        let definitions = state.types.all();
+        let mut staging = Staging::new(state, &definitions, &known);
         let outcomes: Vec<_> = batch.iter().map(|waiting| staging.stage(&waiting.append)).collect();
         let staged = staging.finish();
         let result = if staged.events.is_empty() {
             Ok(())
         } else {
-            open.log.append(Batch { events: &staged.events, chosen_ids: &staged.chosen_ids }).await
+            state.log.append(Batch { events: &staged.events, chosen_ids: &staged.chosen_ids }).await
         };
         match result {
             Ok(()) => {
                 metrics::counter!("foldwork_events_appended_total").increment(staged.events.len() as u64);
-                open.publish(&staged.events, staged.aggregates);
+                state.publish(&staged.events, staged.aggregates);
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // Whoever stopped waiting does not mind.
                     let _ = waiting.answer.send(outcome);
@@ -170,7 +170,7 @@ async fn commit(open: &Open, batch: Vec<Waiting>, doubtful: bool) -> bool {
             Err(store::Error::Conflict) => {
                 metrics::counter!("foldwork_append_conflicts_total").increment(1);
                 tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
-                if let Err(error) = open.catch_up().await {
+                if let Err(error) = state.catch_up().await {
                     refuse_all(batch, error);
                     return true;
                 }
@@ -187,9 +187,9 @@ async fn commit(open: &Open, batch: Vec<Waiting>, doubtful: bool) -> bool {
 }
 
 /// The events already in the log among the ids that clients chose.
-async fn known_events(open: &Open, batch: &[Waiting]) -> store::Result<HashMap<Arc<str>, Event>> {
+async fn known_events(state: &State, batch: &[Waiting]) -> store::Result<HashMap<Arc<str>, Event>> {
     let ids: Vec<Arc<str>> = batch.iter().flat_map(|waiting| waiting.append.event_ids.iter().cloned()).collect();
-    if ids.is_empty() { Ok(HashMap::new()) } else { open.log.find_events(&ids).await }
+    if ids.is_empty() { Ok(HashMap::new()) } else { state.log.find_events(&ids).await }
 }
 
 /// An error goes to one waiter as it is, and to the others as what it means to them.

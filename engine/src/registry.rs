@@ -7,32 +7,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OnceCell, watch};
 use tokio::task::JoinHandle;
 
+use crate::core::State;
 use crate::error::Result;
-use crate::workspace::Running;
-use crate::workspace::state::Open;
+use crate::workspace::runtime::Runtime;
 
 /// All of them, by id.
 #[derive(Default)]
-pub struct Opened {
-    slots: Mutex<HashMap<Arc<str>, Slot>>,
+pub struct Registry {
+    entries: Mutex<HashMap<Arc<str>, Entry>>,
 }
 
-struct Slot {
-    opening: Arc<Opening>,
+struct Entry {
+    slot: Arc<Slot>,
     /// When somebody last entered; milliseconds.
     last_used: i64,
 }
 
 /// A workspace that is open, or is being opened by whoever came first.
-struct Opening {
-    running: OnceCell<Arc<Running>>,
+struct Slot {
+    runtime: OnceCell<Arc<Runtime>>,
     /// Whether what ran here before has ended: two must never write to one log.
     closed: watch::Receiver<bool>,
 }
 
-impl Opening {
-    fn after(closed: watch::Receiver<bool>) -> Arc<Opening> {
-        Arc::new(Opening { running: OnceCell::new(), closed })
+impl Slot {
+    fn after(closed: watch::Receiver<bool>) -> Arc<Slot> {
+        Arc::new(Slot { runtime: OnceCell::new(), closed })
     }
 
     /// Returns when what ran here before has ended.
@@ -45,38 +45,38 @@ impl Opening {
 /// An open workspace, and since when nobody entered it.
 pub struct Usage {
     pub id: Arc<str>,
-    pub open: Arc<Open>,
+    pub state: Arc<State>,
     pub last_used: i64,
 }
 
-impl Opened {
+impl Registry {
     /// The workspace as it runs here, opened on first use.
-    pub async fn enter<F: Future<Output = Result<Arc<Running>>>>(
+    pub async fn enter<F: Future<Output = Result<Arc<Runtime>>>>(
         &self,
         id: &Arc<str>,
         now_ms: i64,
         load: impl FnOnce() -> F,
-    ) -> Result<Arc<Running>> {
-        let opening = {
-            let mut slots = self.slots();
-            let fresh = || Slot { opening: Opening::after(watch::channel(true).1), last_used: now_ms };
-            let slot = slots.entry(id.clone()).or_insert_with(fresh);
-            slot.last_used = now_ms;
-            slot.opening.clone()
+    ) -> Result<Arc<Runtime>> {
+        let slot = {
+            let mut entries = self.entries();
+            let fresh = || Entry { slot: Slot::after(watch::channel(true).1), last_used: now_ms };
+            let entry = entries.entry(id.clone()).or_insert_with(fresh);
+            entry.last_used = now_ms;
+            entry.slot.clone()
         };
         let open = async || {
-            opening.predecessor_ended().await;
+            slot.predecessor_ended().await;
             load().await
         };
-        opening.running.get_or_try_init(open).await.cloned()
+        slot.runtime.get_or_try_init(open).await.cloned()
     }
 
     /// Those that are open, the one that was not entered for longest first.
     pub fn usage(&self) -> Vec<Usage> {
-        let slots = self.slots();
-        let open = slots.iter().filter_map(|(id, slot)| {
-            let open = slot.opening.running.get()?.open.clone();
-            Some(Usage { id: id.clone(), open, last_used: slot.last_used })
+        let entries = self.entries();
+        let open = entries.iter().filter_map(|(id, entry)| {
+            let state = entry.slot.runtime.get()?.state.clone();
+            Some(Usage { id: id.clone(), state, last_used: entry.last_used })
         });
         let mut usage: Vec<Usage> = open.collect();
         usage.sort_by(|a, b| (a.last_used, &a.id).cmp(&(b.last_used, &b.id)));
@@ -87,20 +87,20 @@ impl Opened {
     ///
     /// Whoever enters from here on waits until it is closed, also where nobody waits for the task.
     pub fn close(&self, id: &str, before: i64) -> Option<JoinHandle<()>> {
-        let mut slots = self.slots();
-        let slot = slots.get_mut(id).filter(|slot| slot.last_used <= before)?;
+        let mut entries = self.entries();
+        let entry = entries.get_mut(id).filter(|entry| entry.last_used <= before)?;
         // A new user comes by this lock, and holds one of the two from here on.
-        let is_used = Arc::strong_count(&slot.opening) > 1
-            || slot.opening.running.get().is_none_or(|running| Arc::strong_count(running) > 1);
+        let is_used = Arc::strong_count(&entry.slot) > 1
+            || entry.slot.runtime.get().is_none_or(|runtime| Arc::strong_count(runtime) > 1);
         if is_used {
             return None;
         }
         let (closing, closed) = watch::channel(false);
-        let opening = std::mem::replace(&mut slot.opening, Opening::after(closed));
-        let running = Arc::into_inner(opening).and_then(|opening| Arc::into_inner(opening.running.into_inner()?));
+        let slot = std::mem::replace(&mut entry.slot, Slot::after(closed));
+        let runtime = Arc::into_inner(slot).and_then(|slot| Arc::into_inner(slot.runtime.into_inner()?));
         Some(tokio::spawn(async move {
-            if let Some(running) = running {
-                running.close().await;
+            if let Some(runtime) = runtime {
+                runtime.close().await;
             }
             closing.send_replace(true);
         }))
@@ -108,16 +108,16 @@ impl Opened {
 
     /// Takes all of them out, and stops what works on them.
     pub async fn stop_all(&self) {
-        let all: Vec<Slot> = self.slots().drain().map(|(_, slot)| slot).collect();
-        for slot in all {
-            slot.opening.predecessor_ended().await;
-            if let Some(running) = slot.opening.running.get() {
-                running.stop().await;
+        let all: Vec<Entry> = self.entries().drain().map(|(_, entry)| entry).collect();
+        for entry in all {
+            entry.slot.predecessor_ended().await;
+            if let Some(runtime) = entry.slot.runtime.get() {
+                runtime.stop().await;
             }
         }
     }
 
-    fn slots(&self) -> MutexGuard<'_, HashMap<Arc<str>, Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

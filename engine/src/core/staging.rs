@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::append::{Append, Appended};
-use super::state::{Definitions, Open};
+use crate::core::State;
+use crate::core::append::{Append, Appended};
+use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
@@ -38,7 +39,7 @@ pub struct Staged {
 
 /// The workspace's state at the end of the batch so far: what a decision is made against.
 pub struct View<'a> {
-    open: &'a Open,
+    state: &'a State,
     definitions: &'a Definitions,
     position: u64,
     changed: FxHashMap<AggregateId, Arc<Aggregate>>,
@@ -48,7 +49,7 @@ pub struct View<'a> {
 
 impl View<'_> {
     pub fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.changed.get(id).cloned().or_else(|| self.open.resident.get(id))
+        self.changed.get(id).cloned().or_else(|| self.state.folded.get(id))
     }
 
     pub fn definition(&self, type_name: &str) -> Option<&Arc<Definition>> {
@@ -64,7 +65,7 @@ impl View<'_> {
                 && aggregate.state.get(SLUG).and_then(|value| value.as_str()) == Some(slug)
         };
         let resident = || {
-            let ids = self.open.resident.by_slug(aggregate_type, project_id, slug);
+            let ids = self.state.folded.by_slug(aggregate_type, project_id, slug);
             ids.into_iter().filter(|id| !self.changed.contains_key(id)).find_map(|id| self.aggregate(id.as_str()))
         };
         self.changed.values().find(has).cloned().or_else(resident)
@@ -78,10 +79,10 @@ impl View<'_> {
 }
 
 impl<'a> Staging<'a> {
-    pub fn new(open: &'a Open, definitions: &'a Definitions, known: &'a HashMap<Arc<str>, Event>) -> Staging<'a> {
-        let position = open.resident.position();
-        let view = View { open, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
-        Staging { view, known, events: Vec::new(), chosen_ids: FxHashMap::default(), now_ms: open.clock.now_ms() }
+    pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a HashMap<Arc<str>, Event>) -> Staging<'a> {
+        let position = state.folded.position();
+        let view = View { state, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
+        Staging { view, known, events: Vec::new(), chosen_ids: FxHashMap::default(), now_ms: state.clock.now_ms() }
     }
 
     pub fn finish(self) -> Staged {
@@ -194,7 +195,7 @@ impl<'a> Staging<'a> {
         let chosen = new.event_id.is_some();
         let event_id = new
             .event_id
-            .unwrap_or_else(|| id::event_id(self.now_ms, position, self.view.open.clock.random_u64()).to_string());
+            .unwrap_or_else(|| id::event_id(self.now_ms, position, self.view.state.clock.random_u64()).to_string());
         let event = Arc::new(Event {
             event_id: event_id.into(),
             aggregate_id: aggregate_id.clone(),

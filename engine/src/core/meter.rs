@@ -10,7 +10,7 @@ const REMEMBERED: usize = 1_024;
 
 /// Counts since the workspace was opened.
 #[derive(Default)]
-pub struct Measured {
+pub struct Meter {
     inner: Mutex<Inner>,
 }
 
@@ -36,7 +36,7 @@ pub struct Measures {
     pub last_error: Option<Failure>,
 }
 
-impl Measured {
+impl Meter {
     pub fn note<T>(&self, plugin: &str, microseconds: u64, outcome: &Outcome<T>) {
         let name = plugin.to_owned();
         metrics::histogram!("foldwork_plugin_call_seconds", "plugin" => name.clone()).record(microseconds as f64 / 1e6);

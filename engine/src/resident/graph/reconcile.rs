@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::{Changes, Edges, World};
+use super::{Changes, Edges, StateView};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::facts::Target;
-use crate::model::graph::{AddressedBy, Edge, Wish, address};
+use crate::model::graph::{AddressedBy, DesiredEdge, Edge, address};
 use crate::model::id::AggregateId;
 
 impl Edges {
     /// Looks at every aggregate, from now on addressed by this.
-    pub(super) fn index(&mut self, world: &dyn World, by: &AddressedBy) {
+    pub(super) fn index(&mut self, world: &dyn StateView, by: &AddressedBy) {
         for aggregate in world.aggregates() {
             if let Some(target) = address_of(world, &aggregate, by) {
                 self.addresses.entry(target).or_default().insert(aggregate.first_position, aggregate.id.clone());
@@ -25,7 +25,7 @@ impl Edges {
     /// Keeps the addresses of an aggregate, and adds those who refer to what changed.
     pub(super) fn readdress(
         &mut self,
-        world: &dyn World,
+        world: &dyn StateView,
         before: Option<&Aggregate>,
         after: &Aggregate,
         affected: &mut BTreeSet<AggregateId>,
@@ -52,8 +52,8 @@ impl Edges {
         }
     }
 
-    /// Opens and closes the edges that go out from an aggregate, as its wishes and their targets are now.
-    pub(super) fn settle(&mut self, world: &dyn World, id: &AggregateId, event: &Event, changes: &mut Changes) {
+    /// Opens and closes the edges that go out from an aggregate, as its desired edges and their targets are now.
+    pub(super) fn reconcile(&mut self, world: &dyn StateView, id: &AggregateId, event: &Event, changes: &mut Changes) {
         let mut wanted = self.wanted(world, id);
         for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
             match wanted.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
@@ -62,9 +62,9 @@ impl Edges {
                     let valid_to = Some(event.occurred_at.max(edge.valid_from));
                     changes.edges.push(Arc::new(Edge { valid_to, ..Edge::clone(&edge) }));
                 }
-                Some((wish, plugin)) if wish.edge.weight != edge.weight || plugin != edge.plugin => {
-                    let weight = wish.edge.weight;
-                    let changed = Arc::new(Edge { weight, plugin, event_id: wish.event_id, ..Edge::clone(&edge) });
+                Some((desired, plugin)) if desired.edge.weight != edge.weight || plugin != edge.plugin => {
+                    let weight = desired.edge.weight;
+                    let changed = Arc::new(Edge { weight, plugin, event_id: desired.event_id, ..Edge::clone(&edge) });
                     self.unlink(&edge);
                     self.link(changed.clone());
                     changes.edges.push(changed);
@@ -73,14 +73,14 @@ impl Edges {
             }
         }
         wanted.sort_unstable_keys();
-        for ((kind, to), (wish, plugin)) in wanted {
+        for ((kind, to), (desired, plugin)) in wanted {
             let edge = Arc::new(Edge {
                 from: id.clone(),
                 kind,
                 to,
-                weight: wish.edge.weight,
+                weight: desired.edge.weight,
                 plugin,
-                event_id: wish.event_id,
+                event_id: desired.event_id,
                 opened: event.position,
                 valid_from: event.occurred_at,
                 valid_to: None,
@@ -90,17 +90,21 @@ impl Edges {
         }
     }
 
-    /// The edges that should be open: by kind and end, the heaviest wish for it.
-    fn wanted(&self, world: &dyn World, id: &AggregateId) -> IndexMap<(Arc<str>, AggregateId), (Wish, Arc<str>)> {
-        let mut wanted: IndexMap<(Arc<str>, AggregateId), (Wish, Arc<str>)> = IndexMap::new();
+    /// The edges that should be open: by kind and end, the heaviest desired edge for it.
+    fn wanted(
+        &self,
+        world: &dyn StateView,
+        id: &AggregateId,
+    ) -> IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> {
+        let mut wanted: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> = IndexMap::new();
         let Some(from) = world.aggregate(id.as_str()).filter(|from| !from.deleted) else { return wanted };
         for (plugin, finding) in self.findings.get(id).into_iter().flat_map(|findings| findings.iter()) {
-            for wish in &finding.wishes {
-                let Some(to) = self.resolve(world, &wish.edge.to, &from) else { continue };
-                let heavier = |known: &(Wish, Arc<str>)| wish.edge.weight > known.0.edge.weight;
-                let key = (wish.edge.kind.clone(), to);
+            for desired in &finding.desired {
+                let Some(to) = self.resolve(world, &desired.edge.to, &from) else { continue };
+                let heavier = |known: &(DesiredEdge, Arc<str>)| desired.edge.weight > known.0.edge.weight;
+                let key = (desired.edge.kind.clone(), to);
                 if wanted.get(&key).is_none_or(heavier) {
-                    wanted.insert(key, (wish.clone(), plugin.clone()));
+                    wanted.insert(key, (desired.clone(), plugin.clone()));
                 }
             }
         }
@@ -108,7 +112,7 @@ impl Edges {
     }
 
     /// The node that a target means to an aggregate: the oldest of its project that answers, and not itself.
-    fn resolve(&self, world: &dyn World, target: &Target, from: &Aggregate) -> Option<AggregateId> {
+    fn resolve(&self, world: &dyn StateView, target: &Target, from: &Aggregate) -> Option<AggregateId> {
         if let Target::Id(id) = target {
             let found = world.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;
             return Some(found.id.clone());
@@ -136,7 +140,7 @@ impl Edges {
     }
 }
 
-fn address_of(world: &dyn World, aggregate: &Aggregate, by: &AddressedBy) -> Option<Target> {
+fn address_of(world: &dyn StateView, aggregate: &Aggregate, by: &AddressedBy) -> Option<Target> {
     let definition = world.definition(&aggregate.aggregate_type)?;
     address(aggregate, &definition, by)
 }

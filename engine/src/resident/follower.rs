@@ -12,12 +12,12 @@ use crate::model::id::AggregateId;
 
 /// States at the follower's position. Whatever is not here is there as it is resident.
 #[derive(Default)]
-pub struct Behind {
+pub struct FollowerStates {
     /// `None` for an aggregate that does not exist yet at that position.
     states: Mutex<FxHashMap<AggregateId, Option<Arc<Aggregate>>>>,
 }
 
-impl Behind {
+impl FollowerStates {
     /// Makes states resident that the follower has not come to, and keeps those that they replace.
     pub fn publish(&self, resident: &Resident, aggregates: Vec<Arc<Aggregate>>, position: u64) {
         let mut states = self.lock();

@@ -34,7 +34,7 @@ const LONGEST_WHOLE: usize = 120;
 
 /// The measures, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Legs {
+pub struct Scores {
     /// The label is what is asked.
     pub exact: f64,
     /// The label, or with less weight a word in it, begins with what is asked.
@@ -47,7 +47,7 @@ pub struct Legs {
     pub bm25: f64,
 }
 
-impl Legs {
+impl Scores {
     /// All of them, with their names.
     pub fn named(&self) -> [(&'static str, f64); 5] {
         [
@@ -70,8 +70,8 @@ impl Legs {
         self.bm25 > 0.0 || self.best().1 >= LEAST
     }
 
-    fn each(self, change: impl Fn(f64) -> f64) -> Legs {
-        Legs {
+    fn each(self, change: impl Fn(f64) -> f64) -> Scores {
+        Scores {
             exact: change(self.exact),
             prefix: change(self.prefix),
             trigram: change(self.trigram),
@@ -110,17 +110,17 @@ impl<'a> Scorer<'a> {
     }
 
     /// All measures of an entry, to four digits.
-    pub fn legs(&mut self, number: u32, entry: &'a Entry) -> Legs {
+    pub fn scores(&mut self, number: u32, entry: &'a Entry) -> Scores {
         let share = if entry.further { FURTHER } else { 1.0 };
         let trigram = self.trigram(entry);
-        let legs = Legs {
+        let scores = Scores {
             exact: f64::from(u8::from(*entry.folded == *self.asked.folded)),
             prefix: self.prefix(entry).min(MOST),
             trigram: trigram.min(MOST),
             token_set: self.token_set(entry).max(self.as_a_whole(entry, trigram)).min(MOST),
             bm25: self.bm25(number, entry).min(MOST),
         };
-        legs.each(|leg| (leg * share * 1e4).round() / 1e4)
+        scores.each(|leg| (leg * share * 1e4).round() / 1e4)
     }
 
     fn prefix(&self, entry: &Entry) -> f64 {

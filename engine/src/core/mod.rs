@@ -1,0 +1,134 @@
+//! The running core of one workspace: its log, the states folded from it, and the one writer that both have.
+//!
+//! No requests, no callers and no rights here: who may do what is decided above.
+
+pub mod append;
+pub mod folded;
+mod load;
+pub mod meter;
+pub mod pages;
+pub mod plugins;
+pub mod progress;
+pub mod search;
+pub mod staging;
+pub mod types;
+pub mod vectors;
+
+use std::sync::Arc;
+
+use folded::Folded;
+use pages::PageCache;
+use plugins::{PluginHost, Plugins};
+use progress::Progress;
+use search::SearchIndex;
+use types::Types;
+
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::hook::Embed;
+use crate::model::access::WorkspaceRecord;
+use crate::model::definition::Definition;
+use crate::model::event::Event;
+use crate::resident::graph::Graph;
+use crate::store::Database;
+
+/// Names of the followers of the log: of their checkpoints, and in what is told of them.
+pub const NODES: &str = "nodes";
+pub const GRAPH: &str = "graph";
+
+/// What an engine is told by whoever embeds it.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Longest run of one pipeline, in milliseconds.
+    pub pipeline_ms: u64,
+    /// Bytes that one pipeline may build.
+    pub pipeline_bytes: usize,
+    /// Bytes of open workspaces beyond which those that nobody uses are closed; 0: no limit.
+    pub resident_bytes: usize,
+    /// How long nobody entered a workspace that is closed, in milliseconds.
+    pub idle_ms: i64,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { pipeline_ms: 5_000, pipeline_bytes: 64 << 20, resident_bytes: 0, idle_ms: 600_000 }
+    }
+}
+
+/// What the workspaces of one engine have in common.
+#[derive(Clone)]
+pub struct Environment {
+    pub clock: Arc<dyn Clock>,
+    pub settings: Arc<Settings>,
+    pub plugins: Arc<Plugins>,
+    /// Where search by meaning is switched on.
+    pub embed: Option<Arc<dyn Embed>>,
+    /// No other process writes to the store.
+    pub exclusive: bool,
+}
+
+/// The state of a workspace that is open in this process: what everything that works on it shares.
+pub struct State {
+    pub record: WorkspaceRecord,
+    /// The workspace's records in the store.
+    pub log: Database,
+    pub types: Types,
+    pub folded: Folded,
+    /// The knowledge graph, as far as its follower has come.
+    pub graph: Graph,
+    pub graph_progress: Progress,
+    pub search: SearchIndex,
+    pub plugins: PluginHost,
+    /// Answers of which further pages may be asked for.
+    pub pages: PageCache,
+    pub clock: Arc<dyn Clock>,
+    pub settings: Arc<Settings>,
+    /// One request with an idempotency key at a time.
+    pub answering: tokio::sync::Mutex<()>,
+    exclusive: bool,
+    /// Two catch-ups at a time would fold the same events twice.
+    catching_up: tokio::sync::Mutex<()>,
+}
+
+impl State {
+    /// Whether no other process writes to the store.
+    pub fn is_exclusive(&self) -> bool {
+        self.exclusive
+    }
+
+    /// Makes committed events and the states after them visible, and wakes whoever follows.
+    pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<crate::model::aggregate::Aggregate>>) {
+        self.folded.publish(events, aggregates);
+        self.search.touch(events.iter().map(|event| &event.aggregate_id));
+        self.folded.announce(events);
+    }
+
+    /// Replaces one definition, in memory.
+    pub fn set_definition(&self, definition: Arc<Definition>) {
+        let labels = |definition: &Definition| -> Vec<Arc<str>> {
+            definition.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+        };
+        let after = labels(&definition);
+        let before = self.types.set(definition);
+        if before.is_some_and(|before| labels(&before) != after) {
+            self.search.forget(self.folded.snapshot().iter().map(|aggregate| &aggregate.id));
+        }
+    }
+
+    /// Events after a position, from memory where it reaches back that far.
+    pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
+        if let Some(events) = self.folded.last_events(position, limit) {
+            return Ok(events);
+        }
+        // Commits may hold far more events than are asked for; those are not read.
+        let mut places = self.log.places_after(position, limit).await?;
+        places.truncate(limit);
+        let events = self.log.read_places(&places, None).await?;
+        Ok(events.into_iter().map(Arc::new).collect())
+    }
+
+    /// Bytes that the workspace takes in memory, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.folded.size_bytes() + self.pages.size_bytes()
+    }
+}

@@ -1,0 +1,51 @@
+//! What searches are answered from: the index of labels and, where an embedding is switched on, their vectors.
+
+use std::sync::Arc;
+
+use super::State;
+use super::vectors::Vectors;
+use crate::hook::Embed;
+use crate::model::aggregate::Aggregate;
+use crate::model::id::AggregateId;
+use crate::resident::labels::Labels;
+use crate::resident::labels::index::Text;
+
+/// The search index of one workspace.
+#[derive(Default)]
+pub struct SearchIndex {
+    pub labels: Labels,
+    pub vectors: Option<Vectors>,
+}
+
+impl SearchIndex {
+    pub fn new(embed: Option<Arc<dyn Embed>>) -> SearchIndex {
+        SearchIndex { labels: Labels::default(), vectors: embed.map(Vectors::new) }
+    }
+
+    /// Marks aggregates whose labels or bodies may have changed.
+    pub fn touch<'a>(&self, ids: impl Iterator<Item = &'a AggregateId> + Clone) {
+        if let Some(vectors) = &self.vectors {
+            vectors.touch(ids.clone());
+        }
+        self.labels.touch(ids);
+    }
+
+    /// Makes the index of labels anew, when it is next needed: aggregates are known by other labels now.
+    pub fn forget<'a>(&self, all: impl Iterator<Item = &'a AggregateId>) {
+        self.labels.forget();
+        if let Some(vectors) = &self.vectors {
+            vectors.touch(all);
+        }
+    }
+
+    /// Makes the index of labels where it is not made yet, and takes in what changed. Returns whether any is left.
+    pub fn keep_labels(&self, state: &State) -> bool {
+        let definitions = state.types.all();
+        let text = |aggregate: &Aggregate| -> Option<Text> {
+            self.labels.text(aggregate, definitions.get(&aggregate.aggregate_type)?)
+        };
+        let all = state.folded.snapshot();
+        self.labels.make(|tell| all.iter().filter_map(|aggregate| text(aggregate)).for_each(tell));
+        self.labels.catch_up(|id: &AggregateId| text(&*state.folded.get(id.as_str())?))
+    }
+}
