@@ -69,8 +69,8 @@ pub fn observe(state: &State, events: &[Arc<Event>]) -> Vec<EventContext> {
 /// The event and the aggregate around it, whenever that was.
 pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
     let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
-    let earlier = state.log.read_stream(&event.aggregate_id, 1, event.version.saturating_sub(1)).await?;
-    let before = Aggregate::fold_all(&earlier, &definition).map(Arc::new);
+    let earlier = event.version.saturating_sub(1);
+    let before = state.fold_stream(&event.aggregate_id, earlier, None, &definition).await?.map(Arc::new);
     let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
     Ok(Some(EventContext { event, before, after, definition }))
 }
@@ -90,8 +90,7 @@ pub async fn look_back(state: &State, position: u64) -> Result<()> {
             }
             let at = match state.types.get(&event.aggregate_type) {
                 Some(definition) if event.version > 1 => {
-                    let earlier = state.log.read_stream(&event.aggregate_id, 1, event.version - 1).await?;
-                    Aggregate::fold_all(&earlier, &definition).map(Arc::new)
+                    state.fold_stream(&event.aggregate_id, event.version - 1, None, &definition).await?.map(Arc::new)
                 }
                 _ => None,
             };

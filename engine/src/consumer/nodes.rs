@@ -28,10 +28,12 @@ pub async fn step(state: &State) -> Result<u64> {
 }
 
 async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
+    // Before the states: one that is folded anew meanwhile may be told to be older than it is, and never newer.
+    let definitions = state.types.all();
     let mut nodes: Vec<(Arc<Aggregate>, u64)> = Vec::with_capacity(ids.len());
     let mut bytes = 0;
     for aggregate in ids.iter().filter_map(|id| state.folded.get(id)) {
-        let revision = state.types.get(&aggregate.aggregate_type).map_or(0, |definition| definition.revision);
+        let revision = definitions.get(&aggregate.aggregate_type).map_or(0, |definition| definition.revision);
         bytes += aggregate.state.size_bytes();
         nodes.push((aggregate, revision));
         if bytes >= BYTES {
@@ -41,7 +43,10 @@ async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
             bytes = 0;
         }
     }
-    let seen = state.folded.observed().take_changed();
-    state.log.write_nodes(&nodes, seen.as_ref(), Some((crate::core::NODES, reached))).await?;
-    Ok(())
+    let observed = state.folded.observed().take_changed();
+    let written = state.log.write_nodes(&nodes, observed.as_ref(), Some((crate::core::NODES, reached))).await;
+    if written.is_err() && observed.is_some() {
+        state.folded.observed().put_back();
+    }
+    Ok(written?)
 }

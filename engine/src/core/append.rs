@@ -9,6 +9,7 @@ use tokio::task::JoinHandle;
 use crate::core::State;
 use crate::core::staging::{Staging, View};
 use crate::error::{Error, Result};
+use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
 use crate::store::{self, log::Batch, retry};
 
@@ -53,15 +54,18 @@ impl Appended {
 
 struct Waiting {
     append: Append,
+    /// The events already in the log under ids that were made here.
+    known: HashMap<Arc<str>, Event>,
     answer: oneshot::Sender<Result<Appended>>,
 }
 
 /// What stands in the queue.
 enum Task {
     Append(Waiting),
-    /// Fold the aggregates of a type anew, after its definition changed how.
-    Refold {
-        type_name: Arc<str>,
+    /// Define a type, and fold its aggregates anew where it folds otherwise than before.
+    Define {
+        definition: Arc<Definition>,
+        refold: bool,
         answer: oneshot::Sender<Result<()>>,
     },
 }
@@ -69,6 +73,7 @@ enum Task {
 /// The queue's near end. Dropping all of them ends the appender once it has answered everyone.
 #[derive(Clone)]
 pub struct Appender {
+    state: Arc<State>,
     queue: mpsc::Sender<Task>,
 }
 
@@ -76,21 +81,24 @@ impl Appender {
     /// Starts the appender of an open workspace. The task ends when all are answered and nobody can ask any more.
     pub fn start(state: Arc<State>) -> (Appender, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
-        let task = tokio::spawn(run(state, waiting));
-        (Appender { queue }, task)
+        let task = tokio::spawn(run(state.clone(), waiting));
+        (Appender { state, queue }, task)
     }
 
     /// Appends and answers when the events are on disk and folded.
     pub async fn append(&self, append: Append) -> Result<Appended> {
+        // What an id says about its event is looked up here and not in the queue, where others would wait for it: what is
+        // in the log by now is there, and nobody can guess the id of what comes.
+        let known = self.state.log.find_made(&append.event_ids, self.state.folded.position()).await?;
         let (answer, answered) = oneshot::channel();
-        self.queue.send(Task::Append(Waiting { append, answer })).await.map_err(|_| closing())?;
+        self.queue.send(Task::Append(Waiting { append, known, answer })).await.map_err(|_| closing())?;
         answered.await.map_err(|_| closing())?
     }
 
-    /// Folds the aggregates of a type anew and answers when that is visible.
-    pub async fn refold(&self, type_name: Arc<str>) -> Result<()> {
+    /// Defines a type between two batches, and answers when states folded as it says are visible.
+    pub async fn define(&self, definition: Arc<Definition>, refold: bool) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        self.queue.send(Task::Refold { type_name, answer }).await.map_err(|_| closing())?;
+        self.queue.send(Task::Define { definition, refold, answer }).await.map_err(|_| closing())?;
         answered.await.map_err(|_| closing())?
     }
 }
@@ -106,8 +114,8 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
     while let Some(task) = next.take() {
         let first = match task {
             Task::Append(first) => first,
-            Task::Refold { type_name, answer } => {
-                let _ = answer.send(state.refold_type(&type_name).await);
+            Task::Define { definition, refold, answer } => {
+                let _ = answer.send(state.define(definition, refold).await);
                 next = queue.recv().await;
                 continue;
             }
@@ -136,7 +144,8 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
 
 /// Commits a batch and answers its waiters. Returns whether the log's end is in doubt.
 async fn commit(state: &State, batch: Vec<Waiting>, doubtful: bool) -> bool {
-    if doubtful && let Err(error) = state.catch_up().await {
+    let folding = state.folding().await;
+    if doubtful && let Err(error) = state.catch_up_while(&folding).await {
         refuse_all(batch, error);
         return true;
     }
@@ -170,7 +179,7 @@ async fn commit(state: &State, batch: Vec<Waiting>, doubtful: bool) -> bool {
             Err(store::Error::Conflict) => {
                 metrics::counter!("foldwork_append_conflicts_total").increment(1);
                 tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
-                if let Err(error) = state.catch_up().await {
+                if let Err(error) = state.catch_up_while(&folding).await {
                     refuse_all(batch, error);
                     return true;
                 }
@@ -189,7 +198,14 @@ async fn commit(state: &State, batch: Vec<Waiting>, doubtful: bool) -> bool {
 /// The events already in the log among the ids that clients chose.
 async fn known_events(state: &State, batch: &[Waiting]) -> store::Result<HashMap<Arc<str>, Event>> {
     let ids: Vec<Arc<str>> = batch.iter().flat_map(|waiting| waiting.append.event_ids.iter().cloned()).collect();
-    if ids.is_empty() { Ok(HashMap::new()) } else { state.log.find_events(&ids).await }
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut known = state.log.find_chosen(&ids).await?;
+    for made in batch.iter().flat_map(|waiting| &waiting.known) {
+        known.entry(made.0.clone()).or_insert_with(|| made.1.clone());
+    }
+    Ok(known)
 }
 
 /// An error goes to one waiter as it is, and to the others as what it means to them.

@@ -124,9 +124,10 @@ impl Folded {
         self.dirty.mark(events);
     }
 
-    /// Makes states visible that were folded again from the same events.
-    pub fn replace(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
-        self.resident.publish(aggregates, position);
+    /// Makes states visible that were folded again from the same events, and has their snapshots written.
+    pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
+        self.resident.publish(refolded.iter().cloned(), 0);
+        self.dirty.touch(refolded.iter().map(|aggregate| &aggregate.id));
     }
 
     /// Makes committed events and the states after them visible. Whoever follows the log is woken by

@@ -16,6 +16,7 @@ use super::{Environment, NODES, State};
 use crate::error::Result;
 use crate::model::access::WorkspaceRecord;
 use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
@@ -24,6 +25,15 @@ use crate::store::key_range::read_ahead;
 
 /// Events read from the store at a time.
 const PAGE: usize = 512;
+/// Events of one stream that are read at a time: the first ones, then about as many as have so many bytes.
+const FIRST_SPAN: u64 = 32;
+const LONGEST_SPAN: u64 = 1_024;
+const SPAN_BYTES: usize = 4 << 20;
+
+/// Held by whoever folds events into the state, or changes how they are folded.
+pub struct Folding<'a> {
+    _one: tokio::sync::MutexGuard<'a, ()>,
+}
 
 impl State {
     /// Loads a workspace: snapshots first, then the events after each of them.
@@ -43,7 +53,7 @@ impl State {
             settings,
             answering: tokio::sync::Mutex::new(()),
             exclusive,
-            catching_up: tokio::sync::Mutex::new(()),
+            folding: tokio::sync::Mutex::new(()),
         };
         state.load_states().await?;
         Ok(state)
@@ -63,11 +73,13 @@ impl State {
         }));
         while let Some(page) = pages.try_next().await? {
             for snapshot in page {
-                let revision = definitions.get(&snapshot.aggregate.aggregate_type).map(|known| known.revision);
                 let mut aggregate = snapshot.aggregate;
-                if revision != Some(snapshot.revision) {
+                if let Some(definition) = definitions.get(&aggregate.aggregate_type)
+                    && definition.revision != snapshot.revision
+                {
                     // The type's folds changed after the snapshot was written.
-                    aggregate = self.refold(&aggregate, &definitions).await?.unwrap_or(aggregate);
+                    let refolded = self.fold_stream(&aggregate.id, aggregate.version, None, definition).await?;
+                    aggregate = refolded.unwrap_or(aggregate);
                 }
                 states.insert(aggregate.id.clone(), self.folded.share(Arc::new(aggregate)));
             }
@@ -102,17 +114,20 @@ impl State {
         }
     }
 
-    /// Folds a stream from its first event up to where the given state stands.
-    pub async fn refold(&self, stale: &Aggregate, definitions: &Definitions) -> Result<Option<Aggregate>> {
-        let Some(definition) = definitions.get(&stale.aggregate_type) else { return Ok(None) };
-        let events = self.log.read_stream(&stale.id, 1, stale.version).await?;
-        Ok(Aggregate::fold_all(&events, definition))
-    }
-
     /// Takes in what other writers of the same store have appended.
     pub async fn catch_up(&self) -> Result<()> {
-        let _one = self.catching_up.lock().await;
-        self.reload_definitions().await?;
+        let folding = self.folding().await;
+        self.catch_up_while(&folding).await
+    }
+
+    /// Holds back whoever else folds events, or changes how they are folded.
+    pub async fn folding(&self) -> Folding<'_> {
+        Folding { _one: self.folding.lock().await }
+    }
+
+    /// Like [`State::catch_up`], for one who holds the others back already.
+    pub async fn catch_up_while(&self, folding: &Folding<'_>) -> Result<()> {
+        self.reload_definitions(folding).await?;
         let definitions = self.types.all();
         loop {
             let events = self.log.read_after(self.folded.position(), PAGE).await?;
@@ -141,38 +156,79 @@ impl State {
         self.catch_up().await
     }
 
-    async fn reload_definitions(&self) -> Result<()> {
-        if self.exclusive {
+    async fn reload_definitions(&self, folding: &Folding<'_>) -> Result<()> {
+        if self.is_exclusive() {
             return Ok(());
         }
         for definition in self.log.read_definitions().await? {
             let before = self.types.get(&definition.type_name);
             let refold = before.is_some_and(|before| before.revision != definition.revision);
-            let type_name = definition.type_name.clone();
-            self.set_definition(Arc::new(definition));
-            if refold {
-                self.refold_type(&type_name).await?;
-            }
+            self.adopt(Arc::new(definition), refold, folding).await?;
         }
         Ok(())
     }
 
-    /// Folds all aggregates of a type anew, from the log, and writes their snapshots.
-    pub async fn refold_type(&self, type_name: &str) -> Result<()> {
-        let definitions = self.types.all();
-        let revision = definitions.get(type_name).map_or(0, |definition| definition.revision);
-        let snapshot = self.folded.snapshot();
-        let mut nodes = Vec::new();
-        for stale in snapshot.iter().filter(|aggregate| &*aggregate.aggregate_type == type_name) {
-            if let Some(aggregate) = self.refold(stale, &definitions).await? {
-                nodes.push((Arc::new(aggregate), revision));
-            }
-        }
-        for page in nodes.chunks(PAGE) {
-            self.log.write_nodes(page, None, None).await?;
-            self.folded.replace(page.iter().map(|(aggregate, _)| aggregate.clone()), snapshot.position());
-            self.search.touch(page.iter().map(|(aggregate, _)| &aggregate.id));
-        }
+    /// Writes a definition and goes by it. Where it folds otherwise than the one before, the aggregates of its type are
+    /// folded anew; if that fails, everything is as it was.
+    pub async fn define(&self, definition: Arc<Definition>, refold: bool) -> Result<()> {
+        let folding = self.folding().await;
+        let refolded = if refold { self.refolded(&definition).await? } else { Vec::new() };
+        self.log.write_definition(&definition).await?;
+        self.show_defined(definition, &refolded, &folding);
         Ok(())
+    }
+
+    async fn adopt(&self, definition: Arc<Definition>, refold: bool, folding: &Folding<'_>) -> Result<()> {
+        let refolded = if refold { self.refolded(&definition).await? } else { Vec::new() };
+        self.show_defined(definition, &refolded, folding);
+        Ok(())
+    }
+
+    fn show_defined(&self, definition: Arc<Definition>, refolded: &[Arc<Aggregate>], _: &Folding<'_>) {
+        // States first: a snapshot that is written meanwhile may tell an older revision than it was folded under, and is
+        // folded again when it is loaded; a newer one would be believed.
+        self.folded.replace(refolded);
+        self.search.touch(refolded.iter().map(|aggregate| &aggregate.id));
+        self.set_definition(definition);
+    }
+
+    /// All aggregates of a type, folded from the log under a definition.
+    async fn refolded(&self, definition: &Arc<Definition>) -> Result<Vec<Arc<Aggregate>>> {
+        let snapshot = self.folded.snapshot();
+        let stale = snapshot.iter().filter(|aggregate| aggregate.aggregate_type == definition.type_name);
+        let mut refolded = Vec::new();
+        for stale in stale {
+            refolded.extend(self.fold_stream(&stale.id, stale.version, None, definition).await?.map(Arc::new));
+        }
+        Ok(refolded)
+    }
+
+    /// Folds a stream from its first event up to a version, and of these the events that happened up to a time.
+    ///
+    /// The stream is read in parts, so that no more than one of them is in memory beside the state.
+    pub async fn fold_stream(
+        &self,
+        id: &AggregateId,
+        version: u64,
+        at: Option<i64>,
+        definition: &Definition,
+    ) -> Result<Option<Aggregate>> {
+        let (mut next, mut span) = (1, FIRST_SPAN);
+        let mut folded: Option<Aggregate> = None;
+        while next <= version {
+            let last = version.min(next + span - 1);
+            let events = self.log.read_stream(id, next, last).await?;
+            let bytes: usize = events.iter().map(Event::size_bytes).sum();
+            for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
+                folded = Some(Aggregate::fold(folded.as_ref(), event, definition));
+            }
+            next = last + 1;
+            // As many as are likely to fit next time.
+            let fitting = (SPAN_BYTES * events.len()) / bytes.max(1);
+            span = (fitting as u64).clamp(1, LONGEST_SPAN);
+            // Folding is work: others get their turn on this thread.
+            tokio::task::yield_now().await;
+        }
+        Ok(folded)
     }
 }

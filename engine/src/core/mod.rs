@@ -86,8 +86,8 @@ pub struct State {
     /// One request with an idempotency key at a time.
     pub answering: tokio::sync::Mutex<()>,
     exclusive: bool,
-    /// Two catch-ups at a time would fold the same events twice.
-    catching_up: tokio::sync::Mutex<()>,
+    /// Two who fold at a time would fold the same events twice, or under two definitions.
+    folding: tokio::sync::Mutex<()>,
 }
 
 impl State {

@@ -42,6 +42,18 @@ impl DirtyAggregates {
         }
     }
 
+    /// Marks aggregates that were folded anew from the same events.
+    pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
+        let mut inner = self.lock();
+        // Their snapshots stand for every event that is marked; only how they are folded is older.
+        let next = inner.marked + 1;
+        for id in ids {
+            if inner.members.insert(id.clone()) {
+                inner.waiting.push_back((id.clone(), next));
+            }
+        }
+    }
+
     /// Says that nothing up to a position waits.
     pub fn begin_at(&self, position: u64) {
         self.lock().marked = position;

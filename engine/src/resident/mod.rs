@@ -189,7 +189,8 @@ impl Resident {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
     }
 
-    /// Takes in aggregates that were folded up to a position. New ones come in the order of their first events.
+    /// Takes in aggregates that were folded up to a position, unless they are here in a later version. New ones come in
+    /// the order of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut inner = self.write();
@@ -241,6 +242,10 @@ impl Inner {
 
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
+        if before.as_ref().is_some_and(|before| before.version > aggregate.version) {
+            // Whoever folded it began before the events that are in the one here.
+            return;
+        }
         let place = self.place(aggregate.id.as_str()).unwrap_or(self.count);
         self.index_slug(place, before.as_deref(), &aggregate);
         self.columns.put(place as usize, &aggregate);
@@ -355,6 +360,21 @@ mod tests {
             }
         });
         check(&resident.snapshot_with(&paths.iter().collect::<Vec<_>>()), &paths.iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_was_folded_from_fewer_events_replaces_nothing() {
+        let resident = Resident::default();
+        resident.publish([aggregate(1, 6)], 6);
+        resident.publish([aggregate(1, 5), aggregate(2, 1)], 5);
+        assert_eq!(resident.get("i-1").map(|found| found.version), Some(6));
+        assert_eq!(resident.get("i-2").map(|found| found.version), Some(1));
+        assert_eq!(resident.position(), 6);
+        assert_eq!(resident.by_slug("thing", None, "s-7").len(), 1);
+        // The same events folded another way.
+        let refolded = Aggregate { state: Arc::default(), ..Aggregate::clone(&aggregate(1, 6)) };
+        resident.publish([Arc::new(refolded)], 0);
+        assert!(resident.get("i-1").is_some_and(|found| found.state.is_empty()));
     }
 
     #[test]

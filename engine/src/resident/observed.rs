@@ -6,8 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// Fields remembered per event type; a payload that invents names without end does not fill the memory.
+/// What is remembered is bounded: clients choose the names, and one that invents them without end fills no memory.
 const MAX_FIELDS: usize = 500;
+const MAX_EVENT_TYPES: usize = 1_000;
+/// Longer names are passed over, in bytes.
+const MAX_NAME: usize = 128;
+/// Fields of one payload that are looked at.
+const MAX_LOOKED_AT: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;
 
@@ -27,16 +32,19 @@ impl ObservedSchema {
     pub fn note(&self, event: &Event) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         if !inner.event_types.contains_key(&*event.event_type) {
+            if inner.event_types.len() >= MAX_EVENT_TYPES {
+                return;
+            }
             inner.event_types.insert(event.event_type.to_string(), Fields::new());
             inner.changed = true;
         }
         let Some(fields) = inner.event_types.get_mut(&*event.event_type) else { return };
         let mut changed = false;
-        for (name, value) in event.payload.iter() {
+        for (name, value) in event.payload.iter().take(MAX_LOOKED_AT) {
             let room = fields.len() < MAX_FIELDS;
             match fields.get_mut(&**name) {
                 Some(types) => changed |= types.insert(kind(value)),
-                None if room => {
+                None if room && name.len() <= MAX_NAME => {
                     fields.insert(name.to_string(), BTreeSet::from([kind(value)]));
                     changed = true;
                 }
@@ -61,12 +69,17 @@ impl ObservedSchema {
         changed.then(|| inner.event_types.iter().map(|(name, fields)| (name.as_str(), to_object(fields))).collect())
     }
 
+    /// What was taken was not stored: it is to be taken again.
+    pub fn put_back(&self) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).changed = true;
+    }
+
     /// Takes in what was stored.
     pub fn restore(&self, stored: &Object) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        for (event_type, fields) in stored.iter() {
+        for (event_type, fields) in stored.iter().take(MAX_EVENT_TYPES) {
             let known = inner.event_types.entry(event_type.to_string()).or_default();
-            for (name, types) in fields.as_object().into_iter().flat_map(Object::iter) {
+            for (name, types) in fields.as_object().into_iter().flat_map(Object::iter).take(MAX_FIELDS) {
                 let types = types.as_array().unwrap_or_default().iter().filter_map(Value::as_str);
                 let types = types.filter_map(|name| KINDS.iter().copied().find(|kind| *kind == name));
                 known.entry(name.to_string()).or_default().extend(types);
@@ -93,4 +106,60 @@ fn kind(value: &Value) -> &'static str {
 fn to_object(fields: &Fields) -> Object {
     let types = |types: &BTreeSet<&'static str>| types.iter().map(|name| Value::from(*name)).collect::<Vec<_>>();
     fields.iter().map(|(name, seen)| (name.as_str(), types(seen))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::model::id::AggregateId;
+
+    fn event(verb: &str, payload: Object) -> Event {
+        Event {
+            event_id: "e".into(),
+            aggregate_id: AggregateId::parse("a").expect("a valid id"),
+            aggregate_type: "note".into(),
+            event_type: format!("note.{verb}").into(),
+            project_id: None,
+            version: 1,
+            position: 1,
+            payload: Arc::new(payload),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 0,
+            recorded_at: 0,
+        }
+    }
+
+    #[test]
+    fn names_that_clients_invent_fill_no_memory() {
+        let observed = ObservedSchema::default();
+        let wide = |from: usize| (from..from + 3_000).map(|n| (format!("f{n}"), Value::Null)).collect::<Object>();
+        for round in 0..3 {
+            observed.note(&event("changed", wide(round * 3_000)));
+        }
+        observed.note(&event("changed", Object::from_iter([("x".repeat(MAX_NAME + 1), Value::Null)])));
+        for verb in 0..MAX_EVENT_TYPES + 10 {
+            observed.note(&event(&format!("v{verb}"), Object::new()));
+        }
+        let told = observed.of_type("note");
+        assert_eq!(told.len(), MAX_EVENT_TYPES);
+        assert_eq!(told.iter().map(|(_, fields)| fields.len()).max(), Some(MAX_FIELDS));
+        // Stored by a program that knew no bounds.
+        let stored: Object = (0..2 * MAX_EVENT_TYPES).map(|n| (format!("note.v{n}"), Value::from(wide(0)))).collect();
+        let restored = ObservedSchema::default();
+        restored.restore(&stored);
+        assert_eq!(restored.of_type("note").len(), MAX_EVENT_TYPES);
+        assert!(restored.of_type("note").iter().all(|(_, fields)| fields.len() <= MAX_FIELDS));
+    }
+
+    #[test]
+    fn what_was_not_stored_is_told_again() {
+        let observed = ObservedSchema::default();
+        observed.note(&event("created", Object::new()));
+        assert!(observed.take_changed().is_some() && observed.take_changed().is_none());
+        observed.put_back();
+        assert!(observed.take_changed().is_some());
+    }
 }

@@ -1,8 +1,9 @@
 //! The log of one workspace: events by stream and version, commits by position.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use surrealdb::types::{Array, RecordIdKey, Value as Record, Variables};
 
@@ -128,9 +129,16 @@ impl Database {
 
     /// Id of the first commit that ends at a position or behind it.
     async fn first_commit(&self, from: i64) -> Result<Option<i64>> {
-        let range = commit_range(from, None);
-        let found = self.query("SELECT VALUE id FROM $range LIMIT 1", [("range", range)]).await?;
-        convert::list(found.first())?.next().map(commit_id).transpose()
+        // A range is read to its end whatever the limit: so it grows only where it held nothing.
+        for span in [Some(COMMIT as u64), Some(4_096), Some(1 << 18), None] {
+            let end = span.and_then(|span| from.checked_add_unsigned(span));
+            let range = commit_range(from, end);
+            let found = self.query("SELECT VALUE id FROM $range LIMIT 1", [("range", range)]).await?;
+            if let Some(id) = convert::list(found.first())?.next() {
+                return commit_id(id).map(Some);
+            }
+        }
+        Ok(None)
     }
 
     /// The events at these places, oldest first, with no more of their payloads than these fields.
@@ -167,8 +175,15 @@ impl Database {
         convert::list(found.first())?.map(|record| read_event(record, None)).collect()
     }
 
-    /// The events among these ids that are in the log, under their ids.
-    pub async fn find_events(&self, event_ids: &[Arc<str>]) -> Result<HashMap<Arc<str>, Event>> {
+    /// The events among these ids that are in the log, under their ids. `head` is where the log ends.
+    pub async fn find_events(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
+        let mut events = self.find_chosen(event_ids).await?;
+        events.extend(self.find_made(event_ids, head).await?);
+        Ok(events)
+    }
+
+    /// The events whose ids clients chose, among these ids.
+    pub async fn find_chosen(&self, event_ids: &[Arc<str>]) -> Result<HashMap<Arc<str>, Event>> {
         let keys: Vec<Record> = event_ids.iter().map(|id| convert::record_id("event_key", id.to_string())).collect();
         let found =
             self.query("SELECT * FROM (SELECT VALUE event FROM $keys)", [("keys", Record::Array(keys.into()))]).await?;
@@ -177,14 +192,43 @@ impl Database {
             let event = read_event(record, None)?;
             events.insert(event.event_id.clone(), event);
         }
-        for id in event_ids {
-            // An id made here was not written down: it says where its event stands.
-            if let Some(position) = position_hint(id).filter(|hint| *hint > 0 && !events.contains_key(id)) {
-                let near = self.read_after(position - 1, 1).await?;
-                events.extend(near.into_iter().filter(|event| event.event_id == *id).map(|event| (id.clone(), event)));
-            }
-        }
         Ok(events)
+    }
+
+    /// The events whose ids were made here, among these ids. Such an id was not written down: it says where its event
+    /// stands. Anybody can make one that says so: each position is looked at once, and of its commit that event alone is
+    /// read.
+    pub async fn find_made(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
+        let hints = event_ids.iter().filter_map(|id| position_hint(id));
+        let positions: BTreeSet<u64> = hints.filter(|position| (1..=head).contains(position)).collect();
+        let mut places: Vec<Place> = Vec::with_capacity(positions.len());
+        let mut commit: Vec<Place> = Vec::new();
+        for position in positions {
+            // Neighbours mostly stand in one commit.
+            if !commit.iter().any(|place| place.position == position) {
+                commit = self.commit_of(position).await?;
+            }
+            places.extend(commit.iter().find(|place| place.position == position).cloned());
+        }
+        let wanted: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
+        let found = self.read_places(&places, None).await?.into_iter();
+        Ok(found
+            .filter(|event| wanted.contains(&*event.event_id))
+            .map(|event| (event.event_id.clone(), event))
+            .collect())
+    }
+
+    /// The places of the commit that holds a position.
+    async fn commit_of(&self, position: u64) -> Result<Vec<Place>> {
+        let from = i64::try_from(position).unwrap_or(i64::MAX);
+        let Some(last) = self.first_commit(from).await? else { return Ok(Vec::new()) };
+        let id = convert::record_id("commit", last);
+        let rows = self.query("SELECT id, events FROM $id", [("id", id)]).await?;
+        let mut found = Vec::new();
+        for commit in convert::list(rows.first())? {
+            places_of(commit, 0, &mut found)?;
+        }
+        Ok(found)
     }
 }
 
@@ -319,7 +363,7 @@ mod tests {
         let half = [event("d", 1, 5), event("b", 3, 6)];
         assert!(matches!(log.append(Batch { events: &half, chosen_ids: &[0] }).await, Err(Error::Conflict)));
         assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
-        assert_eq!(log.find_events(&[half[0].event_id.clone()]).await.expect("events").len(), 0);
+        assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
         // One of several writers finds the head where the one that was alone left the log.
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.head().await.expect("a head"), 4);
@@ -357,8 +401,13 @@ mod tests {
         assert_eq!(some[0].payload.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
 
         let ids = [first[1].event_id.clone(), first[2].event_id.clone(), "unknown".into()];
-        let found = log.find_events(&ids).await.expect("events");
+        let found = log.find_events(&ids, 300).await.expect("events");
         assert_eq!(found.len(), 2);
         assert_eq!(found[&ids[1]].position, 3);
+        // An id that says where it stands, and is not there; beyond the log's end nothing is looked for.
+        let invented: Vec<Arc<str>> =
+            (1..200).map(|n| crate::model::id::event_id(0, 1 + n % 3, n).to_string().into()).collect();
+        assert_eq!(log.find_made(&invented, 300).await.expect("events").len(), 0);
+        assert_eq!(log.find_made(&ids, 1).await.expect("events").len(), 0);
     }
 }

@@ -148,6 +148,12 @@ impl Database {
         let statements = "DEFINE TABLE IF NOT EXISTS migration SCHEMALESS; SELECT VALUE number FROM migration";
         let applied = self.query(statements, []).await?;
         let applied: Vec<i64> = convert::list(applied.last())?.filter_map(|record| convert::int(record).ok()).collect();
+        if let Some(unknown) = applied.iter().max().filter(|number| **number > migrations.len() as i64) {
+            let known = migrations.len();
+            return Err(Error::Opening(format!(
+                "it was written by a newer program: its schema has number {unknown}, and this program knows {known}"
+            )));
+        }
         for (number, statements) in (1i64..).zip(migrations) {
             if !applied.contains(&number) {
                 let script =
@@ -186,5 +192,20 @@ impl Database {
             }
         }
         self.query_bound(statements, values).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_store_of_a_newer_program_is_refused() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let newer = "CREATE migration:later SET number = 1000";
+        log.query(newer, []).await.expect("written");
+        let refused = store.workspace("0-1").await.err().expect("refused").to_string();
+        assert!(refused.contains("newer program") && refused.contains("1000"), "{refused}");
     }
 }

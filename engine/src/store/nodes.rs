@@ -14,12 +14,19 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
-/// Snapshots and the checkpoint that says so are one transaction.
+/// Snapshots and the checkpoint that says so are one transaction. Both only move forward, whoever else writes them: a
+/// snapshot of an older version, or of the same one folded under an older definition, changes nothing.
 const WRITE: &str = "
 BEGIN;
-FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };
+FOR $node IN $nodes {
+    LET $known = (SELECT version, revision FROM ONLY $node.id);
+    IF $known = NONE OR $known.version < $node.version
+        OR ($known.version = $node.version AND $known.revision <= $node.revision) {
+        UPSERT $node.id CONTENT $node RETURN NONE
+    }
+};
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
-IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = $position RETURN NONE };
+IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };
 COMMIT;";
 
 /// What loading needs of a node; the folded state once more as an object is for the database's own queries only.
@@ -34,7 +41,7 @@ pub struct Snapshot {
 }
 
 impl Database {
-    /// Writes snapshots and moves the checkpoint, together; and the shapes of the events seen, where they changed.
+    /// Writes snapshots and moves the checkpoint on, together; and the shapes of the events seen, where they changed.
     pub async fn write_nodes(
         &self,
         nodes: &[(Arc<Aggregate>, u64)],
@@ -176,5 +183,52 @@ fn restore_dates(state: &mut Object, definition: &Definition) {
         {
             *slot = Value::Date(ms);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    fn snapshot(version: u64) -> Arc<Aggregate> {
+        Arc::new(Aggregate {
+            id: AggregateId::parse("a").expect("a valid id"),
+            aggregate_type: "note".into(),
+            project_id: None,
+            version,
+            position: version,
+            first_position: 1,
+            created_at: 0,
+            last_event_at: 0,
+            deleted: false,
+            state: Arc::new(Object::from_iter([("n", Value::Int(version as i64))])),
+            facts: no_facts(),
+        })
+    }
+
+    #[tokio::test]
+    async fn snapshots_and_their_checkpoint_only_move_forward() {
+        let store = Store::connect("mem://").await.expect("memory").share();
+        let log = store.workspace("0-1").await.expect("a database");
+        let stored = async || {
+            let found = log.read_nodes(KeyRange::default(), |_| None).await.expect("snapshots");
+            let found: Vec<_> = found.iter().map(|known| (known.aggregate.version, known.revision)).collect();
+            (found, log.checkpoint("nodes").await.expect("a checkpoint"))
+        };
+        let write = async |version, revision, reached| {
+            let nodes = [(snapshot(version), revision)];
+            log.write_nodes(&nodes, None, Some(("nodes", reached))).await.expect("written");
+        };
+        write(3, 1, 7).await;
+        assert_eq!(stored().await, (vec![(3, 1)], 7));
+        // Another server, which is behind.
+        write(2, 5, 6).await;
+        assert_eq!(stored().await, (vec![(3, 1)], 7));
+        write(3, 2, 7).await;
+        write(3, 1, 7).await;
+        assert_eq!(stored().await, (vec![(3, 2)], 7));
+        write(4, 1, 9).await;
+        assert_eq!(stored().await, (vec![(4, 1)], 9));
     }
 }

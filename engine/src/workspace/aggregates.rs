@@ -29,15 +29,8 @@ impl Workspace {
         let aggregate = match moment {
             Moment::Now => Some(now),
             Moment::Version(version) if version > now.version => None,
-            Moment::Version(version) => {
-                let events = self.events_up_to(&now.id, version).await?;
-                Aggregate::fold_all(&events, &definition).map(Arc::new)
-            }
-            Moment::At(at) => {
-                let events = self.events_up_to(&now.id, now.version).await?;
-                let before = events.iter().filter(|event| event.occurred_at <= at);
-                Aggregate::fold_all(before, &definition).map(Arc::new)
-            }
+            Moment::Version(version) => state.fold_stream(&now.id, version, None, &definition).await?.map(Arc::new),
+            Moment::At(at) => state.fold_stream(&now.id, now.version, Some(at), &definition).await?.map(Arc::new),
         };
         let aggregate = aggregate.filter(|aggregate| !aggregate.deleted).ok_or_else(not_found)?;
         Ok((aggregate, definition))

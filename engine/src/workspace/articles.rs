@@ -120,8 +120,7 @@ impl Workspace {
             return Ok(Some(article));
         }
         let Some(definition) = self.state().types.get(ARTICLE) else { return Ok(None) };
-        let events = self.events_up_to(&article.id, version).await?;
-        Ok(Aggregate::fold_all(&events, &definition).map(Arc::new))
+        Ok(self.state().fold_stream(&article.id, version, None, &definition).await?.map(Arc::new))
     }
 
     /// Articles, newest first.

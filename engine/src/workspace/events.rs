@@ -8,7 +8,6 @@ use super::{Page, Workspace};
 use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
-use crate::model::id::AggregateId;
 
 /// Which events of the log a reader wants.
 #[derive(Debug, Clone, Default)]
@@ -161,10 +160,5 @@ impl Workspace {
     /// Wakes when events have been appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
         self.state().folded.head().follow()
-    }
-
-    /// All events of a stream up to a version.
-    pub(crate) async fn events_up_to(&self, id: &AggregateId, version: u64) -> Result<Vec<Event>> {
-        Ok(self.state().log.read_stream(id, 1, version).await?)
     }
 }

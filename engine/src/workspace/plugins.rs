@@ -85,7 +85,7 @@ impl Workspace {
         match trying {
             DryRunInput::Event(event_id) => {
                 let id: Arc<str> = event_id.as_str().into();
-                let mut found = state.log.find_events(std::slice::from_ref(&id)).await?;
+                let mut found = state.log.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
                 let event = found.remove(&id).ok_or_else(|| Error::not_found("event", &event_id))?;
                 Ok(recall(state, Arc::new(event)).await?.into_iter().collect())
             }

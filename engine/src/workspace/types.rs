@@ -31,8 +31,9 @@ impl Workspace {
         let _one = state.types.one_at_a_time().await;
         state.refresh().await?;
         let Some(before) = state.types.get(&definition.type_name) else {
-            self.save_definition(definition.clone()).await?;
-            return Ok(Defined::Created(Arc::new(definition)));
+            let definition = Arc::new(definition);
+            self.runtime.appender.define(definition.clone(), false).await?;
+            return Ok(Defined::Created(definition));
         };
         if before.managed {
             let message = format!("the type '{}' is managed by its own operations", before.type_name);
@@ -51,18 +52,9 @@ impl Workspace {
         if refold {
             definition.revision += 1;
         }
-        self.save_definition(definition.clone()).await?;
-        if refold {
-            self.runtime.appender.refold(definition.type_name.clone()).await?;
-        }
-        Ok(Defined::Changed(Arc::new(definition)))
-    }
-
-    async fn save_definition(&self, definition: Definition) -> Result<()> {
-        let state = self.state();
-        state.log.write_definition(&definition).await?;
-        state.set_definition(Arc::new(definition));
-        Ok(())
+        let definition = Arc::new(definition);
+        self.runtime.appender.define(definition.clone(), refold).await?;
+        Ok(Defined::Changed(definition))
     }
 
     /// All types, by name.
