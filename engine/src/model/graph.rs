@@ -71,6 +71,11 @@ impl EnrichmentFacts {
         }
     }
 
+    /// Bytes that they take, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.list.iter().map(|(_, facts)| size_of::<(Arc<str>, PluginFacts)>() + facts.size_bytes()).sum()
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &PluginFacts)> {
         self.list.iter().map(|(name, finding)| (name, finding))
     }
@@ -111,6 +116,12 @@ impl PluginFacts {
             }
         }
         PluginFacts { labels: facts.labels, desired, derived: Arc::new(facts.derived) }
+    }
+
+    fn size_bytes(&self) -> usize {
+        let labels: usize = self.labels.iter().map(|label| size_of::<Arc<str>>() + 16 + label.len()).sum();
+        // The texts of a target and of an event's id are about as long as ids are.
+        labels + self.desired.len() * (size_of::<DesiredEdge>() + 128) + self.derived.size_bytes()
     }
 
     /// Whether nothing was found.

@@ -91,6 +91,11 @@ impl Graph {
         before.findings.into_keys().collect()
     }
 
+    /// Bytes that the graph takes, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.read().size_bytes()
+    }
+
     /// Whether nothing was ever found.
     pub fn is_empty(&self) -> bool {
         self.read().findings.is_empty()
@@ -165,6 +170,15 @@ impl Edges {
 
     pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
         self.findings.get(id).cloned()
+    }
+
+    fn size_bytes(&self) -> usize {
+        /// What finds something by its id, and the id.
+        const ENTRY: usize = 96;
+        let facts: usize = self.findings.values().map(|facts| ENTRY + facts.size_bytes()).sum();
+        // An edge stands at both of its ends.
+        let edges: usize = self.outgoing.values().map(|edges| 2 * ENTRY + edges.len() * (size_of::<Edge>() + 32)).sum();
+        facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY
     }
 
     /// How many aggregates have findings, and how many edges are open.

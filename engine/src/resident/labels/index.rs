@@ -56,6 +56,13 @@ pub struct Index {
 }
 
 impl Index {
+    /// Bytes that the index takes, roughly; bodies are the states' own.
+    pub fn size_bytes(&self) -> usize {
+        let entries = self.entries.iter().flatten().map(|entry| size_of::<Entry>() + 64 + entry.folded.len());
+        let trigrams = self.trigrams.values().map(|numbers| 48 + numbers.capacity() * size_of::<u32>());
+        entries.sum::<usize>() + trigrams.sum::<usize>() + self.labels.size_bytes() + self.bodies.size_bytes()
+    }
+
     /// Makes the entries of an aggregate what they should be now.
     pub fn set(&mut self, text: Text) {
         let mut known = self.entries_of(&text.id);

@@ -75,6 +75,12 @@ impl Labels {
         *self.write() = None;
     }
 
+    /// Bytes that the index takes, roughly; nothing before somebody has searched.
+    pub fn size_bytes(&self) -> usize {
+        let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
+        index.as_ref().map_or(0, Index::size_bytes)
+    }
+
     /// Whether marked aggregates wait.
     pub fn is_behind(&self) -> bool {
         !self.changed().is_empty()

@@ -57,6 +57,13 @@ impl Sketch {
 }
 
 impl Words {
+    /// Bytes that the words and their postings take, roughly.
+    pub fn size_bytes(&self) -> usize {
+        // A word stands twice, and what finds it by its text takes as much as a pointer or two.
+        let of = |word: &Word| 2 * (word.text.len() + 32) + word.postings.capacity() * size_of::<u32>();
+        self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * size_of::<Sketch>()
+    }
+
     /// Adds an entry's folded text.
     pub fn insert(&mut self, entry: u32, folded: &str) {
         self.texts += u64::from(!folded.is_empty());
