@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::segment::SEGMENT;
+
 /// Lists of texts, written one after the other. Rows whose lists are equal may share one.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
@@ -30,7 +32,7 @@ impl Lists {
         self.stale += self.spans[row].1 as usize;
         self.spans[row] = (self.codes.len() as u32, codes.len() as u32);
         self.codes.extend_from_slice(codes);
-        if self.stale > self.codes.len() / 2 + super::SEGMENT {
+        if self.stale > self.codes.len() / 2 + SEGMENT {
             self.compact();
         }
     }

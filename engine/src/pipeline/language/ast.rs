@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use crate::model::value::Value;
-use crate::pipeline::accumulator::Accumulator;
-use crate::pipeline::expr::{Expr, Scope};
-use crate::pipeline::filter::{Filter, Path};
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::projection::Projection;
-use crate::pipeline::scan::EdgeScan;
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::source::scan::{AsOf, EdgeScan};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
 
 /// A pipeline or sub-pipeline.
 #[derive(Debug, Default)]
@@ -76,16 +77,6 @@ impl Default for Fold {
     fn default() -> Fold {
         Fold { as_of: AsOf::Now, deleted: false, events: false }
     }
-}
-
-/// Up to which event a stream is folded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AsOf {
-    Now,
-    /// Milliseconds since the epoch.
-    At(i64),
-    Version(i64),
-    Position(i64),
 }
 
 #[derive(Debug)]

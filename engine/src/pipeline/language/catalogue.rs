@@ -1,37 +1,9 @@
 //! Everything the language knows, in one list: what documentation and clients are shown, drawn from the tables that the
 //! parsers read.
 
-use super::{accumulator, expr, filter, parse};
-
-/// A name of the language as its table describes it.
-#[derive(Debug)]
-pub struct Word {
-    pub name: &'static str,
-    /// The arguments' names: `?` after optional ones, `...` after repeated ones, `: type` where the name does not tell.
-    pub arguments: &'static str,
-    /// One sentence.
-    pub summary: &'static str,
-    /// How it is written, the rows (or the one row) it sees, and the result, each as JSON.
-    pub example: [&'static str; 3],
-    /// Where it differs from MongoDB, or goes beyond it; empty where it does neither.
-    pub remark: &'static str,
-}
-
-impl Word {
-    pub(super) const fn new(
-        name: &'static str,
-        arguments: &'static str,
-        summary: &'static str,
-        example: [&'static str; 3],
-    ) -> Word {
-        Word { name, arguments, summary, example, remark: "" }
-    }
-
-    /// What MongoDB's users will not expect.
-    pub(super) const fn remark(self, remark: &'static str) -> Word {
-        Word { remark, ..self }
-    }
-}
+use super::parse;
+use crate::pipeline::expression::{accumulator, expr, filter};
+use crate::pipeline::value::word::Word;
 
 /// What a name may stand as. Some stand as more than one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +85,7 @@ pub fn catalogue() -> impl Iterator<Item = Entry> {
     let stages = parse::STAGES.iter().map(|word| Entry { kind: Kind::Stage, word });
     let queries = filter::words().map(|word| Entry { kind: Kind::Query, word });
     let accumulators = accumulator::catalogue().map(|known| Entry { kind: Kind::Accumulator, word: &known.word });
-    let expressions = expr::catalogue().map(|known| Entry { kind: Kind::Expression, word: &known.word });
+    let expressions = expr::catalogue::catalogue().map(|known| Entry { kind: Kind::Expression, word: &known.word });
     let variables = expr::VARIABLES.iter().map(|word| Entry { kind: Kind::Variable, word });
     stages.chain(queries).chain(accumulators).chain(expressions).chain(variables)
 }
@@ -123,8 +95,9 @@ mod tests {
     use super::*;
     use crate::model::json;
     use crate::model::value::{Object, Value};
-    use crate::pipeline::context::Context;
-    use crate::pipeline::{Options, Table, prepare};
+    use crate::pipeline::plan::options::Options;
+    use crate::pipeline::value::context::Context;
+    use crate::pipeline::{Table, prepare};
 
     #[test]
     fn every_example_gives_its_result() {

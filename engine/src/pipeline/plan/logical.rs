@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::ast::{self, Documents, Fold, From, SortKey, Stage, Staged};
-use super::error::{Error, Result};
-use super::expr::{Expr, Scope};
-use super::filter::{Filter, Path};
-use super::path::FieldPath;
-use super::projection::Projection;
-use super::scan::{self, EdgeScan};
 use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::language::ast;
+use crate::pipeline::language::ast::{Documents, Fold, From, SortKey, Stage, Staged};
+use crate::pipeline::source::scan;
+use crate::pipeline::source::scan::EdgeScan;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
 
 #[derive(Debug)]
 pub struct Plan {
@@ -210,6 +213,6 @@ fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
 /// The grouping that `$sortByCount` begins with.
 fn counted(by: Expr) -> Result<ast::Group> {
     let one: Value = Object::from_iter([("$sum", 1i64)]).into();
-    let count = super::accumulator::parse("count", &one, &Scope::root())?;
+    let count = crate::pipeline::expression::accumulator::parse("count", &one, &Scope::root())?;
     Ok(ast::Group { id: by, fields: vec![("count".into(), count)] })
 }

@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use super::ast::Documents;
-use super::column::{Vectored, can_keep};
-use super::filter::Filter;
-use super::operator::{self, Operator, Owner};
-use super::plan::{self, Node, Plan, Step};
-use super::program::{Feed, Lowered, Program};
-use super::scan::{AsOf, EventScan, Read, Scan, Source, StateScan, StreamFilter, is_of_stream};
+use super::logical::{self, Node, Plan, Step};
+use super::vectorize::vectorized;
 use crate::model::value::{Object, Value};
+use crate::pipeline::column::can_keep;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::language::ast::Documents;
+use crate::pipeline::run::operator;
+use crate::pipeline::run::program::{Feed, Lowered, Program};
+use crate::pipeline::run::rows::{Operator, Owner};
+use crate::pipeline::run::vectored::Vectored;
+use crate::pipeline::source::scan::{EventScan, Read, Scan, Source, StateScan};
+use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
 /// What is gathered while a plan is lowered.
 pub struct Lowering {
@@ -23,19 +27,19 @@ pub struct Lowering {
 pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
     let mut vectored = None;
     let feed = match plan.source {
-        plan::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
-        plan::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
-        plan::Source::Events(events) => {
+        logical::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
+        logical::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
+        logical::Source::Events(events) => {
             let (streams, filter) = streams(&events.filters);
             let read = Read::Events(EventScan { streams, filter, limit: events.limit });
             scan(Scan { read, fields: events.fields, columns: None }, lowering)
         }
-        plan::Source::States(states) => {
+        logical::Source::States(states) => {
             let (mut streams, event_filter) = streams(&states.event_filters);
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
             // Single aggregates are found by their ids.
             if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
-                vectored = Some(Vectored::new(filter.as_deref(), states.limit, &plan.nodes));
+                vectored = Some(vectorized(filter.as_deref(), states.limit, &plan.nodes));
             }
             let columns = vectored.as_ref().map(Vectored::paths);
             let read = Read::States(StateScan {
@@ -121,7 +125,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 ("bucket_auto", Box::new(operator::BucketAuto { bucket, owner }), Owner::Pipeline)
             }
             Step::Lookup(lookup) => {
-                let plan::Lookup { join, probe, variables, scope: _, plan, target } = *lookup;
+                let logical::Lookup { join, probe, variables, scope: _, plan, target } = *lookup;
                 let program = lower(plan, lowering);
                 if let Some((_, foreign)) = &join {
                     want(&program, foreign.text(), lowering);
@@ -136,7 +140,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 ("lookup", Box::new(operator::Lookup { join, probe, variables, program, target }), Owner::Pipeline)
             }
             Step::Follow(follow) => {
-                let plan::Follow { edges, local, nodes, target } = *follow;
+                let logical::Follow { edges, local, nodes, target } = *follow;
                 about.push("edges", edges.describe());
                 lowering.scans.push(Scan { read: Read::Edges(edges), fields: None, columns: None });
                 let scan = lowering.scans.len() - 1;
@@ -173,51 +177,5 @@ fn want(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
         && can_keep(path)
     {
         columns.insert(path.clone());
-    }
-}
-
-impl Scan {
-    /// For `explain`.
-    pub fn describe(&self) -> Object {
-        let mut object = Object::new();
-        let (streams, filters, limit) = match &self.read {
-            Read::Events(scan) => {
-                object.push("source", "events");
-                (&scan.streams, [("filter", &scan.filter), ("event_filter", &None)], scan.limit)
-            }
-            Read::States(scan) => {
-                object.push("source", scan.source.name());
-                match scan.as_of {
-                    AsOf::Now => {}
-                    AsOf::At(ms) => object.push("at", Value::Date(ms)),
-                    AsOf::Version(version) => object.push("version", version),
-                    AsOf::Position(position) => object.push("position", position),
-                }
-                if let (Source::Nodes, query) = (scan.source, super::surrealql::node_query(scan)) {
-                    object.push("where", query.text);
-                    object.push("exact", query.exact);
-                }
-                (&scan.streams, [("filter", &scan.filter), ("event_filter", &scan.event_filter)], scan.limit)
-            }
-            Read::Edges(edges) => return edges.describe(),
-        };
-        if !streams.is_empty() {
-            object.push("streams", streams.describe());
-        }
-        for (name, filter) in filters {
-            if let Some(filter) = filter {
-                object.push(name, filter.spec().clone());
-            }
-        }
-        if let Some(limit) = limit {
-            object.push("limit", i64::try_from(limit).unwrap_or(i64::MAX));
-        }
-        if let Some(columns) = self.columns.as_ref().filter(|columns| !columns.is_empty()) {
-            object.push("columns", columns.iter().cloned().map(Value::from).collect::<Vec<_>>());
-        }
-        if let Some(fields) = &self.fields {
-            object.push("fields", fields.iter().cloned().map(Value::from).collect::<Vec<_>>());
-        }
-        object
     }
 }

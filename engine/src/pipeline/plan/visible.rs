@@ -1,7 +1,7 @@
 //! Which names rows can have: before `$fold` they are events, after it states. A name that cannot be there is no
 //! error, as in MongoDB, but deserves a warning.
 
-use super::plan::{Node, Plan, Source, Step};
+use super::logical::{Node, Plan, Source, Step};
 
 /// Every field of an event's row.
 const EVENT_FIELDS: [&str; 12] = [

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::column::{Probe, Selection, Tail, Vectored};
-use super::error::Result;
-use super::explain::{Meter, Tracked};
-use super::expr::Expr;
-use super::operator::{self, Operator, Owner, Rows, Run};
-use super::parse::not_objects;
-use super::scan::Scan;
+use super::meter::{Meter, Tracked};
+use super::rows::{Operator, Owner, Rows, Run, collect};
+use super::vectored::{Probe, Selection, Tail, Vectored};
 use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::language::parse::not_objects;
+use crate::pipeline::source::scan::Scan;
+use crate::pipeline::value::error::Result;
 
 /// Streaming operators that may stand over each other before rows are taken into memory, so that no pipeline's
 /// length is a depth of the stack.
@@ -99,9 +99,9 @@ impl Program {
                 Box::new(row.into_iter().map(Ok))
             }
             Tail::Top(top) => match top.run(&selection, run.query, index)? {
-                Some((places, selected)) => {
-                    (counts[0], counts[1]) = (selected, places.len() as u64);
-                    Box::new(places.into_iter().filter_map(move |place| columns.row(place)).map(Ok))
+                Some((row_indices, selected)) => {
+                    (counts[0], counts[1]) = (selected, row_indices.len() as u64);
+                    Box::new(row_indices.into_iter().filter_map(move |row_index| columns.row(row_index)).map(Ok))
                 }
                 None => return Ok(None),
             },
@@ -178,14 +178,14 @@ impl Program {
     fn metered<'a>(&'a self, input: Rows<'a>, covered: usize, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
         let mut rows = input;
         let mut chain = 0;
-        for (place, step) in self.steps.iter().enumerate().skip(covered) {
+        for (number, step) in self.steps.iter().enumerate().skip(covered) {
             chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
             if chain > MAX_CHAIN {
-                let owner = place.checked_sub(1).map_or(Owner::Source, |below| self.steps[below].owner);
-                rows = Box::new(operator::collect(rows, owner, run.query)?.into_iter().map(Ok));
+                let owner = number.checked_sub(1).map_or(Owner::Source, |below| self.steps[below].owner);
+                rows = Box::new(collect(rows, owner, run.query)?.into_iter().map(Ok));
                 chain = 1;
             }
-            let meter = meters.get(place);
+            let meter = meters.get(number);
             let start = meter.map(|_| (run.query.elapsed_us)());
             let opened = step.operator.open(rows, run).map_err(|error| error.at_stage(step.index))?;
             if let (Some(meter), Some(start)) = (meter, start) {

@@ -4,9 +4,11 @@
 
 use std::fmt::Write;
 
-use super::filter::{Comparison, Filter, Node, Path, Test};
-use super::scan::{StateScan, StreamFilter};
+use super::scan::StateScan;
+use super::streams::StreamFilter;
 use crate::model::value::Value;
+use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
+use crate::pipeline::value::query_path::Path;
 
 /// A condition, to stand after `WHERE`.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,7 +233,7 @@ fn join(parts: &[String], with: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::json;
-    use crate::pipeline::expr::Scope;
+    use crate::pipeline::expression::expr::Scope;
 
     fn ask(filter: &str) -> (Answer, Option<String>) {
         let spec = json::parse(filter.as_bytes()).expect("a test's JSON");

@@ -1,8 +1,8 @@
 //! What a query's rows cost: how many bytes are held, and how deep a built value may nest.
 
+use super::context::Context;
+use super::error::{Error, Result};
 use crate::model::value::Value;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::{Error, Result};
 
 /// Levels that a value built by a query may nest (MongoDB's own limit for a document).
 pub const MAX_DEPTH: usize = 200;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::error::Result;
 use crate::model::value::Value;
-use crate::pipeline::error::Result;
 
 /// A dotted path as queries, sort keys and joins read it.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::error::{Error, Result};
-use super::filter::{Leaf, Path};
+use super::query_path::{Leaf, Path};
 use crate::model::value::Value;
 
 /// Paths, each with its direction.
@@ -24,6 +24,30 @@ struct Key {
 
 /// What a row has at the paths: `None`, an empty array, comes before everything.
 pub type SortKey = Vec<Option<Value>>;
+
+/// A key as it compares: what stands at its path, and the direction.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Directed {
+    pub value: Option<Value>,
+    pub descending: bool,
+}
+
+impl Ord for Directed {
+    fn cmp(&self, other: &Directed) -> Ordering {
+        direct(self.value.cmp(&other.value), self.descending)
+    }
+}
+
+impl PartialOrd for Directed {
+    fn partial_cmp(&self, other: &Directed) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The order of two rows by a key, of which the values have this order.
+pub fn direct(order: Ordering, descending: bool) -> Ordering {
+    if descending { order.reverse() } else { order }
+}
 
 /// A key's place, and the names that are still to be gone along.
 type Slot<'k> = (usize, &'k [Arc<str>]);
@@ -117,7 +141,7 @@ fn compare<'k>(keys: impl Iterator<Item = &'k Key>, a: &[Option<Value>], b: &[Op
 
 impl Key {
     fn direct(&self, order: Ordering) -> Ordering {
-        if self.descending { order.reverse() } else { order }
+        direct(order, self.descending)
     }
 
     /// What comes first at the path, whatever the other keys read.

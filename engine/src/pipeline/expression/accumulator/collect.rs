@@ -4,10 +4,10 @@ use std::collections::HashSet;
 
 use rustc_hash::FxBuildHasher;
 
-use super::Kind;
+use super::kind::Kind;
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::Env;
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::value::error::{Error, Result};
 
 /// Values without repetition, in the order of their first appearance.
 #[derive(Debug, Default)]

@@ -1,23 +1,22 @@
 //! Accumulators: what `$group` and its relatives compute over a group's rows.
 
 mod collect;
+mod kind;
 mod operator;
 mod ranked;
 mod single;
-mod statistics;
-
-use super::context::Context;
-use super::error::{Code, Error, Result};
-use super::expr::{Env, Expr};
-use super::path::FieldPath;
-use crate::model::value::{Object, Value};
 
 pub use operator::{Operator, catalogue, parse};
 
-pub(in crate::pipeline) use operator::{check_method, parse_shares};
-pub(in crate::pipeline) use ranked::{Sort, parse_count, parse_sort};
-pub(in crate::pipeline) use single::{Number, Sum};
-pub(in crate::pipeline) use statistics::{Deviation, median, percentiles};
+use kind::{Kind, Sampled};
+
+use super::expr::{Env, Expr};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::statistics::{self, Deviation};
+use crate::pipeline::value::sum::Sum;
 
 /// A parsed accumulator.
 #[derive(Debug, Clone)]
@@ -25,48 +24,6 @@ pub struct Accumulator {
     operator: &'static Operator,
     input: Expr,
     kind: Kind,
-}
-
-/// What the accumulator computes, with its settings.
-#[derive(Debug, Clone)]
-enum Kind {
-    Sum,
-    Average,
-    Extreme(Direction),
-    First,
-    Last,
-    Push,
-    AddToSet,
-    MergeObjects,
-    Deviation(Sampled),
-    SetUnion,
-    ConcatArrays,
-    /// `$firstN` and `$lastN`.
-    Edge(End, Expr),
-    /// `$minN` and `$maxN`.
-    ExtremeN(Direction, Expr),
-    /// `$top`, `$bottom`, `$topN` and `$bottomN`; without a count one value instead of an array.
-    Ranked(End, Sort, Option<Expr>),
-    Percentiles(Vec<f64>),
-    Median,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Least,
-    Greatest,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Front,
-    Back,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sampled {
-    Population,
-    Sample,
 }
 
 /// What one group has gathered so far.
@@ -164,7 +121,7 @@ impl Accumulator {
             Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
             Data::Object(object) => collect::merge(object, value, env)?,
             Data::Deviation(deviation) => deviation.add(value.as_ref()),
-            Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env)?,
+            Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env.query)?,
             Data::Bounded(_) => {}
         }
         Ok(())
@@ -203,8 +160,8 @@ impl Accumulator {
             (Data::Object(object), _) => object.into(),
             (Data::Deviation(deviation), Kind::Deviation(Sampled::Sample)) => deviation.sample(),
             (Data::Deviation(deviation), _) => deviation.population(),
-            (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => percentiles(&mut numbers, ranks),
-            (Data::Numbers(mut numbers), _) => median(&mut numbers),
+            (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => statistics::percentiles(&mut numbers, ranks),
+            (Data::Numbers(mut numbers), _) => statistics::median(&mut numbers),
             (Data::Bounded(bounded), kind) => ranked::finish(kind, bounded),
         })
     }

@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use super::{Accumulator, Direction, End, Kind, Sampled, parse_sort};
+use super::Accumulator;
+use super::kind::{Direction, End, Kind, Sampled};
 use crate::model::value::Value;
-use crate::pipeline::catalogue::Word;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{Expr, Scope, parse as parse_expr};
-use crate::pipeline::hint::did_you_mean;
+use crate::pipeline::expression::expr::{Expr, Scope, parse as parse_expr};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint::did_you_mean;
+use crate::pipeline::value::sort_by::parse_sort;
+use crate::pipeline::value::statistics::{check_method, parse_shares};
+use crate::pipeline::value::word::Word;
 
 /// One accumulator.
 pub struct Operator {
@@ -322,37 +325,4 @@ fn percentile(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
     let shares = parse_expr(shares, scope)?;
     let shares = parse_shares(shares.constant())?;
     Ok((parse_expr(input, scope)?, Kind::Percentiles(shares)))
-}
-
-/// The method's name; whichever it is, the result is exact and one of the numbers.
-pub(in crate::pipeline) fn check_method(name: &str, method: Option<&Value>) -> Result<()> {
-    match method {
-        None => Err(missing(40414, name, "method")),
-        Some(Value::String(method)) if matches!(&**method, "approximate" | "discrete") => Ok(()),
-        Some(Value::String(_)) => {
-            Err(Error::new(2, "Currently only 'approximate' and 'discrete' can be used as percentile 'method'."))
-        }
-        Some(other) => {
-            let found = other.type_name();
-            Err(Error::new(
-                14,
-                format!("BSON field '{name}.method' is the wrong type '{found}', expected type 'string'"),
-            ))
-        }
-    }
-}
-
-/// Shares between 0 and 1.
-pub(in crate::pipeline) fn parse_shares(spec: Option<&Value>) -> Result<Vec<f64>> {
-    let items = spec.and_then(Value::as_array).filter(|items| !items.is_empty()).ok_or_else(|| {
-        Error::new(7_750_301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]")
-    })?;
-    let share = |item: &Value| match item.as_f64() {
-        None => Err(Error::new(7_750_302, format!("The $percentile 'p' array must hold numbers, found: {item}"))),
-        Some(share) if !(0.0..=1.0).contains(&share) => {
-            Err(Error::new(7_750_303, format!("The $percentile 'p' numbers must be in [0.0, 1.0], found: {item}")))
-        }
-        Some(share) => Ok(share),
-    };
-    items.iter().map(share).collect()
 }

@@ -1,67 +1,14 @@
 //! Accumulators that keep the first so many values of an order.
 
-use std::cmp::Ordering;
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use super::{Direction, End, Kind, collect};
+use super::collect;
+use super::kind::{Direction, End, Kind};
 use crate::model::value::Value;
-use crate::pipeline::error::{Code, Error, Result};
-use crate::pipeline::expr::{Env, Expr};
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::sort_key::{Order, SortKey};
-
-/// An order, and the paths that it reads.
-#[derive(Debug, Clone)]
-pub(in crate::pipeline) struct Sort {
-    paths: Arc<[FieldPath]>,
-    order: Order,
-}
-
-/// Reads `{a: 1, b: -1}`.
-pub(in crate::pipeline) fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
-    let Value::Object(object) = spec else {
-        let message = format!("expected 'sortBy' to be an object, found: {}", spec.type_name());
-        return Err(Error::new(code, message));
-    };
-    if object.is_empty() {
-        return Err(Error::new(15976, "$sort stage must have at least one sort key"));
-    }
-    let (mut paths, mut keys) = (Vec::with_capacity(object.len()), Vec::with_capacity(object.len()));
-    for (name, direction) in object.iter() {
-        let Some(number) = direction.as_f64() else {
-            return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {direction}")));
-        };
-        if number.abs().trunc() != 1.0 {
-            let message = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";
-            return Err(Error::new(15975, message));
-        }
-        paths.push(FieldPath::parse(name)?);
-        keys.push((&**name, number < 0.0));
-    }
-    Ok(Sort { paths: paths.into(), order: Order::new(keys) })
-}
-
-impl Sort {
-    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
-        self.paths.iter().for_each(visit);
-    }
-
-    /// What a row is sorted by.
-    pub fn key(&self, row: &Value) -> Result<SortKey> {
-        self.order.key(row)
-    }
-
-    /// The keys' values as they are, arrays compared whole; a missing one is null.
-    pub fn plain_key(&self, row: &Value) -> SortKey {
-        let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
-        self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()
-    }
-
-    pub fn compare(&self, a: &SortKey, b: &SortKey) -> Ordering {
-        self.order.compare(a, b)
-    }
-}
+use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::number::parse_count;
+use crate::pipeline::value::sort_key::SortKey;
 
 /// Values kept so far, at most as many as asked for.
 #[derive(Debug)]
@@ -78,21 +25,6 @@ impl Bounded {
             None => 1,
         };
         Ok(Bounded { limit, items: VecDeque::new() })
-    }
-}
-
-/// How many values are wanted.
-pub(in crate::pipeline) fn parse_count(value: &Value) -> Result<usize> {
-    if !value.is_number() {
-        let message = format!("Value for 'n' must be of integral type, but found {value}");
-        return Err(Error::new(5_787_902, message));
-    }
-    let Some(count) = crate::pipeline::expr::whole(value) else {
-        return Err(Error::new(5_787_903, format!("Value for 'n' must be of integral type, but found {value}")));
-    };
-    match usize::try_from(count) {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err(Error::new(5_787_908, format!("'n' must be greater than 0, found {count}"))),
     }
 }
 

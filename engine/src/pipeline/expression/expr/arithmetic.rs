@@ -1,11 +1,11 @@
 //! Arithmetic operators.
 
-use super::number::{add, double, multiply, subtract};
 use super::operator::Form::{AnyNumber, Exactly, Own};
 use super::operator::{Arguments, Call, Operator};
 use super::{Answer, Env, NULL, Scope, parse, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::{add, double, multiply, subtract};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new("$abs", "number", "The absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
@@ -147,7 +147,7 @@ fn eval_add(call: &Call, env: &Env) -> Answer {
 fn move_date(ms: i64, by: &Value) -> Answer {
     let by = match by {
         Value::Int(by) => Some(*by),
-        other => other.as_f64().and_then(|by| super::number::whole_double(by.round())),
+        other => other.as_f64().and_then(|by| crate::pipeline::value::number::whole_double(by.round())),
     };
     match by.and_then(|by| ms.checked_add(by)) {
         Some(ms) => some(Value::Date(ms)),

@@ -3,14 +3,14 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use super::number::{whole, whole_i32};
 use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::{Object, Value};
-use crate::pipeline::accumulator::parse_count;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::sorting::{is_small, sorted};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::parse_count;
+use crate::pipeline::value::number::{whole, whole_i32};
+use crate::pipeline::value::sorting::{is_small, sorted};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

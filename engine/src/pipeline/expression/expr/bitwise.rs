@@ -4,7 +4,7 @@ use super::operator::Form::{AnyNumber, Exactly};
 use super::operator::{Call, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

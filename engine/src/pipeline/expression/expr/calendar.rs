@@ -10,7 +10,7 @@ use super::Env;
 use super::operator::Call;
 use crate::model::date::{civil, ms_of};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 /// The date that an argument is; `None` where it is null or missing.
 pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Option<i64>> {

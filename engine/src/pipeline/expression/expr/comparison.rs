@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::operator::Form::Exactly;
 use super::operator::{Call, Operator};
 use super::{Env, some};
-use crate::pipeline::error::Result;
+use crate::pipeline::value::error::Result;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -4,7 +4,7 @@ use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, exact_count, named, positional};
 use super::{Answer, Env, Expr, Scope, parse};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -149,7 +149,7 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
 
 /// Division by zero, the one failure of a constant that a never taken branch may hold.
 fn is_evaluation(error: &Error) -> bool {
-    matches!(error.code, crate::pipeline::error::Code::Number(2 | 16610))
+    matches!(error.code, crate::pipeline::value::error::Code::Number(2 | 16610))
 }
 
 fn switch(call: &Call, env: &Env) -> Answer {

@@ -1,12 +1,12 @@
 //! Conversions between types.
 
-use super::number::whole_double;
 use super::operator::Form::{Exactly, Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, positional};
 use super::{Answer, Env, NULL, Scope, some};
 use crate::model::date::format_date;
 use crate::model::value::Value;
-use crate::pipeline::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::number::whole_double;
 
 /// A row of an operator that converts one argument.
 const fn row(
@@ -138,7 +138,7 @@ impl Target {
                 "long" => Some(Target::Long),
                 _ => None,
             },
-            number if number.is_number() => match super::number::whole(number) {
+            number if number.is_number() => match crate::pipeline::value::number::whole(number) {
                 Some(1 | 19) => Some(Target::Double),
                 Some(2) => Some(Target::String),
                 Some(3) => Some(Target::Object),

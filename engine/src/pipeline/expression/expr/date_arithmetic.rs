@@ -4,12 +4,12 @@ use jiff::civil::{Date, DateTime, Weekday, date as civil_date};
 use jiff::{Span, ToSpan, tz::TimeZone};
 
 use super::calendar::{Unit, date, instant, local, overflow, start_of_week, unit, zone};
-use super::number::whole;
 use super::operator::Form::{Exactly, Named as ByName};
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

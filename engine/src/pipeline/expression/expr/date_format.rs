@@ -9,7 +9,7 @@ use super::operator::Form::Named as ByName;
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Code, Error, Result};
+use crate::pipeline::value::error::{Code, Error, Result};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -4,12 +4,12 @@ use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
 
 use super::calendar::{Local, date, instant, local, overflow, zone};
-use super::number::whole;
 use super::operator::Form::{Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, NULL, Scope, parse, some};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole;
 
 /// A row of an operator that reads one part of a date.
 const fn row(

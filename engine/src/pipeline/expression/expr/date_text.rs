@@ -4,7 +4,7 @@ use jiff::civil::{Date, DateTime, ISOWeekDate, Time, Weekday};
 use jiff::tz::{Offset, TimeZone};
 
 use super::calendar::{instant, parse_offset, parse_zone};
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 pub(super) const MONTHS: [&str; 12] = [
     "January",

@@ -4,10 +4,9 @@ use super::operator::Form::{Exactly, Own};
 use super::operator::{Arguments, Call, Operator};
 use super::{Answer, Env, NULL, Scope, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 /// The operator that draws.
-pub(super) const RANDOM: &str = "$rand";
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -5,6 +5,7 @@ mod array;
 mod bitwise;
 mod boolean;
 mod calendar;
+pub mod catalogue;
 mod comparison;
 mod conditional;
 mod conversion;
@@ -13,7 +14,6 @@ mod date_format;
 mod date_parts;
 mod date_text;
 mod measure;
-mod number;
 mod object;
 mod operator;
 mod parse;
@@ -31,17 +31,16 @@ mod variable;
 
 use std::sync::Arc;
 
-pub(in crate::pipeline) use number::whole;
-pub use operator::{Operator, catalogue};
-pub use parse::{check_user_variable, parse};
-pub use scope::{Env, Frame, Scope};
+pub use operator::Operator;
+pub use parse::{Scope, check_user_variable, parse};
+pub use scope::{Env, Frame};
 pub use system::VARIABLES;
 
 use operator::Call;
 
-use super::error::Result;
-use super::path::FieldPath;
 use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
@@ -142,7 +141,7 @@ impl Expr {
         match &self.node {
             Node::Array(items) => items.iter().any(Expr::draws),
             Node::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
-            Node::Call(call) => call.name() == measure::RANDOM || call.arguments().any(Expr::draws),
+            Node::Call(call) => call.name() == operator::RANDOM || call.arguments().any(Expr::draws),
             Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => false,
         }
     }

@@ -6,7 +6,7 @@ use super::operator::Form::{AnyNumber, Exactly, Own};
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

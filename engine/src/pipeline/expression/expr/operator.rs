@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{Answer, Env, Expr, Scope, parse};
 use crate::model::value::Value;
-use crate::pipeline::catalogue::Word;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::word::Word;
 
 /// One expression operator.
 pub struct Operator {
@@ -80,6 +80,8 @@ impl fmt::Debug for Operator {
     }
 }
 
+/// The operator whose value is drawn by chance.
+pub(super) const RANDOM: &str = "$rand";
 /// Bytes or items of an argument that the query's time is asked for.
 const LARGE: usize = 256;
 
@@ -161,40 +163,6 @@ impl Call {
     }
 }
 
-/// Every family of operators, in the order of the documentation.
-const FAMILIES: &[&[Operator]] = &[
-    super::arithmetic::OPERATORS,
-    super::rounding::OPERATORS,
-    super::trigonometry::OPERATORS,
-    super::bitwise::OPERATORS,
-    super::boolean::OPERATORS,
-    super::comparison::OPERATORS,
-    super::conditional::OPERATORS,
-    super::variable::OPERATORS,
-    super::array::OPERATORS,
-    super::sequence::OPERATORS,
-    super::statistics::OPERATORS,
-    super::object::OPERATORS,
-    super::set::OPERATORS,
-    super::string::OPERATORS,
-    super::trim::OPERATORS,
-    super::regex::OPERATORS,
-    super::conversion::OPERATORS,
-    super::date_parts::OPERATORS,
-    super::date_arithmetic::OPERATORS,
-    super::date_format::OPERATORS,
-    super::measure::OPERATORS,
-];
-
-/// All operators, family by family.
-pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
-    FAMILIES.iter().copied().flatten()
-}
-
-pub(super) fn find(name: &str) -> Option<&'static Operator> {
-    catalogue().find(|operator| operator.word.name == name)
-}
-
 /// Reads an operator's arguments.
 pub(super) fn parse_call(operator: &'static Operator, spec: &Value, scope: &Scope) -> Result<Call> {
     let Arguments { values, prepared } = match &operator.form {
@@ -256,7 +224,7 @@ pub(super) fn named_specs<'s>(name: &str, form: &Named, spec: &'s Value) -> Resu
         if !form.fields.iter().any(|(known, _)| *known == &**field) {
             let error = Error::new(form.unknown, format!("Unrecognized argument to {name}: {field}"));
             let known = form.fields.iter().map(|(known, _)| *known);
-            return Err(match crate::pipeline::hint::did_you_mean(field, known) {
+            return Err(match crate::pipeline::value::hint::did_you_mean(field, known) {
                 Some(hint) => error.with_hint(hint),
                 None => error,
             });
@@ -275,10 +243,10 @@ pub(super) fn named_specs<'s>(name: &str, form: &Named, spec: &'s Value) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::scope;
+    use super::super::parse::MAX_DEPTH;
     use super::*;
     use crate::model::json;
-    use crate::pipeline::context::Context;
+    use crate::pipeline::value::context::Context;
 
     #[test]
     fn the_deepest_expression_fits_a_small_stack() {
@@ -299,7 +267,7 @@ mod tests {
             let row = json::parse(br#"{"a":1}"#).expect("JSON");
             for (open, close) in forms {
                 let json_levels = open.matches(['{', '[']).count() - open.matches(['}', ']']).count();
-                let depth = (json::MAX_DEPTH / json_levels).min(scope::MAX_DEPTH) - 1;
+                let depth = (json::MAX_DEPTH / json_levels).min(MAX_DEPTH) - 1;
                 let spec = json::parse(wrap(depth, open, close).as_bytes()).expect("JSON");
                 let parsed = parse(&spec, &Scope::root()).expect("it is not too deep");
                 parsed.eval(&Env::new(&query, &row)).expect("it has a value");

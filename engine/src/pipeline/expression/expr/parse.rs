@@ -2,13 +2,63 @@
 
 use std::sync::Arc;
 
-use super::operator::{self, Call};
-use super::{Env, Expr, Node, Scope, System, system};
+use super::operator::{self, Call, Operator};
+use super::{Env, Expr, Node, System, system};
 use crate::model::value::{Object, Value};
-use crate::pipeline::context::Context;
-use crate::pipeline::error::{Code, Error, Result};
-use crate::pipeline::hint::did_you_mean;
-use crate::pipeline::path::{FieldPath, check_name};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::hint::did_you_mean;
+use crate::pipeline::value::path::{FieldPath, check_name};
+
+/// Levels to which an expression may nest.
+pub(super) const MAX_DEPTH: usize = 180;
+
+/// Names visible while an expression is parsed: operators, and variables with the slots their values stand in.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// Every family of operators. Each operator reads its arguments by what is below here, so they are brought along.
+    operators: &'static [&'static [Operator]],
+    names: Arc<Vec<Arc<str>>>,
+    redact: bool,
+    depth: usize,
+}
+
+impl Scope {
+    /// These operators and the system variables, with those of `$redact` or without.
+    pub(super) fn new(operators: &'static [&'static [Operator]], redact: bool) -> Scope {
+        Scope { operators, names: Arc::default(), redact, depth: 0 }
+    }
+
+    /// Appends user variables; a later one hides an earlier one of the same name.
+    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope {
+        let names = self.names.iter().cloned().chain(names).collect();
+        Scope { names: Arc::new(names), ..*self }
+    }
+
+    fn operators(&self) -> impl Iterator<Item = &'static Operator> + use<> {
+        self.operators.iter().copied().flatten()
+    }
+
+    fn slot(&self, name: &str) -> Option<usize> {
+        self.names.iter().rposition(|known| &**known == name)
+    }
+
+    fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    fn has_redact(&self) -> bool {
+        self.redact
+    }
+
+    /// The scope one level further down.
+    fn deeper(&self) -> Result<Scope> {
+        if self.depth == MAX_DEPTH {
+            return Err(Error::new(15, format!("expression nests more than {MAX_DEPTH} levels deep")));
+        }
+        Ok(Scope { names: self.names.clone(), depth: self.depth + 1, ..*self })
+    }
+}
 
 /// Bytes that a folded constant may take; a larger one is built for each row, against the query's own budget.
 const FOLD_BYTES: i64 = 64 * 1024;
@@ -63,9 +113,9 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
 }
 
 fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
-    let Some(operator) = operator::find(name) else {
+    let Some(operator) = scope.operators().find(|operator| operator.word.name == name) else {
         let error = Error::new(168, format!("Unrecognized expression '{name}'"));
-        return Err(match did_you_mean(name, operator::catalogue().map(|operator| operator.word.name)) {
+        return Err(match did_you_mean(name, scope.operators().map(|operator| operator.word.name)) {
             Some(hint) => error.with_hint(hint),
             None => error,
         });

@@ -4,8 +4,8 @@ use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::regex::{Found, Regex};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::regex::{Found, Regex};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -1,11 +1,11 @@
 //! Rounding to a decimal place.
 
-use super::number::{double, whole};
 use super::operator::Form::Between;
 use super::operator::{Call, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
-use crate::pipeline::error::Error;
+use crate::pipeline::value::error::Error;
+use crate::pipeline::value::number::{double, whole};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -1,59 +1,7 @@
 //! The variables an expression can name, and the values they have for one row.
 
-use std::sync::Arc;
-
 use crate::model::value::Value;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::{Error, Result};
-
-/// Levels to which an expression may nest.
-pub(super) const MAX_DEPTH: usize = 180;
-
-/// Names visible while an expression is parsed, and the slots their values stand in.
-#[derive(Debug, Clone, Default)]
-pub struct Scope {
-    names: Arc<Vec<Arc<str>>>,
-    redact: bool,
-    depth: usize,
-}
-
-impl Scope {
-    /// Only the system variables.
-    pub fn root() -> Scope {
-        Scope::default()
-    }
-
-    /// The system variables with `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
-    pub fn redact() -> Scope {
-        Scope { redact: true, ..Scope::default() }
-    }
-
-    /// Appends user variables; a later one hides an earlier one of the same name.
-    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope {
-        let names = self.names.iter().cloned().chain(names).collect();
-        Scope { names: Arc::new(names), ..*self }
-    }
-
-    pub(super) fn slot(&self, name: &str) -> Option<usize> {
-        self.names.iter().rposition(|known| &**known == name)
-    }
-
-    pub(super) fn names(&self) -> &[Arc<str>] {
-        &self.names
-    }
-
-    pub(super) fn has_redact(&self) -> bool {
-        self.redact
-    }
-
-    /// The scope one level further down.
-    pub(super) fn deeper(&self) -> Result<Scope> {
-        if self.depth == MAX_DEPTH {
-            return Err(Error::new(15, format!("expression nests more than {MAX_DEPTH} levels deep")));
-        }
-        Ok(Scope { names: self.names.clone(), redact: self.redact, depth: self.depth + 1 })
-    }
-}
+use crate::pipeline::value::context::Context;
 
 /// Values of variables bound together, and those bound before them.
 #[derive(Debug)]

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::number::whole_i32;
 use super::operator::Form::{Between, Exactly, Own};
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
 use crate::model::value::Value;
-use crate::pipeline::accumulator::{Sort, parse_sort};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::sorting::{self, sorted};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_i32;
+use crate::pipeline::value::sort_by::{Sort, parse_sort};
+use crate::pipeline::value::sorting;
+use crate::pipeline::value::sorting::sorted;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -154,8 +155,8 @@ fn parse_sort_array(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let input = specs[0].map(|input| parse(input, scope)).transpose()?;
     let order = match specs[1] {
         Some(fields @ Value::Object(_)) => Order::Fields(parse_sort(fields, 2_942_507).map_err(|mut error| {
-            if matches!(error.code, crate::pipeline::error::Code::Number(15974..=15976)) {
-                error.code = crate::pipeline::error::Code::Number(2_942_505);
+            if matches!(error.code, crate::pipeline::value::error::Code::Number(15974..=15976)) {
+                error.code = crate::pipeline::value::error::Code::Number(2_942_505);
             }
             error
         })?),

@@ -9,8 +9,8 @@ use super::operator::Form::{AnyNumber, Exactly, Own};
 use super::operator::{Arguments, Call, Operator, positional};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::sorting::{is_small, sorted};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::sorting::{is_small, sorted};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

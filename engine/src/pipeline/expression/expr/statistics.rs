@@ -4,8 +4,9 @@ use super::operator::Form::{AnyNumber, Own};
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::{Answer, Env, Expr, Scope, parse, some};
 use crate::model::value::Value;
-use crate::pipeline::accumulator::{Deviation, Sum, check_method, median, parse_shares, percentiles};
-use crate::pipeline::error::Result;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::statistics::{Deviation, check_method, median, parse_shares, percentiles};
+use crate::pipeline::value::sum::Sum;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::conversion::to_text;
-use super::number::{whole, whole_i32};
 use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::{whole, whole_i32};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

@@ -1,6 +1,6 @@
 //! The variables that every pipeline has, and those of `$redact`.
 
-use crate::pipeline::catalogue::Word;
+use crate::pipeline::value::word::Word;
 
 const CUT: &str = r#"[{"a":{"secret":true,"x":1},"b":{"x":2}}]"#;
 

@@ -4,7 +4,7 @@ use super::arithmetic::of_double;
 use super::operator::Form::Exactly;
 use super::operator::{Call, Operator};
 use super::{Answer, Env, NULL, some};
-use crate::pipeline::error::Error;
+use crate::pipeline::value::error::Error;
 
 /// A row of an operator with one argument.
 const fn row(

@@ -6,7 +6,7 @@ use super::operator::Form::Named as ByName;
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

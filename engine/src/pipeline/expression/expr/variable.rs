@@ -1,15 +1,15 @@
 //! Operators that bind variables, and literals.
 
-use crate::pipeline::memory::check_depth;
+use crate::pipeline::value::memory::check_depth;
 use std::sync::Arc;
 
-use super::number::whole;
 use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::parse::check_user_variable;
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

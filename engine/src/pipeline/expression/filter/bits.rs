@@ -1,7 +1,7 @@
 //! The four tests of a number's bits.
 
-use super::eval::whole;
 use crate::model::value::Value;
+use crate::pipeline::value::number::whole_double;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitTest {
@@ -26,7 +26,7 @@ impl Bits {
     pub fn matches(&self, value: &Value) -> bool {
         let number = match value {
             Value::Int(number) => *number,
-            Value::Double(number) => match whole(*number) {
+            Value::Double(number) => match whole_double(*number) {
                 Some(number) => number,
                 None => return false,
             },

@@ -1,9 +1,12 @@
 //! Asks a compiled filter about one document.
 
-use super::{Bits, Comparison, Element, Leaf, Node, Test};
+use super::bits::Bits;
+use super::comparison::Comparison;
+use super::node::{Element, Node, Test};
 use crate::model::value::Value;
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::{Env, Expr};
+use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::query_path::Leaf;
 
 /// Whether `document`, the row or an array element of it, satisfies the predicate.
 pub fn matches(node: &Node, document: &Value, env: &Env) -> Result<bool> {
@@ -116,12 +119,6 @@ fn truncated(value: &Value) -> Option<i64> {
         Value::Double(number) => whole(number.trunc()),
         Value::Null | Value::Bool(_) | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// The double as an integer, if it is one and 64 bits hold it.
-pub fn whole(number: f64) -> Option<i64> {
-    let fits = (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&number);
-    (fits && number.fract() == 0.0).then_some(number as i64)
 }
 
 impl Comparison {

@@ -1,13 +1,17 @@
 //! Reads the operators of one field: `{field: {$gt: 1, $lt: 5}}`.
 
 use super::bits::BitTest;
+use super::comparison::Comparison;
+use super::node::{Element, Node, Test};
+use super::operand;
 use super::parse::{Place, fields};
 use super::pattern::Pattern;
+use super::types::TypeSet;
 use super::word::OF_FIELD;
-use super::{Comparison, Element, Node, Path, Test, TypeSet, operand};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::hint;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::query_path::Path;
 
 /// One operator's meaning: a test, the negation of one, or something that needs the path itself.
 enum Operator {

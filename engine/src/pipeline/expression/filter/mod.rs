@@ -4,9 +4,9 @@ mod bits;
 mod comparison;
 mod eval;
 mod field;
+mod node;
 mod operand;
 mod parse;
-mod path;
 mod pattern;
 mod schema;
 mod schema_parse;
@@ -18,64 +18,21 @@ use std::sync::Arc;
 
 pub use bits::Bits;
 pub use comparison::{Comparison, Members};
-pub use eval::whole;
-pub use path::{Leaf, Path};
+pub use node::{Element, Node, Test};
 pub use schema::Schema;
 pub use types::TypeSet;
 pub use word::words;
 
+use super::expr::{Env, Expr, Scope};
 use crate::model::value::{Object, Value};
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::{Env, Expr, Scope};
-use crate::pipeline::regex::Regex;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
 
 /// A compiled `$match`.
 #[derive(Debug, Clone)]
 pub struct Filter {
     node: Node,
     spec: Value,
-}
-
-/// A predicate over one document.
-#[derive(Debug, Clone)]
-pub enum Node {
-    And(Vec<Node>),
-    Or(Vec<Node>),
-    Nor(Vec<Node>),
-    Not(Box<Node>),
-    /// `$alwaysTrue` and `$alwaysFalse`.
-    Constant(bool),
-    Expr(Arc<Expr>),
-    Schema(Arc<Schema>),
-    Field(Path, Test),
-}
-
-/// A predicate over the values that a path leads to.
-#[derive(Debug, Clone)]
-pub enum Test {
-    Compare(Comparison, Value),
-    In(Arc<Members>),
-    Exists,
-    Type(TypeSet),
-    Regex(Arc<Regex>),
-    Mod {
-        divisor: i64,
-        remainder: i64,
-    },
-    Size(i64),
-    Bits(Bits),
-    /// Some element is an object (or array) that satisfies the predicate.
-    ElemMatchObject(Box<Node>),
-    /// Some element satisfies all tests.
-    ElemMatchValue(Vec<Element>),
-}
-
-/// A test of one array element, or the negation of several.
-#[derive(Debug, Clone)]
-pub enum Element {
-    Is(Test),
-    Not(Vec<Element>),
 }
 
 impl Filter {
@@ -152,31 +109,6 @@ impl Filter {
 
     pub fn node(&self) -> &Node {
         &self.node
-    }
-}
-
-impl Node {
-    fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
-        match self {
-            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                // Every path is shown, also after one that is not plain.
-                nodes.iter().map(|node| node.visit_paths(visit)).fold(true, std::ops::BitAnd::bitand)
-            }
-            Node::Not(node) => node.visit_paths(visit),
-            Node::Constant(_) => true,
-            Node::Expr(expr) => {
-                expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
-                false
-            }
-            Node::Schema(_) => {
-                visit("");
-                false
-            }
-            Node::Field(path, _) => {
-                visit(path.text());
-                true
-            }
-        }
     }
 }
 

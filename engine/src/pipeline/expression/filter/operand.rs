@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::bits::BitTest;
-use super::eval::whole;
+use super::bits::Bits;
+use super::comparison::Members;
 use super::field::is_operators;
-use super::{Bits, Members};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_double;
 
 /// The members of `$in` and `$nin`.
 pub fn members(name: &str, value: &Value) -> Result<Arc<Members>> {
@@ -27,7 +28,7 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
     };
     let number = |name: &str, value: &Value| match value {
         Value::Int(number) => Ok(*number),
-        Value::Double(number) => whole(number.trunc())
+        Value::Double(number) => whole_double(number.trunc())
             .ok_or_else(|| Error::new(2, format!("malformed mod, {name} value is invalid: {number}"))),
         _ => Err(Error::new(2, format!("malformed mod, {name} not a number"))),
     };
@@ -43,7 +44,7 @@ pub fn size(value: &Value) -> Result<i64> {
     let refuse = |reason: String| Err(Error::new(2, format!("Failed to parse $size. {reason}")));
     let size = match value {
         Value::Int(size) => *size,
-        Value::Double(size) => match whole(*size) {
+        Value::Double(size) => match whole_double(*size) {
             Some(size) => size,
             None => return refuse(format!("Expected an integer: $size: {value}")),
         },
@@ -63,12 +64,12 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
     let (mut mask, mut sign) = (0u64, false);
     match value {
         Value::Int(number) => mask = non_negative(name, value, Some(*number))?,
-        Value::Double(number) => mask = non_negative(name, value, whole(*number))?,
+        Value::Double(number) => mask = non_negative(name, value, whole_double(*number))?,
         Value::Array(positions) => {
             for position in positions.iter() {
                 let number = match position {
                     Value::Int(number) => Some(*number),
-                    Value::Double(number) => whole(*number),
+                    Value::Double(number) => whole_double(*number),
                     _ => None,
                 };
                 let number = number.filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {

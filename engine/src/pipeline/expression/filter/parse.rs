@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use super::comparison::Comparison;
+use super::field;
+use super::node::{Node, Test};
+use super::schema::Schema;
 use super::word::TOP_LEVEL;
-use super::{Comparison, Node, Path, Schema, Test, field};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Scope};
-use crate::pipeline::hint;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::query_path::Path;
 
 /// Levels that predicates may nest (MongoDB's own limit).
 const MAX_DEPTH: usize = 100;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::regex::Regex;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::regex::Regex;
 
 /// A pattern as it was written.
 pub struct Pattern<'s> {

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashSet;
 
-use super::TypeSet;
-use super::eval::whole;
+use super::types::TypeSet;
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::Env;
-use crate::pipeline::regex::Regex;
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::regex::Regex;
 
 /// A schema: everything in it must hold for the value.
 #[derive(Debug, Clone, Default)]
@@ -239,7 +239,7 @@ impl Dependency {
 pub fn natural(value: &Value) -> Option<usize> {
     let number = match value {
         Value::Int(number) => *number,
-        Value::Double(number) => whole(*number)?,
+        Value::Double(number) => whole_double(*number)?,
         _ => return None,
     };
     usize::try_from(number).ok()

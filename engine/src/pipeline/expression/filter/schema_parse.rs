@@ -1,11 +1,11 @@
 //! Reads a `$jsonSchema`: draft 4 as MongoDB has it.
 
-use super::TypeSet;
 use super::schema::{Dependency, Items, Keyword, Properties, Rest, Schema, natural};
+use super::types::TypeSet;
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::hint;
-use crate::pipeline::regex::Regex;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::regex::Regex;
 
 /// Levels that schemas may nest.
 const MAX_DEPTH: usize = 60;

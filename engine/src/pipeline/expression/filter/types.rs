@@ -1,8 +1,8 @@
 //! Type names and type numbers, as `$type` and `bsonType` write them.
 
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::filter::eval::whole;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_double;
 
 /// MongoDB's names with their numbers.
 const TYPES: [(&str, i64); 21] = [
@@ -54,7 +54,7 @@ impl TypeSet {
         match spec {
             Value::String(name) => self.add_name(name),
             Value::Int(code) => self.add_code(*code),
-            Value::Double(code) => match whole(*code) {
+            Value::Double(code) => match whole_double(*code) {
                 Some(code) => self.add_code(code),
                 None => Err(Error::new(2, format!("Invalid numerical type code: {code}"))),
             },
@@ -72,7 +72,7 @@ impl TypeSet {
         }
         let (known, _) = TYPES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
             let error = Error::new(2, format!("Unknown type name alias: {name}"));
-            match crate::pipeline::hint::did_you_mean(name, TYPES.iter().map(|(known, _)| *known)) {
+            match crate::pipeline::value::hint::did_you_mean(name, TYPES.iter().map(|(known, _)| *known)) {
                 Some(hint) => error.with_hint(hint),
                 None => error,
             }

@@ -1,6 +1,6 @@
 //! The query operators' tables: those of a whole row, and those of a field.
 
-use crate::pipeline::catalogue::Word;
+use crate::pipeline::value::word::Word;
 
 /// Operators in the place of a field's name.
 pub static TOP_LEVEL: &[Word] = &[

@@ -8,10 +8,10 @@ use indexmap::IndexMap;
 
 pub use parse::{exclusion, projection, set};
 
+use super::expr::{Env, Expr};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::{Env, Expr};
-use crate::pipeline::memory;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
 
 /// A compiled projection.
 #[derive(Debug)]

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{Branch, Field, Kind, Projection};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Code, Error, Result};
-use crate::pipeline::expr::{self, Expr, Scope};
-use crate::pipeline::path::FieldPath;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::path::FieldPath;
 
 /// The projection of a `$project`.
 pub fn projection(spec: &Value, scope: &Scope) -> Result<Projection> {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::accumulator::{self, Accumulator};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::Scope;
+use crate::pipeline::expression::accumulator;
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::value::error::{Error, Result};
 
 /// One field of the output and how it is computed.
 pub fn field(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {

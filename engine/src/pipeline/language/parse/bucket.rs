@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::accumulators;
 use crate::model::value::{Object, Value};
-use crate::pipeline::accumulator::Accumulator;
-use crate::pipeline::ast::{Bucket, BucketAuto, Granularity};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Expr, Scope};
-use crate::pipeline::filter::whole;
-use crate::pipeline::granularity;
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::language::ast::{Bucket, BucketAuto, Granularity};
+use crate::pipeline::language::granularity;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_double;
 
 pub fn parse(value: &Value, scope: &Scope) -> Result<Bucket> {
     let Value::Object(object) = value else {
@@ -159,7 +160,7 @@ fn bucket_count(value: &Value) -> Result<usize> {
         return Err(Error::new(40241, text));
     }
     let number = match value {
-        Value::Double(number) => whole(*number),
+        Value::Double(number) => whole_double(*number),
         value => value.as_int(),
     };
     let number = number.and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {

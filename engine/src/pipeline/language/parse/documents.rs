@@ -1,9 +1,10 @@
 //! Reads `$documents`: rows that the pipeline brings along.
 
 use crate::model::value::Value;
-use crate::pipeline::ast::Documents;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Scope};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::language::ast::Documents;
+use crate::pipeline::value::error::{Error, Result};
 
 pub fn parse(value: &Value, position: usize, scope: &Scope) -> Result<Documents> {
     if position > 0 {

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Place, Within, sub_pipeline};
+use super::place::{Place, Within};
 use crate::model::value::Value;
-use crate::pipeline::ast::Pipeline;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::path::check_name;
+use crate::pipeline::language::ast::Pipeline;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::check_name;
 
 pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> {
     let object = match value {
@@ -26,7 +26,7 @@ pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> 
                 format!("arguments to $facet must be arrays, {name} is type {}", value.type_name()),
             ));
         };
-        facets.push((name.clone(), sub_pipeline(stages, &place)?));
+        facets.push((name.clone(), place.pipeline(stages)?));
     }
     Ok(facets)
 }

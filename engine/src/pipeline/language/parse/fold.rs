@@ -2,11 +2,13 @@
 
 use crate::model::date::parse_date;
 use crate::model::value::Value;
-use crate::pipeline::ast::{AsOf, Fold};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Scope};
-use crate::pipeline::filter::whole;
-use crate::pipeline::hint;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::language::ast::Fold;
+use crate::pipeline::source::scan::AsOf;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::number::whole_double;
 
 const OPTIONS: [&str; 5] = ["at", "version", "position", "deleted", "events"];
 
@@ -60,7 +62,7 @@ fn time(value: &Value, scope: &Scope) -> Result<i64> {
 fn number(name: &str, value: &Value) -> Result<i64> {
     match value {
         Value::Int(number) => Some(*number),
-        Value::Double(number) => whole(*number),
+        Value::Double(number) => whole_double(*number),
         _ => None,
     }
     .filter(|number| *number >= 0)

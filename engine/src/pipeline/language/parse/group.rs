@@ -2,9 +2,10 @@
 
 use super::accumulators;
 use crate::model::value::Value;
-use crate::pipeline::ast::Group;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Expr, Scope};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::language::ast::Group;
+use crate::pipeline::value::error::{Error, Result};
 
 pub fn parse(value: &Value, scope: &Scope) -> Result<Group> {
     let Value::Object(object) = value else {

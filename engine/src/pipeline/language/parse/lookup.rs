@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{Place, Within, sub_pipeline};
+use super::place::{Place, Within};
 use crate::model::value::{Object, Value};
-use crate::pipeline::ast::{From, Lookup, Pipeline};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Expr};
-use crate::pipeline::filter::Path;
-use crate::pipeline::hint;
-use crate::pipeline::path::FieldPath;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::language::ast::{From, Lookup, Pipeline};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
 
 const ARGUMENTS: [&str; 6] = ["from", "localField", "foreignField", "as", "let", "pipeline"];
 
@@ -63,7 +64,7 @@ pub fn parse(value: &Value, place: &Place) -> Result<Lookup> {
     let mut inside = place.inside(Within::Lookup)?;
     inside.variables.extend(variables.iter().map(|(name, _)| name.clone()));
     let pipeline = match stages {
-        Some(stages) => sub_pipeline(stages, &inside)?,
+        Some(stages) => inside.pipeline(stages)?,
         None if object.contains("let") => {
             return Err(Error::new(9, "$lookup with a 'let' argument must also specify 'pipeline'"));
         }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Place, Within, sub_pipeline};
+use super::place::{Place, Within};
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
-use crate::pipeline::ast::{Follow, Pipeline};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::hint;
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::scan::EdgeScan;
+use crate::pipeline::language::ast::{Follow, Pipeline};
+use crate::pipeline::source::scan::EdgeScan;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::path::FieldPath;
 
 const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipeline", "as"];
 /// The farthest that edges are followed.
@@ -36,7 +36,7 @@ pub fn parse(object: &Object, place: &Place) -> Result<Follow> {
     };
     let pipeline = match object.get("pipeline") {
         None => Pipeline::default(),
-        Some(Value::Array(stages)) => sub_pipeline(stages, &place.inside(Within::Facet)?)?,
+        Some(Value::Array(stages)) => place.inside(Within::Facet)?.pipeline(stages)?,
         Some(other) => return Err(mistyped("pipeline", "an array", other)),
     };
     Ok(Follow { edges, local, pipeline, target })

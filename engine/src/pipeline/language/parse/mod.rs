@@ -10,6 +10,7 @@ mod lookup;
 mod lookup_edges;
 mod names;
 mod numbers;
+mod place;
 mod reshape;
 mod sort;
 mod stages;
@@ -19,74 +20,24 @@ mod unwind;
 pub use documents::not_objects;
 pub use stages::STAGES;
 
-use std::sync::Arc;
+use place::{Place, Within};
 
+use super::ast::{Pipeline, Stage, Staged};
 use crate::model::value::{Object, Value};
-use crate::pipeline::ast::{Pipeline, Stage, Staged};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::Scope;
-use crate::pipeline::filter::Filter;
-use crate::pipeline::projection;
+use crate::pipeline::expression::expr::{self, Scope};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::projection;
+use crate::pipeline::value::error::{Error, Result};
 
 /// Stages that a pipeline or sub-pipeline may have (MongoDB's own limit).
 const MAX_STAGES: usize = 1_000;
-/// Levels that sub-pipelines may nest (MongoDB's own limit).
-const MAX_DEPTH: usize = 20;
-
-/// Where a pipeline stands, and what is visible there.
-#[derive(Clone)]
-pub struct Place {
-    /// Variables of the surrounding `$lookup`s, outermost first.
-    variables: Vec<Arc<str>>,
-    within: Within,
-    /// Whether a `$facet` surrounds it, however far out.
-    facet: bool,
-    depth: usize,
-    /// Index of the top-level stage, once inside one.
-    index: Option<usize>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Within {
-    Request,
-    Facet,
-    Lookup,
-    UnionWith,
-}
-
-impl Place {
-    fn top() -> Place {
-        Place { variables: Vec::new(), within: Within::Request, facet: false, depth: 0, index: None }
-    }
-
-    fn scope(&self) -> Scope {
-        Scope::root().with(self.variables.iter().cloned())
-    }
-
-    fn redact_scope(&self) -> Scope {
-        // Plain paths start from the part of the row that is looked at.
-        Scope::redact().with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
-    }
-
-    /// A sub-pipeline's place.
-    fn inside(&self, within: Within) -> Result<Place> {
-        if self.depth >= MAX_DEPTH {
-            return Err(Error::new(
-                51,
-                format!("Maximum number of nested sub-pipelines exceeded. Limit is {MAX_DEPTH}"),
-            ));
-        }
-        let facet = self.facet || within == Within::Facet;
-        Ok(Place { within, facet, depth: self.depth + 1, ..self.clone() })
-    }
-}
 
 /// Reads a request's pipeline.
 pub fn pipeline(spec: &Value) -> Result<Pipeline> {
     let Value::Array(stages) = spec else {
         return Err(Error::new(14, "'pipeline' option must be specified as an array"));
     };
-    sub_pipeline(stages, &Place::top())
+    sub_pipeline(stages, &Place::top(sub_pipeline))
 }
 
 /// Reads the stages of a pipeline at any place.
@@ -141,7 +92,7 @@ fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scop
         "$sortByCount" => Stage::SortByCount(group::sort_by_count(value, scope)?),
         "$unwind" => Stage::Unwind(unwind::parse(value)?),
         "$replaceRoot" => Stage::ReplaceRoot(reshape::replace_root(value, scope)?),
-        "$replaceWith" => Stage::ReplaceRoot(crate::pipeline::expr::parse(value, scope)?),
+        "$replaceWith" => Stage::ReplaceRoot(expr::parse(value, scope)?),
         "$facet" => Stage::Facet(facet::parse(value, place)?),
         "$bucket" => Stage::Bucket(bucket::parse(value, scope)?),
         "$bucketAuto" => Stage::BucketAuto(bucket::parse_auto(value, scope)?),
@@ -155,7 +106,7 @@ fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scop
             let (from, pipeline) = union_with::parse(value, place)?;
             Stage::UnionWith(from, pipeline)
         }
-        "$redact" => Stage::Redact(crate::pipeline::expr::parse(value, &place.redact_scope())?),
+        "$redact" => Stage::Redact(expr::parse(value, &place.redact_scope())?),
         unknown => return Err(names::unknown(unknown)),
     })
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Place, STAGES, Within};
+use super::place::{Place, Within};
+use super::stages::STAGES;
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::hint;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
 
 /// Stages that may not stand in a `$facet`, nor in a sub-pipeline inside one.
 const NOT_IN_FACET: [&str; 15] = [

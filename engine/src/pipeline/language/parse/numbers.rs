@@ -1,7 +1,7 @@
 //! Reads the stages that take one number: `$limit`, `$skip` and `$sample`.
 
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::value::error::{Error, Result};
 
 pub fn limit(value: &Value) -> Result<u64> {
     match whole("$limit", 5107201, value)? {
@@ -40,7 +40,7 @@ fn whole(stage: &str, code: i32, value: &Value) -> Result<u64> {
             return refuse("Expected an integer, but found NaN or infinity in");
         }
         Value::Double(number) if number.fract() != 0.0 => return refuse("Expected an integer"),
-        Value::Double(number) => match crate::pipeline::filter::whole(*number) {
+        Value::Double(number) => match crate::pipeline::value::number::whole_double(*number) {
             Some(number) => number,
             None => return refuse("Cannot represent as a 64-bit integer"),
         },

@@ -1,9 +1,11 @@
 //! Reads `$unset` and `$replaceRoot`.
 
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::{self, Expr, Scope};
-use crate::pipeline::projection::{self, Projection};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::projection;
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::value::error::{Error, Result};
 
 pub fn unset(value: &Value) -> Result<Projection> {
     let paths = match value {

@@ -1,10 +1,10 @@
 //! Reads `$sort`.
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::ast::SortKey;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::filter::Path;
-use crate::pipeline::path::FieldPath;
+use crate::pipeline::language::ast::SortKey;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
 
 /// Keys that a sort may have (MongoDB's own limit).
 const MAX_KEYS: usize = 32;

@@ -1,6 +1,6 @@
 //! The stages' table: what each is, with an example that runs.
 
-use crate::pipeline::catalogue::Word;
+use crate::pipeline::value::word::Word;
 
 const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`; without `from` the \
      sub-pipeline begins with `$documents`. A type that does not exist is an empty one, and a warning.";

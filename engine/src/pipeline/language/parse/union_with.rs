@@ -1,9 +1,10 @@
 //! Reads `$unionWith`.
 
-use super::{Place, Within, lookup, sub_pipeline};
+use super::lookup;
+use super::place::{Place, Within};
 use crate::model::value::Value;
-use crate::pipeline::ast::{From, Pipeline};
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::language::ast::{From, Pipeline};
+use crate::pipeline::value::error::{Error, Result};
 
 pub fn parse(value: &Value, place: &Place) -> Result<(From, Pipeline)> {
     let object = match value {
@@ -37,6 +38,6 @@ pub fn parse(value: &Value, place: &Place) -> Result<(From, Pipeline)> {
             "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
         ));
     }
-    let pipeline = sub_pipeline(stages, &place.inside(Within::UnionWith)?)?;
+    let pipeline = place.inside(Within::UnionWith)?.pipeline(stages)?;
     Ok((from.unwrap_or(From::Documents), pipeline))
 }

@@ -1,9 +1,9 @@
 //! Reads `$unwind`.
 
 use crate::model::value::Value;
-use crate::pipeline::ast::Unwind;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::path::FieldPath;
+use crate::pipeline::language::ast::Unwind;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::FieldPath;
 
 pub fn parse(value: &Value) -> Result<Unwind> {
     let (mut path, mut index, mut preserve) = (None, None, false);

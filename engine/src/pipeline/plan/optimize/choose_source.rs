@@ -1,11 +1,12 @@
 //! States that are kept already need not be folded from the log.
 
-use super::Surroundings;
-use crate::pipeline::SourceChoice;
-use crate::pipeline::ast::AsOf;
-use crate::pipeline::filter::Filter;
-use crate::pipeline::plan::{Plan, Source, States};
-use crate::pipeline::scan::{self, is_of_stream};
+use super::surroundings::Surroundings;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Plan, Source, States};
+use crate::pipeline::plan::options::SourceChoice;
+use crate::pipeline::source::scan;
+use crate::pipeline::source::scan::AsOf;
+use crate::pipeline::source::streams::is_of_stream;
 
 pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
     let Source::States(states) = &mut plan.source else { return false };

@@ -1,7 +1,7 @@
 //! A sort is told how many rows of it are wanted; limits and skips in a row become one.
 
 use crate::model::value::{Object, Value};
-use crate::pipeline::plan::{Node, Step};
+use crate::pipeline::plan::logical::{Node, Step};
 
 pub fn apply(nodes: &mut Vec<Node>) -> bool {
     let before = nodes.len();
@@ -23,8 +23,8 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
         _ => false,
     });
     let mut changed = nodes.len() != before;
-    for place in 2..nodes.len() {
-        let [sort, skip, rows] = &mut nodes[place - 2..=place] else { continue };
+    for at in 2..nodes.len() {
+        let [sort, skip, rows] = &mut nodes[at - 2..=at] else { continue };
         if let (Step::Sort { limit: limit @ None, .. }, Step::Skip(skip), Step::Limit(rows)) =
             (&mut sort.step, &skip.step, &rows.step)
         {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::model::value::Value;
-use crate::pipeline::expr::{self, Expr};
-use crate::pipeline::filter::Filter;
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::plan::{Lookup, Node, Step};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Lookup, Node, Step};
+use crate::pipeline::value::path::FieldPath;
 
 pub fn apply(nodes: &mut Vec<Node>) -> bool {
     let mut changed = false;

@@ -1,7 +1,7 @@
 //! Adjacent `$match` steps become one.
 
-use crate::pipeline::filter::Filter;
-use crate::pipeline::plan::{Node, Step};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Node, Step};
 
 pub fn apply(nodes: &mut Vec<Node>) -> bool {
     let before = nodes.len();

@@ -8,9 +8,11 @@ mod move_match;
 mod prune_fields;
 mod push_limit;
 mod push_match;
+mod surroundings;
 
-use super::plan::{Node, Plan, Step};
-use super::{Options, SourceChoice};
+use super::logical::{Node, Plan, Step};
+use super::options::{Options, SourceChoice};
+use surroundings::Surroundings;
 
 /// Something that makes a plan cheaper, or leaves it alone.
 struct Rule {
@@ -26,14 +28,7 @@ enum Apply {
     Plan(fn(&mut Plan, &Surroundings) -> bool),
 }
 
-/// What a rule may have to know beside the plan.
-struct Surroundings<'o> {
-    options: &'o Options,
-    /// The path by which a `$lookup` picks rows before the plan's steps see them.
-    join: Option<String>,
-}
-
-/// Applies every rule to the plan and all plans inside it. Answers the names of those that changed something.
+/// Applies every rule to the plan and all plans inside it. Returns the names of those that changed something.
 pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
     let rules = [
         // Adjacent filters first, so that a later rule sees one.

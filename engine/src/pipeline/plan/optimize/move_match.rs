@@ -1,17 +1,17 @@
 //! A `$match` goes before sorts, and before projections that leave alone what it asks about.
 
 use crate::model::value::Object;
-use crate::pipeline::filter::Filter;
-use crate::pipeline::plan::{Node, Step};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Node, Step};
 
 /// Conjuncts that may be moved one step each: a huge filter after a thousand stages is not worth the work.
 const MAX_MOVES: usize = 20_000;
 
 pub fn apply(nodes: &mut Vec<Node>) -> bool {
     let mut moves = 0;
-    let mut place = 1;
-    while place < nodes.len() {
-        let mut here = place;
+    let mut at = 1;
+    while at < nodes.len() {
+        let mut here = at;
         while here > 0 && moves < MAX_MOVES {
             let looked_at = conjuncts(&nodes[here]);
             if !step_forward(nodes, here) {
@@ -20,7 +20,7 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
             moves += looked_at;
             here -= 1;
         }
-        place += 1;
+        at += 1;
     }
     moves > 0
 }
@@ -33,16 +33,16 @@ fn conjuncts(node: &Node) -> usize {
     }
 }
 
-/// Moves the filter at `place`, or the part of it that may, one step towards the source.
-fn step_forward(nodes: &mut Vec<Node>, place: usize) -> bool {
-    let (before, from) = nodes.split_at_mut(place);
+/// Moves the filter at `at`, or the part of it that may, one step towards the source.
+fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
+    let (before, from) = nodes.split_at_mut(at);
     let (Some(previous), Some(Node { index, step: Step::Match(filter), .. })) = (before.last(), from.first()) else {
         return false;
     };
     let index = *index;
     let (moving, staying): (Vec<Filter>, Vec<Filter>) = match &previous.step {
         // Fewer rows sort faster; with a limit, the rows that it lets through would be others.
-        Step::Sort { limit: None, .. } => return swap(nodes, place),
+        Step::Sort { limit: None, .. } => return swap(nodes, at),
         Step::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
             let mut alone = true;
             let plain = conjunct.visit_paths(&mut |path| alone &= projection.leaves_alone(path));
@@ -69,15 +69,15 @@ fn step_forward(nodes: &mut Vec<Node>, place: usize) -> bool {
         return false;
     }
     if staying.is_empty() {
-        return swap(nodes, place);
+        return swap(nodes, at);
     }
-    nodes[place] = node(index, &staying);
-    nodes.insert(place - 1, node(index, &moving));
+    nodes[at] = node(index, &staying);
+    nodes.insert(at - 1, node(index, &moving));
     true
 }
 
-fn swap(nodes: &mut [Node], place: usize) -> bool {
-    nodes.swap(place - 1, place);
+fn swap(nodes: &mut [Node], at: usize) -> bool {
+    nodes.swap(at - 1, at);
     true
 }
 

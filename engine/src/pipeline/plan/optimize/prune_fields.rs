@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Surroundings;
-use crate::pipeline::accumulator::Accumulator;
-use crate::pipeline::expr::Expr;
-use crate::pipeline::plan::{Node, Plan, Source, Step};
-use crate::pipeline::projection::Kind;
+use super::surroundings::Surroundings;
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::projection::Kind;
+use crate::pipeline::plan::logical::{Node, Plan, Source, Step};
 
 /// What is read of a row.
 #[derive(Default)]

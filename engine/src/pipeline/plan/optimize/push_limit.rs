@@ -1,7 +1,7 @@
 //! The `$limit` next to the source lets the source stop early.
 
-use super::Surroundings;
-use crate::pipeline::plan::{Plan, Source, Step};
+use super::surroundings::Surroundings;
+use crate::pipeline::plan::logical::{Plan, Source, Step};
 
 pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
     let Some(Step::Limit(rows)) = plan.nodes.first().map(|node| &node.step) else { return false };

@@ -1,11 +1,13 @@
 //! The `$match` next to the source is asked by the source, as far as the source can ask it.
 
-use super::Surroundings;
+use super::surroundings::Surroundings;
 use crate::model::value::Object;
-use crate::pipeline::filter::Filter;
-use crate::pipeline::plan::{Plan, Source, Step};
-use crate::pipeline::scan::{self, StreamFilter};
-use crate::pipeline::surrealql::{self, Answer};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Plan, Source, Step};
+use crate::pipeline::source::scan;
+use crate::pipeline::source::streams::StreamFilter;
+use crate::pipeline::source::surrealql;
+use crate::pipeline::source::surrealql::Answer;
 
 pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     let Some(Step::Match(filter)) = plan.nodes.first().map(|node| &node.step) else { return false };

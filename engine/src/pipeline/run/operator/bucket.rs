@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::group::Gathering;
-use super::{Operator, Rows, Run};
 use crate::model::value::Value;
-use crate::pipeline::ast;
-use crate::pipeline::error::{Error, Result};
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
 
 pub struct Bucket {
     pub bucket: ast::Bucket,
@@ -45,7 +45,7 @@ impl Bucket {
         let above = self.bucket.boundaries.partition_point(|boundary| boundary <= value);
         let inside = (above < self.bucket.boundaries.len()).then(|| above.checked_sub(1)).flatten();
         match inside {
-            Some(place) => self.bucket.boundaries.get(place),
+            Some(number) => self.bucket.boundaries.get(number),
             None => self.bucket.default.as_ref(),
         }
     }

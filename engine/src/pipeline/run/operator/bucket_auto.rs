@@ -1,11 +1,12 @@
 //! `$bucketAuto`: rows grouped into ranges that hold about as many rows each.
 
 use super::group::Gathering;
-use super::{Operator, Owner, Rows, Run};
 use crate::model::value::{Object, Value};
-use crate::pipeline::ast::{self, Granularity};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::sorting::{is_small, sorted};
+use crate::pipeline::language::ast;
+use crate::pipeline::language::ast::Granularity;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::sorting::{is_small, sorted};
 
 pub struct BucketAuto {
     pub bucket: ast::BucketAuto,

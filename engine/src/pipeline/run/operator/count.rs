@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Operator, Rows, Run};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::Result;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
 
 pub struct Count {
     pub name: Arc<str>,

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Operator, Owner, Rows, Run, collect};
 use crate::model::value::Object;
-use crate::pipeline::error::Result;
-use crate::pipeline::program::Program;
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::value::error::Result;
 
 pub struct Facet {
     pub facets: Vec<(Arc<str>, Program)>,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Operator, Owner, Rows, Run, collect, nested};
+use super::nested;
 use crate::model::value::Value;
-use crate::pipeline::error::Result;
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::program::Program;
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
 
 pub struct Follow {
     /// Which of the scans follows the edges.

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Operator, Rows, Run};
 use crate::model::value::{Object, Value};
-use crate::pipeline::accumulator::{Accumulator, State};
-use crate::pipeline::ast;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::Env;
-use crate::pipeline::memory;
+use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
 
 pub struct Group {
     pub group: ast::Group,
@@ -56,22 +56,22 @@ impl Gathering {
 impl Operator for Group {
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
         let ast::Group { id, fields } = &self.group;
-        let mut places: FxHashMap<Value, usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<Value, usize> = FxHashMap::default();
         let mut groups: Vec<(Value, Gathering)> = Vec::new();
         for row in input {
             let row = row?;
             let env = run.env(&row);
             let key = run.passing(|| id.eval(&env))?.unwrap_or_default();
-            let place = match places.get(&key) {
-                Some(place) => *place,
+            let number = match numbers.get(&key) {
+                Some(number) => *number,
                 None => {
                     memory::hold(&key, run.query)?;
                     groups.push((key.clone(), Gathering::new(fields, &key, &env)?));
-                    places.insert(key, groups.len() - 1);
+                    numbers.insert(key, groups.len() - 1);
                     groups.len() - 1
                 }
             };
-            groups[place].1.add(fields, &env)?;
+            groups[number].1.add(fields, &env)?;
         }
         Ok(Box::new(groups.into_iter().map(move |(id, gathering)| gathering.finish(id, fields, run.query))))
     }

@@ -1,7 +1,7 @@
 //! `$limit` and `$skip`.
 
-use super::{Operator, Rows, Run};
-use crate::pipeline::error::Result;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
 
 pub struct Limit {
     pub rows: u64,

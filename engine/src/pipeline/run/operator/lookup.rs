@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Operator, Owner, Rows, Run, collect, nested};
+use super::nested;
 use crate::model::value::Value;
-use crate::pipeline::column::Probe;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::{Env, Expr};
-use crate::pipeline::filter::{Leaf, Path};
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::program::Program;
+use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::run::vectored::Probe;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::{Leaf, Path};
 
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
@@ -79,13 +80,13 @@ impl Lookup {
         let rows = collect(self.program.source_rows(run, None)?, Owner::Source, run.query)?;
         let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
         if let Some((_, path)) = &self.join {
-            for (place, row) in rows.iter().enumerate() {
+            for (row_index, row) in rows.iter().enumerate() {
                 run.query.tick()?;
                 path.any(row, Leaf::Expanded, &mut |value| {
                     run.query.charge(size_of::<Value>())?;
-                    let places = by_value.entry(value.cloned().unwrap_or_default()).or_default();
-                    if places.last() != Some(&place) {
-                        places.push(place);
+                    let row_indices = by_value.entry(value.cloned().unwrap_or_default()).or_default();
+                    if row_indices.last() != Some(&row_index) {
+                        row_indices.push(row_index);
                     }
                     Ok(false)
                 })?;
@@ -93,10 +94,10 @@ impl Lookup {
         }
         let mut by_read: FxHashMap<Option<Value>, Vec<usize>> = FxHashMap::default();
         if let Some((path, _)) = &self.probe {
-            for (place, row) in rows.iter().enumerate() {
+            for (row_index, row) in rows.iter().enumerate() {
                 run.query.tick()?;
                 run.query.charge(size_of::<Value>())?;
-                by_read.entry(path.eval(row)).or_default().push(place);
+                by_read.entry(path.eval(row)).or_default().push(row_index);
             }
         }
         Ok(Foreign::Rows(Indexed { rows, by_value, by_read }))
@@ -118,14 +119,16 @@ impl Lookup {
                 return Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into());
             }
         };
-        let places = match (&self.join, &self.probe) {
+        let row_indices = match (&self.join, &self.probe) {
             (Some((local, _)), _) => Some(foreign.matching(local_values(local, row)?)),
             (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
             (None, None) => None,
         };
-        let input: Rows = match places {
+        let input: Rows = match row_indices {
             None => Box::new(foreign.rows.iter().cloned().map(|row| ticked(row, run.query))),
-            Some(places) => Box::new(places.into_iter().map(|place| ticked(foreign.rows[place].clone(), run.query))),
+            Some(row_indices) => {
+                Box::new(row_indices.into_iter().map(|row_index| ticked(foreign.rows[row_index].clone(), run.query)))
+            }
         };
         Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into())
     }
@@ -137,13 +140,13 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
 }
 
 impl Indexed {
-    /// Places of the rows that hold one of the values, in order.
+    /// Indices of the rows that hold one of the values, in order.
     fn matching(&self, values: Vec<Value>) -> Vec<usize> {
         let found = values.iter().filter_map(|value| self.by_value.get(value));
-        let mut places: Vec<usize> = found.flatten().copied().collect();
-        places.sort_unstable();
-        places.dedup();
-        places
+        let mut row_indices: Vec<usize> = found.flatten().copied().collect();
+        row_indices.sort_unstable();
+        row_indices.dedup();
+        row_indices
     }
 }
 

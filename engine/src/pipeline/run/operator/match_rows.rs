@@ -1,8 +1,8 @@
 //! `$match`: the rows that satisfy a filter.
 
-use super::{Operator, Rows, Run};
-use crate::pipeline::error::Result;
-use crate::pipeline::filter::Filter;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
 
 pub struct Match {
     pub filter: Filter,

@@ -1,8 +1,8 @@
 //! `$project`, `$set` and `$unset`: rows with other fields.
 
-use super::{Operator, Rows, Run};
-use crate::pipeline::error::Result;
-use crate::pipeline::projection::Projection;
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
 
 pub struct Project {
     pub projection: Projection,

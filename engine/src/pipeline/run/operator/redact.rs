@@ -1,9 +1,9 @@
 //! `$redact`: each object of a row is kept, dropped, or looked into.
 
-use super::{Operator, Rows, Run};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::Expr;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
 
 pub struct Redact {
     pub expr: Expr,

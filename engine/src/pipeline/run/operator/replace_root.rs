@@ -1,10 +1,10 @@
 //! `$replaceRoot`: another object in the row's place.
 
-use super::{Operator, Rows, Run};
 use crate::model::value::Value;
-use crate::pipeline::error::{Error, Result};
-use crate::pipeline::expr::Expr;
-use crate::pipeline::memory;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory;
 
 pub struct ReplaceRoot {
     pub new_root: Expr,

@@ -1,7 +1,7 @@
 //! `$sample`: some rows at random, each at most once.
 
-use super::{Operator, Owner, Rows, Run, collect};
-use crate::pipeline::error::Result;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::value::error::Result;
 
 pub struct Sample {
     pub size: u64,
@@ -13,9 +13,9 @@ impl Operator for Sample {
         let mut rows = collect(input, self.owner, run.query)?;
         let mut random = fastrand::Rng::with_seed(run.query.seed);
         let size = usize::try_from(self.size).unwrap_or(usize::MAX).min(rows.len());
-        for place in 0..size {
-            let other = random.usize(place..rows.len());
-            rows.swap(place, other);
+        for index in 0..size {
+            let other = random.usize(index..rows.len());
+            rows.swap(index, other);
         }
         rows.truncate(size);
         Ok(Box::new(rows.into_iter().map(Ok)))

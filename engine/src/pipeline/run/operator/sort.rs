@@ -3,13 +3,14 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use super::{Operator, Owner, Rows, Run};
 use crate::model::value::Value;
-use crate::pipeline::ast::SortKey;
-use crate::pipeline::error::Result;
-use crate::pipeline::filter::Path;
-use crate::pipeline::sort_key::Order;
-use crate::pipeline::sorting::{self, sorted};
+use crate::pipeline::language::ast::SortKey;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::sort_key::{Directed, Order};
+use crate::pipeline::value::sorting;
+use crate::pipeline::value::sorting::sorted;
 
 pub struct Sort {
     order: Order,
@@ -32,28 +33,14 @@ impl Sort {
 
 /// A row with what it is sorted by.
 struct Keyed {
-    keys: Box<[Key]>,
-    place: usize,
+    keys: Box<[Directed]>,
+    row_index: usize,
     row: Value,
-}
-
-/// What stands at a key's path: `None`, an empty array, comes before everything.
-pub struct Key {
-    pub value: Option<Value>,
-    pub descending: bool,
-}
-
-impl Key {
-    pub fn compare(&self, other: &Key) -> Ordering {
-        let order = self.value.cmp(&other.value);
-        if self.descending { order.reverse() } else { order }
-    }
 }
 
 impl Ord for Keyed {
     fn cmp(&self, other: &Keyed) -> Ordering {
-        let by_keys = self.keys.iter().zip(&other.keys).map(|(a, b)| a.compare(b));
-        by_keys.into_iter().find(|order| order.is_ne()).unwrap_or_else(|| self.place.cmp(&other.place))
+        self.keys.cmp(&other.keys).then_with(|| self.row_index.cmp(&other.row_index))
     }
 }
 
@@ -75,8 +62,8 @@ impl Operator for Sort {
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
         let mut heap: BinaryHeap<Keyed> = BinaryHeap::new();
         let mut rows: Vec<Keyed> = Vec::new();
-        for (place, row) in input.enumerate() {
-            let keyed = self.keyed(row?, place)?;
+        for (row_index, row) in input.enumerate() {
+            let keyed = self.keyed(row?, row_index)?;
             match self.limit {
                 Some(limit) if heap.len() >= limit => {
                     // The highest row that was kept gives way to a lower one.
@@ -111,13 +98,13 @@ impl Operator for Sort {
 
 impl Sort {
     fn hold(&self, row: &Value, run: Run) -> Result<()> {
-        run.query.charge(self.descending.len() * size_of::<Key>())?;
+        run.query.charge(self.descending.len() * size_of::<Directed>())?;
         self.owner.hold(row, run.query)
     }
 
-    fn keyed(&self, row: Value, place: usize) -> Result<Keyed> {
+    fn keyed(&self, row: Value, row_index: usize) -> Result<Keyed> {
         let keys = self.order.key(&row)?.into_iter().zip(&self.descending);
-        let keys = keys.map(|(value, descending)| Key { value, descending: *descending }).collect();
-        Ok(Keyed { keys, place, row })
+        let keys = keys.map(|(value, descending)| Directed { value, descending: *descending }).collect();
+        Ok(Keyed { keys, row_index, row })
     }
 }

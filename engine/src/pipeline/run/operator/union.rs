@@ -1,8 +1,8 @@
 //! `$unionWith`: the rows, then those of another pipeline.
 
-use super::{Operator, Rows, Run};
-use crate::pipeline::error::Result;
-use crate::pipeline::program::Program;
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
 
 pub struct Union {
     pub program: Program,

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{Operator, Rows, Run, nested};
+use super::nested;
 use crate::model::value::Value;
-use crate::pipeline::ast;
-use crate::pipeline::error::Result;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
 
 pub struct Unwind {
     pub unwind: ast::Unwind,
@@ -32,10 +33,10 @@ impl Unwind {
             None | Some(Value::Null) => return self.single(self.unwind.preserve, row, false),
             Some(_) => return self.single(true, row, false),
         };
-        Box::new((0..items.len()).map(move |place| {
+        Box::new((0..items.len()).map(move |nth| {
             run.query.tick()?;
-            let index = i64::try_from(place).map_or(Value::Null, Value::Int);
-            Ok(self.with(row.clone(), Some(items[place].clone()), index))
+            let index = i64::try_from(nth).map_or(Value::Null, Value::Int);
+            Ok(self.with(row.clone(), Some(items[nth].clone()), index))
         }))
     }
 

@@ -1,14 +1,15 @@
 //! Accumulators fed with columns: sums in plain loops, every other one value by value.
 
-use super::dictionary::Dictionary;
 use super::keys::Feed;
-use super::segment::{Cells, Kind};
 use crate::model::value::Value;
-use crate::pipeline::accumulator::{Accumulator, Number, State, Sum};
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::Env;
-use crate::pipeline::operator::Run;
+use crate::pipeline::column::Dictionary;
+use crate::pipeline::column::{Cells, Kind};
+use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::run::rows::Run;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::sum::{Number, Sum};
 
 /// What one accumulator has gathered, by group.
 pub enum Gathered {
@@ -56,20 +57,20 @@ impl Gathered {
     ) -> Result<()> {
         match self {
             Gathered::Sums(sums) => {
-                numbers(feed, rows, |place, number| sums[groups[place] as usize].take(number));
+                numbers(feed, rows, |nth, number| sums[groups[nth] as usize].take(number));
             }
-            Gathered::Averages(averages) => numbers(feed, rows, |place, number| {
-                let (sum, count) = &mut averages[groups[place] as usize];
+            Gathered::Averages(averages) => numbers(feed, rows, |nth, number| {
+                let (sum, count) = &mut averages[groups[nth] as usize];
                 sum.take(number);
                 *count += 1;
             }),
             Gathered::Extremes(best, least) => extremes(feed, rows, groups, texts, (best, *least)),
             Gathered::States(states) => {
                 let env = Env::new(query, &Value::Null);
-                for (place, (row, group)) in rows.iter().zip(groups).enumerate() {
+                for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
                     let state = &mut states[*group as usize];
                     if !accumulator.is_settled(state) {
-                        accumulator.add_value(state, feed.value(place, *row, texts), &env)?;
+                        accumulator.add_value(state, feed.value(nth, *row, texts), &env)?;
                     }
                 }
             }
@@ -98,7 +99,7 @@ impl Gathered {
 
 /// Keeps the least or the greatest value of each group; null and missing ones are none.
 fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best, least): (&mut [Option<Value>], bool)) {
-    for (place, (row, group)) in rows.iter().zip(groups).enumerate() {
+    for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
         let best = &mut best[*group as usize];
         if let (Feed::Segment(segment), Some(Value::Int(known))) = (feed, &mut *best)
             && let Cells::Ints(cells) = segment.cells()
@@ -110,7 +111,7 @@ fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best,
             }
             continue;
         }
-        let Some(value) = feed.value(place, *row, texts).filter(|value| !value.is_null()) else { continue };
+        let Some(value) = feed.value(nth, *row, texts).filter(|value| !value.is_null()) else { continue };
         let is_better = best.as_ref().is_none_or(|best| if least { value < *best } else { value > *best });
         if is_better {
             *best = Some(value);
@@ -118,7 +119,7 @@ fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best,
     }
 }
 
-/// Shows the numbers among the values, each with its place.
+/// Shows the numbers among the values, each with the number of its row among these.
 fn numbers(feed: Feed, rows: &[u32], mut show: impl FnMut(usize, Number)) {
     let number = |value: Option<&Value>| match value {
         Some(Value::Int(number)) => Some(Number::Int(*number)),
@@ -129,30 +130,30 @@ fn numbers(feed: Feed, rows: &[u32], mut show: impl FnMut(usize, Number)) {
         Feed::Codes(_) => {}
         Feed::Constant(value) => {
             if let Some(number) = number(value) {
-                (0..rows.len()).for_each(|place| show(place, number));
+                (0..rows.len()).for_each(|nth| show(nth, number));
             }
         }
         Feed::Values(values) => {
-            let found = values.iter().enumerate().filter_map(|(place, value)| Some((place, number(value.as_ref())?)));
-            found.for_each(|(place, number)| show(place, number));
+            let found = values.iter().enumerate().filter_map(|(nth, value)| Some((nth, number(value.as_ref())?)));
+            found.for_each(|(nth, number)| show(nth, number));
         }
         Feed::Segment(segment) => {
             let rows = rows.iter().map(|row| *row as usize).enumerate();
             match segment.cells() {
                 Cells::Ints(cells) if segment.is_plain() => {
-                    rows.for_each(|(place, row)| show(place, Number::Int(cells[row])));
+                    rows.for_each(|(nth, row)| show(nth, Number::Int(cells[row])));
                 }
                 Cells::Ints(cells) => rows
                     .filter(|(_, row)| segment.kind(*row) == Kind::Value)
-                    .for_each(|(place, row)| show(place, Number::Int(cells[row]))),
-                Cells::Numbers(cells) => rows.for_each(|(place, row)| match segment.kind(row) {
-                    Kind::Value => show(place, Number::Double(cells[row])),
-                    Kind::Int => show(place, Number::Int(cells[row] as i64)),
+                    .for_each(|(nth, row)| show(nth, Number::Int(cells[row]))),
+                Cells::Numbers(cells) => rows.for_each(|(nth, row)| match segment.kind(row) {
+                    Kind::Value => show(nth, Number::Double(cells[row])),
+                    Kind::Int => show(nth, Number::Int(cells[row] as i64)),
                     Kind::Null | Kind::Missing | Kind::Opaque => {}
                 }),
                 Cells::Mixed(cells) => {
-                    let found = rows.filter_map(|(place, row)| Some((place, number(cells.get(row))?)));
-                    found.for_each(|(place, number)| show(place, number));
+                    let found = rows.filter_map(|(nth, row)| Some((nth, number(cells.get(row))?)));
+                    found.for_each(|(nth, number)| show(nth, number));
                 }
                 Cells::Empty | Cells::Dates(_) | Cells::Bools(_) | Cells::Texts(_) | Cells::Lists(_) => {}
             }

@@ -3,15 +3,18 @@
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
 
-use super::lists::Lists;
-use super::mask::Mask;
-use super::segment::{Cells, Kind, Segment};
-use super::{Column, Columns, SEGMENT, can_keep, numbers};
+use super::numbers;
 use crate::model::value::Value;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::Env;
-use crate::pipeline::filter::{Comparison, Filter, Leaf, Members, Node, Test};
+use crate::pipeline::column::Lists;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::{Cells, Kind, Segment};
+use crate::pipeline::column::{Column, SEGMENT, can_keep};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::expression::filter::{Comparison, Filter, Members, Node, Test};
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::query_path::Leaf;
 
 /// Paths that a filter reads, if columns can answer it.
 pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
@@ -109,11 +112,11 @@ impl<'a> Predicate<'a> {
     }
 
     /// Whether one row satisfies the filter.
-    pub fn holds(&self, place: usize, query: &Context) -> Result<bool> {
+    pub fn holds(&self, row_index: usize, query: &Context) -> Result<bool> {
         match self {
             Predicate::And(nodes) => {
                 for node in nodes {
-                    if !node.holds(place, query)? {
+                    if !node.holds(row_index, query)? {
                         return Ok(false);
                     }
                 }
@@ -121,16 +124,16 @@ impl<'a> Predicate<'a> {
             }
             Predicate::Or(nodes) => {
                 for node in nodes {
-                    if node.holds(place, query)? {
+                    if node.holds(row_index, query)? {
                         return Ok(true);
                     }
                 }
                 Ok(false)
             }
-            Predicate::Not(node) => Ok(!node.holds(place, query)?),
+            Predicate::Not(node) => Ok(!node.holds(row_index, query)?),
             Predicate::Constant(answer) => Ok(*answer),
-            Predicate::Test(asked) => match asked.column.segments().get(place / SEGMENT) {
-                Some(segment) => asked.cell(segment, place % SEGMENT, &Env::new(query, &Value::Null)),
+            Predicate::Test(asked) => match asked.column.segments().get(row_index / SEGMENT) {
+                Some(segment) => asked.cell(segment, row_index % SEGMENT, &Env::new(query, &Value::Null)),
                 None => Ok(false),
             },
         }
@@ -294,15 +297,15 @@ impl<'a> Asked<'a> {
     }
 
     fn verdict(&self, code: u32, verdicts: &mut Vec<Verdict>, env: &Env) -> Result<bool> {
-        let place = code as usize;
-        if verdicts.len() <= place {
-            verdicts.resize(self.column.texts().len().max(place + 1), Verdict::Unknown);
+        let number = code as usize;
+        if verdicts.len() <= number {
+            verdicts.resize(self.column.texts().len().max(number + 1), Verdict::Unknown);
         }
-        if verdicts[place] == Verdict::Unknown {
+        if verdicts[number] == Verdict::Unknown {
             let text = self.column.texts().text(code).cloned().map(Value::String);
-            verdicts[place] = if self.holds(text.as_ref(), env)? { Verdict::Holds } else { Verdict::Fails };
+            verdicts[number] = if self.holds(text.as_ref(), env)? { Verdict::Holds } else { Verdict::Fails };
         }
-        Ok(verdicts[place] == Verdict::Holds)
+        Ok(verdicts[number] == Verdict::Holds)
     }
 
     /// As a path that ends at this value asks: about the items of an array, then about the array.
@@ -354,7 +357,7 @@ fn one_of(cells: &[u32], codes: &[u32]) -> Mask {
 }
 
 fn among(cells: &[i64], members: &Members) -> Mask {
-    let mut wanted: Vec<i64> = members.values().filter_map(crate::pipeline::expr::whole).collect();
+    let mut wanted: Vec<i64> = members.values().filter_map(crate::pipeline::value::number::whole).collect();
     wanted.sort_unstable();
     match wanted.as_slice() {
         [] => Mask::none(cells.len()),

@@ -10,15 +10,16 @@ use super::keys::{Feed, Keys};
 use super::select::Selection;
 use super::source::{Cells, Chunk, Source};
 use super::unwind::Unwound;
-use super::{Column, Columns, can_keep};
 use crate::model::value::{Object, Value};
-use crate::pipeline::accumulator::{Accumulator, State};
-use crate::pipeline::ast;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::memory;
-use crate::pipeline::operator::Run;
-use crate::pipeline::plan::Step;
+use crate::pipeline::column::{Column, can_keep};
+use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::Run;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
 
 /// A grouping that reads nothing but cells.
 #[derive(Debug)]
@@ -28,6 +29,13 @@ pub struct Group {
     key: Vec<(Arc<str>, Input)>,
     is_object: bool,
     fields: Vec<(Arc<str>, Accumulator, Taken)>,
+}
+
+/// The step between the scan and the grouping.
+pub enum Preceding<'p> {
+    Nothing,
+    Unwind(&'p ast::Unwind),
+    Project(&'p Projection),
 }
 
 /// What an accumulator takes in.
@@ -41,17 +49,17 @@ enum Taken {
 
 impl Group {
     /// `None` where columns cannot stand for the step before, or for what is read.
-    pub fn new(before: Option<&Step>, group: &ast::Group) -> Option<Group> {
+    pub fn new(preceding: Preceding, group: &ast::Group) -> Option<Group> {
         let mut unwind = None;
-        let before = match before {
-            None => Before::Nothing,
-            Some(Step::Unwind(ast::Unwind { path, preserve, index: None })) => {
+        let before = match preceding {
+            Preceding::Nothing => Before::Nothing,
+            Preceding::Unwind(ast::Unwind { path, preserve, index: None }) => {
                 let path: Arc<str> = path.segments().join(".").into();
                 let (path, _) = unwind.insert((path, *preserve));
                 can_keep(path).then_some(Before::Unwind(path))?
             }
-            Some(Step::Project(projection)) => Before::projection(projection, group)?,
-            Some(_) => return None,
+            Preceding::Unwind(_) => return None,
+            Preceding::Project(projection) => Before::projection(projection, group)?,
         };
         let (key, is_object) = match group.id.fields() {
             Some(fields) => {
@@ -213,7 +221,7 @@ impl<'a> Grouping<'a> {
                     gathered.add(accumulator, feed, (chunk.rows, groups), source.texts(), query)?;
                 }
                 Taking::Rows(cells) => {
-                    cells.rows(chunk, |place, row| gathered.add_row(accumulator, groups[place], &chunk.run.env(row)))?
+                    cells.rows(chunk, |nth, row| gathered.add_row(accumulator, groups[nth], &chunk.run.env(row)))?
                 }
             }
         }
@@ -257,8 +265,8 @@ fn number(
     rows: &[u32],
     (groups, next): (&mut Vec<u32>, &mut Vec<u32>),
 ) {
-    for (place, (keys, feed)) in keys.iter_mut().zip(feeds).enumerate() {
-        let Some(before) = place.checked_sub(1) else {
+    for (nth, (keys, feed)) in keys.iter_mut().zip(feeds).enumerate() {
+        let Some(before) = nth.checked_sub(1) else {
             keys.number(*feed, rows, groups);
             continue;
         };
@@ -279,12 +287,12 @@ fn new_ids(
     (rows, groups): (&[u32], &[u32]),
 ) -> Vec<Value> {
     let mut ids = Vec::with_capacity(new.len());
-    for (place, number) in groups.iter().enumerate() {
+    for (nth, number) in groups.iter().enumerate() {
         if ids.len() == new.len() {
             break;
         }
         if *number as usize == new.start + ids.len() {
-            let parts = key.iter().zip(feeds).map(|(source, feed)| feed.value(place, rows[place], source.texts()));
+            let parts = key.iter().zip(feeds).map(|(source, feed)| feed.value(nth, rows[nth], source.texts()));
             ids.push(group.id(parts));
         }
     }

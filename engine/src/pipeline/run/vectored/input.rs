@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::can_keep;
 use crate::model::value::Value;
-use crate::pipeline::ast;
-use crate::pipeline::expr::Expr;
-use crate::pipeline::path::FieldPath;
-use crate::pipeline::projection::{Field, Projection};
+use crate::pipeline::column::can_keep;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::projection::{Field, Projection};
+use crate::pipeline::language::ast;
+use crate::pipeline::value::path::FieldPath;
 
 /// What one part reads.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ impl Row {
 }
 
 impl Shape {
-    /// Makes a place for an input; `false` where another one holds it already. Shorter paths come first.
+    /// Makes room for an input; `false` where another one holds it already. Shorter paths come first.
     fn put(&mut self, path: &[Arc<str>], input: usize) -> bool {
         let (Shape::Object(fields), Some((first, rest))) = (self, path.split_first()) else { return false };
         match fields.iter_mut().find(|(name, _)| name == first) {

@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::dictionary::Dictionary;
-use super::segment::{Cells, Kind, Segment};
 use crate::model::value::Value;
-use crate::pipeline::expr::whole;
+use crate::pipeline::column::Dictionary;
+use crate::pipeline::column::{Cells, Kind, Segment};
+use crate::pipeline::value::number::whole;
 
 /// The values of one column, for some rows.
 #[derive(Clone, Copy)]
@@ -19,20 +19,20 @@ pub enum Feed<'a> {
 }
 
 impl Feed<'_> {
-    /// The value for the `place`th of the rows.
-    pub fn value(&self, place: usize, row: u32, texts: &Dictionary) -> Option<Value> {
+    /// The value for the row that is the `nth` of these.
+    pub fn value(&self, nth: usize, row: u32, texts: &Dictionary) -> Option<Value> {
         match self {
             Feed::Segment(segment) => segment.value(row as usize, texts),
-            Feed::Codes(codes) => codes.get(place).and_then(|code| texts.text(*code)).cloned().map(Value::String),
-            Feed::Values(values) => values.get(place).cloned().flatten(),
+            Feed::Codes(codes) => codes.get(nth).and_then(|code| texts.text(*code)).cloned().map(Value::String),
+            Feed::Values(values) => values.get(nth).cloned().flatten(),
             Feed::Constant(value) => value.cloned(),
         }
     }
 
-    /// The number of the text that the `place`th of the rows has, if it has one.
-    pub fn code(&self, place: usize, row: u32) -> Option<u32> {
+    /// The number of the text that the row that is the `nth` of these has, if it has one.
+    pub fn code(&self, nth: usize, row: u32) -> Option<u32> {
         match self {
-            Feed::Codes(codes) => codes.get(place).copied(),
+            Feed::Codes(codes) => codes.get(nth).copied(),
             Feed::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
                 (Cells::Texts(cells), Kind::Value) => cells.get(row as usize).copied(),
                 _ => None,

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::model::value::Value;
-use crate::pipeline::filter::Comparison;
+use crate::pipeline::expression::filter::Comparison;
 
 const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::filter::Asked;
-use super::mask::Mask;
-use super::segment::Cells;
 use super::select::Selection;
-use super::{Column, SEGMENT};
 use crate::model::value::Value;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::filter::{Members, Test};
+use crate::pipeline::column::Cells;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::{Column, SEGMENT};
+use crate::pipeline::expression::filter::{Members, Test};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
 
 /// Rows that are asked for one after the other, until an index of the whole column is cheaper.
 const SINGLE: usize = 4;
@@ -27,11 +27,11 @@ pub struct Probe<'a> {
     index: Option<Index>,
 }
 
-/// The rows that hold each text, as chains of places.
+/// The rows that hold each text, as chains of indices.
 struct Index {
-    /// The first place by the text's number.
+    /// The first row by the text's number.
     first: Vec<u32>,
-    /// The next place with the same text.
+    /// The next row with the same text.
     next: Vec<u32>,
 }
 
@@ -53,25 +53,25 @@ impl<'a> Probe<'a> {
             true => values.iter().map(|value| self.column.texts().code(value.as_str()?)).collect(),
             false => None,
         };
-        let places = match texts {
+        let row_indices = match texts {
             Some(codes) => self.indexed(&codes, query)?,
             None => self.found(values, query)?,
         };
-        let rows = places.into_iter().filter_map(|place| self.selection.columns.row(place));
+        let rows = row_indices.into_iter().filter_map(|row_index| self.selection.columns.row(row_index));
         Ok(rows.collect())
     }
 
     fn found(&self, values: Vec<Value>, query: &Context) -> Result<Vec<usize>> {
         let test = Test::In(Arc::new(Members::new(values)));
         let asked = Asked::new(self.column, &test, query)?;
-        let mut places = Vec::new();
+        let mut row_indices = Vec::new();
         for (number, (segment, selected)) in self.column.segments().iter().zip(&self.masks).enumerate() {
             query.tick_many(segment.len())?;
             let mut mask = asked.mask(segment, query)?;
             mask.and(selected);
-            places.extend(mask.rows().map(|row| number * SEGMENT + row as usize));
+            row_indices.extend(mask.rows().map(|row| number * SEGMENT + row as usize));
         }
-        Ok(places)
+        Ok(row_indices)
     }
 
     /// Whether every segment holds texts or nothing.
@@ -87,17 +87,17 @@ impl<'a> Probe<'a> {
                 self.index.insert(index)
             }
         };
-        let mut places = Vec::new();
+        let mut row_indices = Vec::new();
         for code in codes {
-            let mut place = index.first.get(*code as usize).copied().unwrap_or(NONE);
-            while place != NONE {
-                places.push(place as usize);
-                place = index.next.get(place as usize).copied().unwrap_or(NONE);
+            let mut row_index = index.first.get(*code as usize).copied().unwrap_or(NONE);
+            while row_index != NONE {
+                row_indices.push(row_index as usize);
+                row_index = index.next.get(row_index as usize).copied().unwrap_or(NONE);
             }
         }
-        places.sort_unstable();
-        places.dedup();
-        Ok(places)
+        row_indices.sort_unstable();
+        row_indices.dedup();
+        Ok(row_indices)
     }
 
     fn make_index(&self, query: &Context) -> Result<Index> {
@@ -113,8 +113,8 @@ impl<'a> Probe<'a> {
             for row in rows.into_iter().rev() {
                 // What is null or missing has no text's number.
                 let Some(first) = index.first.get_mut(cells[row as usize] as usize) else { continue };
-                let place = (number * SEGMENT) as u32 + row;
-                index.next[place as usize] = std::mem::replace(first, place);
+                let row_index = (number * SEGMENT) as u32 + row;
+                index.next[row_index as usize] = std::mem::replace(first, row_index);
             }
         }
         Ok(index)

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::filter::{Predicate, paths};
-use super::mask::Mask;
-use super::{Columns, SEGMENT};
 use crate::model::value::Value;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::filter::Filter;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::SEGMENT;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
 
 /// What is known of a scan's filter before there are columns.
 #[derive(Debug, Default)]
@@ -115,12 +116,12 @@ impl<'a> Selection<'a> {
         Ok(mask)
     }
 
-    fn admits(&self, place: usize) -> Result<bool> {
+    fn admits(&self, row_index: usize) -> Result<bool> {
         for residual in &self.residual {
             self.query.tick()?;
             let holds = match residual {
-                Residual::Cells(predicate) => predicate.holds(place, self.query)?,
-                Residual::Row(filter, fields) => match self.columns.part(place, fields.as_ref()) {
+                Residual::Cells(predicate) => predicate.holds(row_index, self.query)?,
+                Residual::Row(filter, fields) => match self.columns.part(row_index, fields.as_ref()) {
                     Some(row) => filter.matches_row(&row, self.query)?,
                     None => false,
                 },
@@ -135,14 +136,14 @@ impl<'a> Selection<'a> {
     /// The rows selected; segments are looked at as they are needed. After an error comes none.
     pub fn rows(self) -> impl Iterator<Item = Result<Value>> + 'a {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        let mut places = Places { selection: self, segment: 0, waiting: Vec::new() };
-        let rows = std::iter::from_fn(move || places.next_row().transpose());
+        let mut walk = Walk { selection: self, segment: 0, waiting: Vec::new() };
+        let rows = std::iter::from_fn(move || walk.next_row().transpose());
         rows.take(limit)
     }
 }
 
 /// A walk over the rows selected.
-struct Places<'a> {
+struct Walk<'a> {
     selection: Selection<'a>,
     /// The one whose rows come after those that wait.
     segment: usize,
@@ -150,7 +151,7 @@ struct Places<'a> {
     waiting: Vec<u32>,
 }
 
-impl Places<'_> {
+impl Walk<'_> {
     fn next_row(&mut self) -> Result<Option<Value>> {
         loop {
             let Some(row) = self.waiting.pop() else {
@@ -163,9 +164,9 @@ impl Places<'_> {
                 self.waiting.reverse();
                 continue;
             };
-            let place = (self.segment - 1) * SEGMENT + row as usize;
-            if self.selection.admits(place)?
-                && let Some(row) = self.selection.columns.row(place)
+            let row_index = (self.segment - 1) * SEGMENT + row as usize;
+            if self.selection.admits(row_index)?
+                && let Some(row) = self.selection.columns.row(row_index)
             {
                 return Ok(Some(row));
             }

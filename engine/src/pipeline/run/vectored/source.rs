@@ -3,17 +3,18 @@
 use std::cell::RefCell;
 use std::sync::LazyLock;
 
-use super::dictionary::Dictionary;
 use super::input::{Input, Row, Shape};
 use super::keys::Feed;
 use super::unwind::Unwound;
-use super::{Column, Columns};
 use crate::model::value::{Object, Value};
-use crate::pipeline::error::Result;
-use crate::pipeline::expr::Expr;
-use crate::pipeline::memory;
-use crate::pipeline::operator::Run;
-use crate::pipeline::path::FieldPath;
+use crate::pipeline::column::Column;
+use crate::pipeline::column::Dictionary;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::Run;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+use crate::pipeline::value::path::FieldPath;
 
 /// Texts for each of which the value of an expression is kept.
 const FEW_TEXTS: usize = 4_096;
@@ -101,11 +102,11 @@ impl<'a> Computed<'a> {
         made.reserve(chunk.rows.len());
         let mut known = self.known.borrow_mut();
         self.row.feed(chunk, |fed| {
-            for (place, row) in chunk.rows.iter().enumerate() {
+            for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
-                let value = match text(fed, place, *row) {
-                    Some(code) => self.of_text(code, &mut known, || self.row.make(fed, place, *row), chunk.run)?,
-                    None => self.expr.eval(&chunk.run.env(&self.row.make(fed, place, *row)))?,
+                let value = match text(fed, nth, *row) {
+                    Some(code) => self.of_text(code, &mut known, || self.row.make(fed, nth, *row), chunk.run)?,
+                    None => self.expr.eval(&chunk.run.env(&self.row.make(fed, nth, *row)))?,
                 };
                 made.push(value);
             }
@@ -120,26 +121,26 @@ impl<'a> Computed<'a> {
         row: impl FnOnce() -> Value,
         run: Run,
     ) -> Result<Option<Value>> {
-        let place = code as usize;
-        if let Some(Some(value)) = known.get(place) {
+        let number = code as usize;
+        if let Some(Some(value)) = known.get(number) {
             return Ok(value.clone());
         }
         let value = self.expr.eval(&run.env(&row()))?;
         if let Some(value) = &value {
             memory::hold(value, run.query)?;
         }
-        if known.len() <= place {
-            known.resize(place + 1, None);
+        if known.len() <= number {
+            known.resize(number + 1, None);
         }
-        known[place] = Some(value.clone());
+        known[number] = Some(value.clone());
         Ok(value)
     }
 }
 
 /// The number of the text that a row is made of, where it is made of nothing else and there are few.
-fn text(fed: &[Fed], place: usize, row: u32) -> Option<u32> {
+fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
     match fed {
-        [(feed, texts)] if texts.len() <= FEW_TEXTS => feed.code(place, row),
+        [(feed, texts)] if texts.len() <= FEW_TEXTS => feed.code(nth, row),
         _ => None,
     }
 }
@@ -151,12 +152,12 @@ impl<'a> Cells<'a> {
         Some(Cells { sources, shape: &row.shape })
     }
 
-    /// Shows each row of a chunk with its place.
+    /// Shows each row of a chunk with its number in the chunk.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value) -> Result<()>) -> Result<()> {
         self.feed(chunk, |fed| {
-            for (place, row) in chunk.rows.iter().enumerate() {
+            for (nth, row) in chunk.rows.iter().enumerate() {
                 chunk.run.query.tick()?;
-                show(place, &self.make(fed, place, *row))?;
+                show(nth, &self.make(fed, nth, *row))?;
             }
             Ok(())
         })
@@ -170,9 +171,9 @@ impl<'a> Cells<'a> {
     }
 
     /// One row.
-    fn make(&self, fed: &[Fed], place: usize, row: u32) -> Value {
+    fn make(&self, fed: &[Fed], nth: usize, row: u32) -> Value {
         self.shape
-            .make(&mut |input| fed.get(input).and_then(|(feed, texts)| feed.value(place, row, texts)))
+            .make(&mut |input| fed.get(input).and_then(|(feed, texts)| feed.value(nth, row, texts)))
             .unwrap_or_default()
     }
 }
@@ -181,7 +182,7 @@ impl Shape {
     /// The value of this shape with what the inputs read.
     fn make(&self, input: &mut dyn FnMut(usize) -> Option<Value>) -> Option<Value> {
         match self {
-            Shape::Input(place) => input(*place),
+            Shape::Input(number) => input(*number),
             Shape::Object(fields) => {
                 let mut object = Object::with_capacity(fields.len());
                 for (name, field) in fields {

@@ -4,17 +4,19 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use super::mask::Mask;
-use super::segment::{Cells, Kind};
+use super::numbers;
 use super::select::Selection;
-use super::{Column, Columns, SEGMENT, can_keep, numbers};
 use crate::model::value::Value;
-use crate::pipeline::ast::SortKey;
-use crate::pipeline::context::Context;
-use crate::pipeline::error::Result;
-use crate::pipeline::filter::Comparison;
-use crate::pipeline::memory;
-use crate::pipeline::operator::Key;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::{Cells, Kind};
+use crate::pipeline::column::{Column, SEGMENT, can_keep};
+use crate::pipeline::expression::filter::Comparison;
+use crate::pipeline::language::ast::SortKey;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+use crate::pipeline::value::sort_key::{Directed, direct};
 
 /// A sort by paths that columns can be kept of.
 #[derive(Debug)]
@@ -39,7 +41,7 @@ impl Top {
         self.keys.iter().map(|(path, _)| path).filter(|path| &***path != "_id")
     }
 
-    /// The places of the rows in their order, and how many were selected; `None` where a column is not kept, or cannot
+    /// The indices of the rows in their order, and how many were selected; `None` where a column is not kept, or cannot
     /// tell.
     pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
         let mut columns = Vec::with_capacity(self.keys.len());
@@ -72,12 +74,12 @@ struct Sorting<'a> {
 /// A row that is kept.
 struct Entry<'s> {
     sorting: &'s Sorting<'s>,
-    place: usize,
+    row_index: usize,
 }
 
 impl Ord for Entry<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.sorting.compare(self.place, other.place)
+        self.sorting.compare(self.row_index, other.row_index)
     }
 }
 
@@ -89,17 +91,17 @@ impl PartialOrd for Entry<'_> {
 
 impl PartialEq for Entry<'_> {
     fn eq(&self, other: &Self) -> bool {
-        self.place == other.place
+        self.row_index == other.row_index
     }
 }
 
 impl Eq for Entry<'_> {}
 
 impl Sorting<'_> {
-    /// The places of the rows kept, in order, and how many were selected.
+    /// The indices of the rows kept, in order, and how many were selected.
     fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
         let hold = || {
-            let held = query.charge(self.columns.len() * size_of::<Key>());
+            let held = query.charge(self.columns.len() * size_of::<Directed>());
             held.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
         };
         let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
@@ -110,34 +112,34 @@ impl Sorting<'_> {
             let mut mask = selection.mask(segment)?;
             selected += mask.count() as u64;
             if let Some(highest) = heap.peek().filter(|_| heap.len() >= limit) {
-                self.narrow(segment, &mut mask, highest.place);
+                self.narrow(segment, &mut mask, highest.row_index);
             }
             mask.write_rows(&mut rows);
             query.tick_many(rows.len())?;
             for row in &rows {
-                let place = segment * SEGMENT + *row as usize;
+                let row_index = segment * SEGMENT + *row as usize;
                 if limit == usize::MAX {
                     hold()?;
-                    all.push(place);
+                    all.push(row_index);
                 } else if heap.len() < limit {
                     hold()?;
-                    heap.push(Entry { sorting: self, place });
+                    heap.push(Entry { sorting: self, row_index });
                 } else if let Some(mut highest) = heap.peek_mut()
-                    && self.compare(place, highest.place).is_lt()
+                    && self.compare(row_index, highest.row_index).is_lt()
                 {
                     // The highest row that was kept gives way to a lower one.
-                    highest.place = place;
+                    highest.row_index = row_index;
                 }
             }
         }
         if limit != usize::MAX {
-            all = heap.into_iter().map(|entry| entry.place).collect();
+            all = heap.into_iter().map(|entry| entry.row_index).collect();
         }
         all.sort_unstable_by(|a, b| self.compare(*a, *b));
         Ok((all, selected))
     }
 
-    /// The order of two rows: by the keys, and where they are equal by place.
+    /// The order of two rows: by the keys, and where they are equal by their index.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         for (column, descending) in &self.columns {
             let order = match column {
@@ -145,7 +147,7 @@ impl Sorting<'_> {
                 None => self.source.id(a).cmp(&self.source.id(b)),
             };
             if order.is_ne() {
-                return if *descending { order.reverse() } else { order };
+                return direct(order, *descending);
             }
         }
         a.cmp(&b)
@@ -201,7 +203,7 @@ impl Sorting<'_> {
 
 /// The order of two cells, as a sort sees them.
 fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
-    let segment = |place: usize| column.segments().get(place / SEGMENT).filter(|segment| segment.is_plain());
+    let segment = |row_index: usize| column.segments().get(row_index / SEGMENT).filter(|segment| segment.is_plain());
     if let (Some(first), Some(second)) = (segment(a), segment(b)) {
         let (a, b) = (a % SEGMENT, b % SEGMENT);
         match (first.cells(), second.cells()) {
@@ -221,8 +223,8 @@ fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Order
 }
 
 /// What a cell is sorted by: the lowest of its values, the highest when descending; `None` for an empty array.
-fn key(column: &Column, place: usize, descending: bool) -> Option<Value> {
-    match column.value(place) {
+fn key(column: &Column, row_index: usize, descending: bool) -> Option<Value> {
+    match column.value(row_index) {
         None => Some(Value::Null),
         Some(Value::Array(items)) => match descending {
             true => items.iter().max().cloned(),

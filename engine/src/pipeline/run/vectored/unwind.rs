@@ -1,9 +1,9 @@
 //! `$unwind` over a column: each row as often as its array has items, and the items beside it.
 
-use super::Column;
 use super::keys::Feed;
-use super::segment::{Cells, Kind, Segment};
 use crate::model::value::Value;
+use crate::pipeline::column::Column;
+use crate::pipeline::column::{Cells, Kind, Segment};
 
 /// The rows of one segment after an `$unwind`.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl Unwound {
     }
 
     /// What a path reads in each of the items.
-    pub fn read(&self, path: &crate::pipeline::path::FieldPath) -> Vec<Option<Value>> {
+    pub fn read(&self, path: &crate::pipeline::value::path::FieldPath) -> Vec<Option<Value>> {
         match self.are_texts {
             // Nothing can be read in a text.
             true => vec![None; self.codes.len()],
