@@ -249,7 +249,6 @@ fn walk(tree: &UseTree, above: &mut Names, found: &mut Vec<(String, Names)>) {
         UseTree::Rename(tree) => found.push((tree.rename.to_string(), with(tree.ident.to_string()))),
         UseTree::Glob(_) => found.push(("*".to_owned(), above.clone())),
         UseTree::Group(tree) => tree.items.iter().for_each(|tree| walk(tree, above, found)),
-        _ => {}
     }
 }
 

@@ -1,12 +1,10 @@
 //! Sizes of values, and random numbers.
 
 use super::operator::Form::{Exactly, Own};
-use super::operator::{Arguments, Call, Operator};
+use super::operator::{Arguments, Call, Operator, RANDOM};
 use super::{Answer, Env, NULL, Scope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-
-/// The operator that draws.
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(

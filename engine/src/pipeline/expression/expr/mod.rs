@@ -31,8 +31,7 @@ mod variable;
 
 use std::sync::Arc;
 
-pub use operator::Operator;
-pub use parse::{Scope, check_user_variable, parse};
+pub use parse::{Scope, parse};
 pub use scope::{Env, Frame};
 pub use system::VARIABLES;
 

@@ -6,6 +6,7 @@ use super::node::{Element, Node, Test};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::query_path::Leaf;
 
 /// Whether `document`, the row or an array element of it, satisfies the predicate.
@@ -116,7 +117,7 @@ fn all(tests: &[Element], item: &Value, env: &Env) -> Result<bool> {
 fn truncated(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
-        Value::Double(number) => whole(number.trunc()),
+        Value::Double(number) => whole_double(number.trunc()),
         Value::Null | Value::Bool(_) | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }

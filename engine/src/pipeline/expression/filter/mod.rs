@@ -16,14 +16,11 @@ mod word;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use bits::Bits;
 pub use comparison::{Comparison, Members};
-pub use node::{Element, Node, Test};
-pub use schema::Schema;
-pub use types::TypeSet;
+pub use node::{Node, Test};
 pub use word::words;
 
-use super::expr::{Env, Expr, Scope};
+use super::expr::{Env, Scope};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;

@@ -49,7 +49,7 @@ fn sub_pipeline(stages: &[Value], place: &Place) -> Result<Pipeline> {
     let mut read = Vec::with_capacity(stages.len());
     for (position, spec) in stages.iter().enumerate() {
         let index = place.index.unwrap_or(position);
-        let place = Place { index: Some(index), ..place.clone() };
+        let place = place.of_stage(index);
         read.push(staged(spec, position, index, &place, &scope).map_err(|error| error.at_stage(index))?);
     }
     Ok(Pipeline { stages: read })

@@ -66,6 +66,11 @@ impl Place {
         Ok(Place { within, facet, depth: self.depth + 1, ..self.clone() })
     }
 
+    /// The same place, in the top-level stage of this index.
+    pub fn of_stage(&self, index: usize) -> Place {
+        Place { index: Some(index), ..self.clone() }
+    }
+
     /// Reads the stages of a pipeline that stands here.
     pub fn pipeline(&self, stages: &[Value]) -> Result<Pipeline> {
         (self.read)(stages, self)
