@@ -133,7 +133,6 @@ impl Reader {
     }
 
     fn end(&mut self, line: usize, path: &mut Names) {
-        // A single word may be anything.
         if path.len() > 1 {
             self.name(line, path);
         }
@@ -169,7 +168,10 @@ impl<'ast> Visit<'ast> for Reader {
 
     fn visit_path(&mut self, path: &'ast Path) {
         let names: Names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        self.name(path.span().start().line, &names);
+        // A single word is a variable, or something that a `use` has named.
+        if names.len() > 1 {
+            self.name(path.span().start().line, &names);
+        }
         visit::visit_path(self, path);
     }
 
@@ -268,7 +270,7 @@ mod tests {
     fn paths_are_found_wherever_they_are_written() {
         let found = named(
             "pub use crate::x::{\n    self,\n    y::{Z, super_z as w},\n};\nuse super::{c, self as up};\n\
-             fn f(_: &c::Deep) { w::g(); crate::q::r(); assert!(matches!(1, crate::m::N | self::o::P)); }\n",
+             fn f(_: &c::Deep) { let c = 1; w::g(); crate::q::r(); assert!(matches!(1, crate::m::N | self::o::P)); }\n",
         );
         for wanted in [
             "1 crate::x",
@@ -284,6 +286,11 @@ mod tests {
         ] {
             assert!(found.iter().any(|path| path == wanted), "{wanted}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_variable_is_no_module() {
+        assert_eq!(named("mod c;\nfn f(c: u8) -> u8 { c }\n"), Vec::<String>::new());
     }
 
     #[test]
