@@ -1,20 +1,13 @@
 //! The rules of the house that a machine can hold: which way arrows point, what files are called, how long they are.
 
+mod circles;
+mod imports;
+mod rooms;
+
 use std::path::{Path, PathBuf};
 
 use foldwork_tests::expectation::{all_well, read, root};
 
-/// Rooms of the engine, and the rooms that each may name.
-const ROOMS: [(&str, &[&str]); 8] = [
-    ("model", &[]),
-    ("pipeline", &["model"]),
-    ("store", &["model", "pipeline"]),
-    ("resident", &["model", "pipeline"]),
-    ("access", &["model", "store", "clock", "error"]),
-    ("core", &["model", "pipeline", "store", "resident", "hook", "clock", "error"]),
-    ("consumer", &["model", "pipeline", "store", "resident", "core", "hook", "clock", "error"]),
-    ("workspace", &["model", "pipeline", "store", "resident", "access", "core", "consumer", "hook", "clock", "error"]),
-];
 /// Crates, and the crates of ours that each may name.
 const CRATES: [(&str, &[&str]); 3] = [
     ("engine", &[]),
@@ -22,31 +15,11 @@ const CRATES: [(&str, &[&str]); 3] = [
     ("server", &["foldwork_engine", "foldwork_plugins", "foldwork_server"]),
 ];
 const OURS: [&str; 4] = ["foldwork_engine", "foldwork_plugins", "foldwork_server", "foldwork_tests"];
-/// Rooms that only compute, and what they may not name.
-const PURE: [&str; 3] = ["model", "pipeline", "resident"];
-const IMPURE: [&str; 5] = ["async ", "tokio", "Instant::now", "SystemTime", "rand::"];
 /// Names that say nothing of what is behind them.
-/// `core` is the one room of this name, and says what it is: the running core of a workspace.
+///
+/// `core` is not among them: it is a room of the engine, the running state of one workspace.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helpers", "misc", "manager", "service"];
 const LONGEST: usize = 400;
-
-#[test]
-fn rooms_of_the_engine_point_one_way() {
-    let mut failures = Vec::new();
-    for (room, allowed) in ROOMS {
-        for file in sources(&format!("engine/src/{room}")) {
-            for (number, line) in code(&file) {
-                for named in named_rooms(&line) {
-                    let is_room = ROOMS.iter().any(|(room, _)| *room == named) || named == "engine";
-                    if is_room && named != room && !allowed.contains(&named.as_str()) {
-                        failures.push(at(&file, number, &format!("{room} names {named}")));
-                    }
-                }
-            }
-        }
-    }
-    all_well(failures);
-}
 
 #[test]
 fn crates_point_one_way() {
@@ -72,20 +45,6 @@ fn only_the_store_names_the_database() {
         let naming =
             code(&file).into_iter().filter(|(_, line)| line.contains("surrealdb::") || line.contains("surrealdb_"));
         failures.extend(naming.map(|(number, line)| at(&file, number, &line)));
-    }
-    all_well(failures);
-}
-
-#[test]
-fn rooms_that_compute_touch_nothing_else() {
-    let mut failures = Vec::new();
-    for room in PURE {
-        for file in sources(&format!("engine/src/{room}")) {
-            for (number, line) in code(&file) {
-                let found = IMPURE.iter().filter(|impure| names(&line, impure));
-                failures.extend(found.map(|impure| at(&file, number, &format!("{room} names {impure}"))));
-            }
-        }
     }
     all_well(failures);
 }
@@ -147,29 +106,6 @@ fn nothing_is_kept_from_the_compiler_without_a_reason() {
         failures.extend(silenced.map(|(number, line)| at(&file, number, &line)));
     }
     all_well(failures);
-}
-
-/// The rooms that a line names by `crate::room` or `super::super::room`.
-fn named_rooms(line: &str) -> Vec<String> {
-    let mut named = Vec::new();
-    for start in ["crate::", "super::super::"] {
-        for (index, _) in line.match_indices(start) {
-            let rest = &line[index + start.len()..];
-            let group = rest.strip_prefix('{').map(|rest| rest.split('}').next().unwrap_or(rest));
-            let names: Vec<&str> = match group {
-                Some(group) => group.split(',').collect(),
-                None => vec![rest],
-            };
-            let word = |name: &str| name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-            named.extend(names.into_iter().map(word));
-        }
-    }
-    named
-}
-
-/// Whether a line names something, and not only a longer word that ends in it.
-fn names(line: &str, what: &str) -> bool {
-    line.match_indices(what).any(|(index, _)| !line[..index].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
 fn at(file: &Path, number: usize, what: &str) -> String {

@@ -17,11 +17,10 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
         let mut behind = state.search.labels.is_behind();
         if behind {
             let kept = state.clone();
-            behind =
-                tokio::task::spawn_blocking(move || kept.search.keep_labels(&kept)).await.unwrap_or_else(|error| {
-                    tracing::error!(%error, "labels were not taken in");
-                    false
-                });
+            behind = tokio::task::spawn_blocking(move || kept.keep_labels()).await.unwrap_or_else(|error| {
+                tracing::error!(%error, "labels were not taken in");
+                false
+            });
         }
         if !behind {
             tokio::select! {

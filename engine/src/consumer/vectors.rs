@@ -18,7 +18,7 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
     let mut head = state.folded.head().follow();
     let mut wait = PAUSE;
     while !*stopped.borrow() {
-        match vectors.step(&state).await {
+        match vectors.step(state.labelled()).await {
             Ok(()) => wait = PAUSE,
             Err(error) => {
                 tracing::warn!(

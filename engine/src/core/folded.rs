@@ -164,6 +164,6 @@ impl Folded {
         if counted.0 != snapshot.position() {
             *counted = (snapshot.position(), snapshot.iter().map(|aggregate| aggregate.size_bytes()).sum());
         }
-        counted.1 + self.tail.size_bytes()
+        counted.1 + self.resident.columns_bytes() + self.tail.size_bytes()
     }
 }

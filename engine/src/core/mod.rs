@@ -22,6 +22,7 @@ use plugins::{PluginHost, Plugins};
 use progress::Progress;
 use search::SearchIndex;
 use types::Types;
+use vectors::Labelled;
 
 use crate::clock::Clock;
 use crate::error::Result;
@@ -127,8 +128,19 @@ impl State {
         Ok(events.into_iter().map(Arc::new).collect())
     }
 
+    /// Takes in aggregates whose labels changed. Returns whether any is left. It is work: not for threads that serve.
+    pub fn keep_labels(&self) -> bool {
+        self.search.keep_labels(&self.folded, &self.types)
+    }
+
+    /// What vectors are made of.
+    pub fn labelled(&self) -> Labelled<'_> {
+        Labelled { log: &self.log, folded: &self.folded, types: &self.types }
+    }
+
     /// Bytes that the workspace takes in memory, roughly.
     pub fn size_bytes(&self) -> usize {
-        self.folded.size_bytes() + self.pages.size_bytes()
+        let derived = self.graph.size_bytes() + self.search.size_bytes();
+        self.folded.size_bytes() + derived + self.pages.size_bytes()
     }
 }

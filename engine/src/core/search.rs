@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::State;
+use super::folded::Folded;
+use super::types::Types;
 use super::vectors::Vectors;
 use crate::hook::Embed;
 use crate::model::aggregate::Aggregate;
@@ -30,6 +31,11 @@ impl SearchIndex {
         self.labels.touch(ids);
     }
 
+    /// Bytes that the index takes, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.labels.size_bytes()
+    }
+
     /// Makes the index of labels anew, when it is next needed: aggregates are known by other labels now.
     pub fn forget<'a>(&self, all: impl Iterator<Item = &'a AggregateId>) {
         self.labels.forget();
@@ -39,13 +45,13 @@ impl SearchIndex {
     }
 
     /// Makes the index of labels where it is not made yet, and takes in what changed. Returns whether any is left.
-    pub fn keep_labels(&self, state: &State) -> bool {
-        let definitions = state.types.all();
+    pub fn keep_labels(&self, folded: &Folded, types: &Types) -> bool {
+        let definitions = types.all();
         let text = |aggregate: &Aggregate| -> Option<Text> {
             self.labels.text(aggregate, definitions.get(&aggregate.aggregate_type)?)
         };
-        let all = state.folded.snapshot();
+        let all = folded.snapshot();
         self.labels.make(|tell| all.iter().filter_map(|aggregate| text(aggregate)).for_each(tell));
-        self.labels.catch_up(|id: &AggregateId| text(&*state.folded.get(id.as_str())?))
+        self.labels.catch_up(|id: &AggregateId| text(&*folded.get(id.as_str())?))
     }
 }

@@ -8,11 +8,13 @@ use rustc_hash::FxHashSet;
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
-use crate::core::State;
+use super::folded::Folded;
+use super::types::Types;
 use crate::error::{Error, Result};
 use crate::hook::{Embed, EmbedFailure};
 use crate::model::id::AggregateId;
 use crate::resident::labels::index::{LABEL_BYTES, beginning};
+use crate::store::Database;
 use crate::store::embeddings::Embedding;
 
 /// Labels that are embedded at a time.
@@ -21,6 +23,14 @@ const AT_ONCE: usize = 32;
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Below this two texts mean nothing alike.
 const LEAST_COSINE: f64 = 0.2;
+
+/// What vectors are made of: aggregates with their types, and the place where vectors are stored.
+#[derive(Clone, Copy)]
+pub struct Labelled<'a> {
+    pub log: &'a Database,
+    pub folded: &'a Folded,
+    pub types: &'a Types,
+}
 
 /// The embedding of one workspace, where it is switched on.
 pub struct Vectors {
@@ -64,12 +74,12 @@ impl Vectors {
         Ok(vectors)
     }
 
-    async fn embedded(&self, state: &State) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
+    async fn embedded(&self, labelled: Labelled<'_>) -> Result<&Mutex<BTreeMap<AggregateId, String>>> {
         let read = async || -> Result<_> {
-            state.log.begin_embeddings(self.embed.model()).await?;
-            let embedded = state.log.read_embedded().await?;
+            labelled.log.begin_embeddings(self.embed.model()).await?;
+            let embedded = labelled.log.read_embedded().await?;
             // What changed while nobody looked is found by its hash.
-            self.touch(state.folded.snapshot().iter().map(|aggregate| &aggregate.id));
+            self.touch(labelled.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
             Ok(Mutex::new(embedded))
         };
@@ -77,13 +87,13 @@ impl Vectors {
     }
 
     /// Embeds some of the labels that wait. Those that cannot be embedded now wait on.
-    pub async fn step(&self, state: &State) -> Result<()> {
-        let embedded = self.embedded(state).await?;
+    pub async fn step(&self, labelled: Labelled<'_>) -> Result<()> {
+        let embedded = self.embedded(labelled).await?;
         let (mut wanted, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
         while wanted.len() + gone.len() < AT_ONCE {
             let Some(id) = held(&self.changed).iter().next().cloned() else { break };
             held(&self.changed).remove(&id);
-            match (label(state, &id), held(embedded).get(&id)) {
+            match (label(labelled, &id), held(embedded).get(&id)) {
                 (Some(label), known) => {
                     let hash = hash_of(&label);
                     if known != Some(&hash) {
@@ -101,7 +111,7 @@ impl Vectors {
         if taken.is_empty() {
             return Ok(());
         }
-        let result = self.write(state, embedded, &wanted, &gone).await;
+        let result = self.write(labelled, embedded, &wanted, &gone).await;
         if result.is_err() {
             self.touch(&taken);
         }
@@ -110,7 +120,7 @@ impl Vectors {
 
     async fn write(
         &self,
-        state: &State,
+        labelled: Labelled<'_>,
         embedded: &Mutex<BTreeMap<AggregateId, String>>,
         wanted: &[(AggregateId, String, String)],
         gone: &[AggregateId],
@@ -120,7 +130,7 @@ impl Vectors {
         let made = wanted.iter().zip(vectors);
         let made = made.map(|((id, _, hash), vector)| Embedding { id: id.clone(), hash: hash.clone(), vector });
         let made: Vec<Embedding> = made.collect();
-        state.log.write_embeddings(&made, gone).await?;
+        labelled.log.write_embeddings(&made, gone).await?;
         let mut embedded = held(embedded);
         embedded.extend(made.into_iter().map(|embedding| (embedding.id, embedding.hash)));
         gone.iter().for_each(|id| drop(embedded.remove(id)));
@@ -128,7 +138,12 @@ impl Vectors {
     }
 
     /// The aggregates whose labels mean something like the query, nearest first, with how near.
-    pub async fn nearest(&self, state: &State, query: &str, most: usize) -> Result<Vec<(AggregateId, f64)>, String> {
+    pub async fn nearest(
+        &self,
+        labelled: Labelled<'_>,
+        query: &str,
+        most: usize,
+    ) -> Result<Vec<(AggregateId, f64)>, String> {
         let embedded = self.embedded.get().ok_or("labels are being embedded for the first time")?;
         if held(embedded).is_empty() {
             return Ok(Vec::new());
@@ -139,7 +154,7 @@ impl Vectors {
             "the query could not be embedded"
         })?;
         let Some(vector) = vectors.first() else { return Ok(Vec::new()) };
-        let nearest = state.log.nearest(vector, most).await.map_err(|error| {
+        let nearest = labelled.log.nearest(vector, most).await.map_err(|error| {
             tracing::warn!(%error, "vectors were not searched");
             "vectors could not be searched"
         })?;
@@ -147,9 +162,9 @@ impl Vectors {
     }
 }
 
-fn label(state: &State, id: &AggregateId) -> Option<String> {
-    let aggregate = state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-    let label = state.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state)?;
+fn label(labelled: Labelled<'_>, id: &AggregateId) -> Option<String> {
+    let aggregate = labelled.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
+    let label = labelled.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state)?;
     Some(beginning(&label, LABEL_BYTES).to_owned())
 }
 

@@ -1,79 +1,43 @@
 //! Turns a client's pipeline into a source and operators, and runs the operators over rows.
 //!
-//! No async, no I/O, no database crate: what a pipeline reads is handed to it as rows. The layers, in order: `parse`
-//! (JSON to `ast`), `plan`, `optimize`, `lower`, `operator`.
+//! No async, no I/O, no database crate: what a pipeline reads is handed to it as rows. The rooms, the lowest first, and
+//! none names one above it: `column` and `value`, `expression`, `source`, `language`, `run`, `plan`. What a caller needs
+//! of them stands here.
 
-pub mod accumulator;
-mod ast;
-pub mod catalogue;
 pub mod column;
-pub mod context;
-pub mod error;
-mod explain;
-pub mod expr;
-mod extended;
-pub mod filter;
-mod granularity;
-mod hint;
-mod lower;
-mod memory;
-mod operator;
-mod optimize;
-mod parse;
-mod path;
+mod expression;
+mod language;
 mod plan;
-mod program;
-mod projection;
-mod regex;
-pub mod scan;
-mod sort_key;
-mod sorting;
-pub mod surrealql;
+mod run;
+mod source;
 #[cfg(test)]
 mod tests;
-mod visible;
+mod value;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use filter::Filter;
-pub use scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan, StreamFilter, Table};
+pub use expression::filter::Filter;
+pub use language::catalogue;
+pub use plan::options::{Options, SourceChoice};
+pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan};
+pub use source::streams::StreamFilter;
+pub use source::surrealql;
+pub use source::table::{Columns, Table};
+pub use value::{context, error};
 
 use crate::model::value::{Object, Value};
 use context::Context;
 use error::Result;
-use explain::Meter;
-use lower::Lowering;
-use operator::{Owner, Run};
-use program::Program;
-
-/// How a pipeline is to be prepared.
-#[derive(Debug, Clone)]
-pub struct Options {
-    pub source: SourceChoice,
-    /// Without it no rule is applied: every row is read and every stage is an operator.
-    pub push_down: bool,
-    /// Whether the source's columns are made use of, where it keeps any. Part of pushing down.
-    pub columns: bool,
-    /// Whether a run measures each operator.
-    pub explain: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options { source: SourceChoice::Auto, push_down: true, columns: true, explain: false }
-    }
-}
-
-/// Where states are to be read, as far as the pipeline allows it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SourceChoice {
-    #[default]
-    Auto,
-    Resident,
-    Nodes,
-    Log,
-}
+use language::parse;
+use plan::explain::explain;
+use plan::lower::{Lowering, lower};
+use plan::optimize::optimize;
+use plan::{logical, visible};
+use run::meter::Meter;
+use run::program::Program;
+use run::rows::{Owner, Run};
+use value::extended;
 
 /// A pipeline that can be run.
 pub struct Prepared {
@@ -98,11 +62,11 @@ pub struct Output {
 pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
     let pipeline = parse::pipeline(&extended::with_dates(pipeline))?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
-    let mut plan = plan::plan(pipeline)?;
+    let mut plan = logical::plan(pipeline)?;
     let warnings = visible::warnings(&plan);
-    let rules = optimize::optimize(&mut plan, options);
+    let rules = optimize(&mut plan, options);
     let mut lowering = Lowering { scans: Vec::new(), columns: options.push_down && options.columns };
-    let program = lower::lower(plan, &mut lowering);
+    let program = lower(plan, &mut lowering);
     Ok(Prepared { program, scans: lowering.scans, stages, rules, warnings, explain: options.explain })
 }
 
@@ -154,7 +118,7 @@ impl Prepared {
             warnings.push("NaN and infinity are shown as null".to_owned());
         }
         let explain = match self.explain {
-            true => explain::explain(&self.program, &self.scans, &self.rules, meters, &read),
+            true => explain(&self.program, &self.scans, &self.rules, meters, &read),
             false => Value::Null,
         };
         Ok(Output { rows, warnings, explain })

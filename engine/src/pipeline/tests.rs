@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::model::json;
-use crate::pipeline::error::{Code, Error};
+use crate::pipeline::value::error::{Code, Error};
 
 fn value(text: &str) -> Value {
     json::parse(text.as_bytes()).expect("a test's JSON")
@@ -42,7 +42,7 @@ const STATES: &str = r#"[
     {"_id": "c1", "aggregate_type": "customer", "project_id": "p", "total": 7}
 ]"#;
 
-/// Answers a scan as the engine would.
+/// Serves a scan as the engine would.
 fn serve(scan: &Scan, context: &Context) -> Vec<Value> {
     let Read::States(scan) = &scan.read else { return Vec::new() };
     let rows = value(STATES);

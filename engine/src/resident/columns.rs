@@ -54,6 +54,13 @@ pub struct Made {
 }
 
 impl Columns {
+    /// Bytes that the columns take, roughly.
+    pub fn size_bytes(&self) -> usize {
+        let Base { types, projects, deleted } = &self.base;
+        let kept = self.kept.values().map(|kept| &kept.column);
+        kept.chain([types, projects, deleted]).map(Column::size_bytes).sum()
+    }
+
     /// Writes a state into every column.
     pub fn put(&mut self, place: usize, aggregate: &Aggregate) {
         self.base.put(place, aggregate);

@@ -184,6 +184,11 @@ impl Resident {
         found.map(|aggregate| aggregate.id.clone()).collect()
     }
 
+    /// Bytes that columns of the states take, roughly.
+    pub fn columns_bytes(&self) -> usize {
+        self.read().columns.size_bytes()
+    }
+
     /// The aggregate in less room: what it has in common with others is held once.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, Value as Record};
 
-use super::{Error, Result};
+use super::error::{Error, Result};
 use crate::model::value::{Object, Value};
 
 /// The database's form of a value. The order of fields is lost in it.

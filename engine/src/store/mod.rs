@@ -9,6 +9,7 @@ pub mod catalog;
 pub mod convert;
 pub mod definitions;
 pub mod embeddings;
+pub mod error;
 pub mod graph;
 pub mod key_range;
 pub mod log;
@@ -20,7 +21,9 @@ mod session;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use error::{Error, Result};
 use session::Session;
+pub use session::Sizes;
 use surrealdb::types::{Value as Record, Variables};
 
 const NAMESPACE: &str = "foldwork";
@@ -32,39 +35,6 @@ const WORKSPACE_MIGRATIONS: [&str; 3] = [
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
 ];
-
-/// What the database answered when it did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Another writer was faster; the same statements may be tried again after a fresh look.
-    #[error("another writer was faster")]
-    Conflict,
-    #[error("the database failed: {0}")]
-    Database(#[from] surrealdb::Error),
-    #[error("the store cannot be opened: {0}")]
-    Opening(String),
-    #[error("a stored record cannot be read: {0}")]
-    Corrupt(String),
-    #[error("the workspace is closing")]
-    Closing,
-}
-
-pub type Result<T> = std::result::Result<T, Error>;
-
-/// What a store in a folder may take of memory, in bytes.
-#[derive(Debug, Clone)]
-pub struct Sizes {
-    /// Writes that are gathered before they go into a file of their own. A second one is filled while that happens.
-    pub memtable_bytes: usize,
-    /// Blocks of files that are kept after they were read.
-    pub cache_bytes: usize,
-}
-
-impl Default for Sizes {
-    fn default() -> Sizes {
-        Sizes { memtable_bytes: 32 << 20, cache_bytes: 8 << 20 }
-    }
-}
 
 /// A connected store.
 pub struct Store {

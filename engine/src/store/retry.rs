@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Error;
+use super::error::Error;
 
 /// Thrown by our own statements when the log's head is not where the writer thought.
 pub const STALE: &str = "stale head";

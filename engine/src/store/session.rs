@@ -7,7 +7,23 @@ use surrealdb::types::Variables;
 use surrealdb_cnf::ConfigMap;
 use surrealdb_core::kvs::Datastore;
 
-use super::{Error, Result, Sizes, retry};
+use super::error::{Error, Result};
+use super::retry;
+
+/// What a store in a folder may take of memory, in bytes.
+#[derive(Debug, Clone)]
+pub struct Sizes {
+    /// Writes that are gathered before they go into a file of their own. A second one is filled while that happens.
+    pub memtable_bytes: usize,
+    /// Blocks of files that are kept after they were read.
+    pub cache_bytes: usize,
+}
+
+impl Default for Sizes {
+    fn default() -> Sizes {
+        Sizes { memtable_bytes: 32 << 20, cache_bytes: 8 << 20 }
+    }
+}
 
 /// A session on a store.
 #[derive(Clone)]

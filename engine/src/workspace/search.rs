@@ -92,7 +92,7 @@ impl Workspace {
         };
         let mut near = None;
         if let Some(vectors) = &self.state().search.vectors {
-            match vectors.nearest(self.state(), &search.query, NEAREST).await {
+            match vectors.nearest(self.state().labelled(), &search.query, NEAREST).await {
                 Ok(found) => near = Some(found),
                 Err(reason) => warnings.push(format!("searched by text only: {reason}")),
             }
@@ -106,7 +106,7 @@ impl Workspace {
 
     fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Found> {
         let state = self.state();
-        state.search.keep_labels(state);
+        state.keep_labels();
         let Some(near) = near else {
             let hits = state.search.labels.search(query, filter, limit);
             return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.scores, None)).collect();

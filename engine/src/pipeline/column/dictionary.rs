@@ -24,6 +24,12 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
+    /// Bytes that the numbers of texts take, roughly.
+    pub fn size_bytes(&self) -> usize {
+        // A pointer from number to text, and what finds the number by the text.
+        self.len() * (size_of::<Arc<str>>() + 2 * size_of::<u64>())
+    }
+
     pub fn len(&self) -> usize {
         self.len as usize
     }
@@ -34,10 +40,10 @@ impl Dictionary {
 
     /// The text of a number that this column gave.
     pub fn text(&self, code: u32) -> Option<&Arc<str>> {
-        let (block, place) = (code as usize / BLOCK, code as usize % BLOCK);
+        let (block, offset) = (code as usize / BLOCK, code as usize % BLOCK);
         match self.full.get(block) {
-            Some(texts) => texts.get(place),
-            None if block == self.full.len() => self.open.get(place)?.get(),
+            Some(texts) => texts.get(offset),
+            None if block == self.full.len() => self.open.get(offset)?.get(),
             None => None,
         }
     }
@@ -56,16 +62,16 @@ impl Dictionary {
             return code;
         }
         let code = self.len;
-        let place = code as usize % BLOCK;
-        if place == 0 {
+        let offset = code as usize % BLOCK;
+        if offset == 0 {
             self.open = Arc::new((0..BLOCK).map(|_| OnceLock::new()).collect());
         }
-        if let Some(slot) = self.open.get(place) {
+        if let Some(slot) = self.open.get(offset) {
             slot.get_or_init(|| text.clone());
         }
         index.insert(hash, code);
         self.len += 1;
-        if place + 1 == BLOCK {
+        if offset + 1 == BLOCK {
             self.close();
         }
         code
@@ -104,8 +110,8 @@ mod tests {
         assert_eq!(dictionary.code_or_add(&"17".into()), 17);
         assert_eq!((view.code("more"), view.code("4999"), view.len()), (None, Some(4_999), 5_000));
         assert_eq!(dictionary.code("more"), Some(5_000));
-        for place in [321, 1_023, 1_024, 4_095, 4_096, 4_999] {
-            assert_eq!(view.text(place), Some(&texts[place as usize]));
+        for code in [321, 1_023, 1_024, 4_095, 4_096, 4_999] {
+            assert_eq!(view.text(code), Some(&texts[code as usize]));
         }
         for number in 5_001..7_000 {
             dictionary.code_or_add(&format!("n-{number}").into());

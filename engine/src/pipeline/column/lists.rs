@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::segment::SEGMENT;
+
 /// Lists of texts, written one after the other. Rows whose lists are equal may share one.
 #[derive(Debug, Clone, Default)]
 pub struct Lists {
@@ -12,6 +14,11 @@ pub struct Lists {
 }
 
 impl Lists {
+    /// Bytes that they take.
+    pub fn size_bytes(&self) -> usize {
+        self.codes.capacity() * size_of::<u32>() + self.spans.capacity() * size_of::<(u32, u32)>()
+    }
+
     /// No lists yet, with room for so many rows.
     pub fn with_room(rows: usize) -> Lists {
         Lists { spans: Vec::with_capacity(rows), ..Lists::default() }
@@ -30,7 +37,7 @@ impl Lists {
         self.stale += self.spans[row].1 as usize;
         self.spans[row] = (self.codes.len() as u32, codes.len() as u32);
         self.codes.extend_from_slice(codes);
-        if self.stale > self.codes.len() / 2 + super::SEGMENT {
+        if self.stale > self.codes.len() / 2 + SEGMENT {
             self.compact();
         }
     }

@@ -1,6 +1,6 @@
 //! Which rows of a segment are meant: one bit each.
 
-use super::SEGMENT;
+use super::segment::SEGMENT;
 
 const WORDS: usize = SEGMENT / 64;
 
@@ -34,8 +34,8 @@ impl Mask {
         let mut mask = Mask::none(cells.len());
         for (word, cells) in mask.words.iter_mut().zip(cells.chunks(64)) {
             let mut bits = 0;
-            for (place, cell) in cells.iter().enumerate() {
-                bits |= u64::from(test(cell)) << place;
+            for (bit, cell) in cells.iter().enumerate() {
+                bits |= u64::from(test(cell)) << bit;
             }
             *word = bits;
         }
@@ -82,14 +82,14 @@ impl Mask {
 
     /// The rows, ascending.
     pub fn rows(&self) -> impl Iterator<Item = u32> + '_ {
-        self.words.iter().enumerate().flat_map(|(place, word)| Bits { word: *word, base: place as u32 * 64 })
+        self.words.iter().enumerate().flat_map(|(index, word)| Bits { word: *word, base: index as u32 * 64 })
     }
 
-    /// Writes the rows into `out`, in place of what stands there.
+    /// Writes the rows into `out`, in index of what stands there.
     pub fn write_rows(&self, out: &mut Vec<u32>) {
         out.clear();
-        for (place, word) in self.words.iter().enumerate() {
-            let base = place as u32 * 64;
+        for (index, word) in self.words.iter().enumerate() {
+            let base = index as u32 * 64;
             match *word {
                 0 => {}
                 u64::MAX => out.extend(base..base + 64),
@@ -100,8 +100,8 @@ impl Mask {
 
     /// No bit stands beyond the segment's rows.
     fn trim(&mut self) {
-        for (place, word) in self.words.iter_mut().enumerate() {
-            let rows = self.len.saturating_sub(place * 64).min(64);
+        for (index, word) in self.words.iter_mut().enumerate() {
+            let rows = self.len.saturating_sub(index * 64).min(64);
             if rows < 64 {
                 *word &= (1 << rows) - 1;
             }

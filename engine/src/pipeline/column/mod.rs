@@ -1,44 +1,25 @@
-//! Columns of values, and pipelines run over them instead of over rows.
+//! The values that rows have at one path, side by side and typed, and sets of rows: data, and nothing of what is asked
+//! of it.
 //!
-//! A source that keeps columns offers them through [`Columns`]; who has none is read row by row. What is done over
-//! columns are whole segments at a time: a test of a filter makes a [`Mask`], grouping works on the numbers that stand
-//! for texts, and rows are made only of what is left at the end. The rows are the same either way; where a column
-//! cannot tell what a row can, the rows are asked.
+//! A segment is shared with whoever reads it, and copied when it is written. Texts stand in a dictionary per column, so
+//! that rows are told apart by numbers.
 
-mod accumulate;
 mod dictionary;
-mod filter;
-mod group;
 mod index;
-mod input;
-mod keys;
 mod lists;
 mod mask;
-mod numbers;
-mod plan;
-mod probe;
 mod segment;
-mod select;
-mod source;
-mod top;
-mod unwind;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use dictionary::Dictionary;
 pub use index::Index;
+pub use lists::Lists;
 pub use mask::Mask;
-pub use plan::{Tail, Vectored};
-pub use probe::Probe;
-pub use segment::{Cell, Cells, Segment};
-pub use select::Selection;
+pub use segment::{Cell, Cells, Kind, SEGMENT, Segment};
 
-use super::error::Result;
 use crate::model::value::Value;
 
-/// Rows in a segment: few enough to copy in microseconds, enough to make loops worth their beginning.
-pub const SEGMENT: usize = 4_096;
 /// Paths that one pipeline may want columns of.
 pub const MOST_PATHS: usize = 16;
 
@@ -49,31 +30,15 @@ pub struct Column {
     texts: Dictionary,
 }
 
-/// Rows of a table, by columns.
-pub trait Columns {
-    /// How many rows there are, those left out by [`restrict`](Columns::restrict) included.
-    fn count(&self) -> usize;
-
-    /// The column of a path, if it is kept.
-    fn column(&self, path: &str) -> Option<&Column>;
-
-    /// Takes those rows of a segment out of a mask that the scan does not ask for.
-    fn restrict(&self, segment: usize, mask: &mut Mask) -> Result<()>;
-
-    /// A row's `_id`.
-    fn id(&self, place: usize) -> Option<Arc<str>>;
-
-    /// A row with the fields that the scan asks for.
-    fn row(&self, place: usize) -> Option<Value>;
-
-    /// A row with these fields, or all of its fields.
-    fn part(&self, place: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value>;
-}
-
 impl Column {
+    /// Bytes that the column takes, roughly. Texts are the states' own where these hold them.
+    pub fn size_bytes(&self) -> usize {
+        self.segments.iter().map(|segment| segment.size_bytes()).sum::<usize>() + self.texts.size_bytes()
+    }
+
     /// Writes a row's cell. Rows come in order; one that is there already is replaced.
-    pub fn set(&mut self, place: usize, cell: Cell) {
-        let (segment, row) = (place / SEGMENT, place % SEGMENT);
+    pub fn set(&mut self, row_index: usize, cell: Cell) {
+        let (segment, row) = (row_index / SEGMENT, row_index % SEGMENT);
         while self.segments.len() <= segment {
             // The first may be the only one, of a few rows.
             let is_first = self.segments.is_empty();
@@ -105,8 +70,8 @@ impl Column {
     }
 
     /// The value in a cell.
-    pub fn value(&self, place: usize) -> Option<Value> {
-        self.segments.get(place / SEGMENT)?.value(place % SEGMENT, &self.texts)
+    pub fn value(&self, row_index: usize) -> Option<Value> {
+        self.segments.get(row_index / SEGMENT)?.value(row_index % SEGMENT, &self.texts)
     }
 }
 

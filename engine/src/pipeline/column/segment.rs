@@ -6,6 +6,9 @@ use super::dictionary::Dictionary;
 use super::lists::Lists;
 use crate::model::value::Value;
 
+/// Rows in a segment: few enough to copy in microseconds, enough to make loops worth their beginning.
+pub const SEGMENT: usize = 4_096;
+
 /// What stands in a cell beside its typed value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -76,9 +79,23 @@ impl Default for Segment {
 const EXACT: i64 = 1 << 53;
 
 impl Segment {
+    /// Bytes that the cells take, roughly.
+    pub fn size_bytes(&self) -> usize {
+        let cells = match &self.cells {
+            Cells::Empty => 0,
+            Cells::Ints(cells) | Cells::Dates(cells) => cells.capacity() * size_of::<i64>(),
+            Cells::Numbers(cells) => cells.capacity() * size_of::<f64>(),
+            Cells::Bools(cells) => cells.capacity(),
+            Cells::Texts(cells) => cells.capacity() * size_of::<u32>(),
+            Cells::Lists(lists) => lists.size_bytes(),
+            Cells::Mixed(cells) => cells.iter().map(Value::size_bytes).sum(),
+        };
+        size_of::<Segment>() + self.kinds.capacity() + cells
+    }
+
     /// A segment that is going to be full.
     pub fn with_room() -> Segment {
-        Segment { room: super::SEGMENT, ..Segment::default() }
+        Segment { room: SEGMENT, ..Segment::default() }
     }
 
     pub fn len(&self) -> usize {
@@ -186,7 +203,7 @@ impl Segment {
         self.others += usize::from(kind != Kind::Value);
         self.opaque += usize::from(kind == Kind::Opaque);
         self.cells.fill(self.len);
-        if let (true, super::SEGMENT, Cells::Lists(lists)) = (is_new, self.len, &mut self.cells) {
+        if let (true, SEGMENT, Cells::Lists(lists)) = (is_new, self.len, &mut self.cells) {
             lists.compact();
         }
     }
@@ -355,7 +372,7 @@ mod tests {
         let list = |number: usize| -> Value {
             (0..number % 3).map(|item| Value::from(format!("t-{}", number % 7 + item))).collect::<Vec<_>>().into()
         };
-        let mut numbers: Vec<usize> = (0..super::super::SEGMENT).collect();
+        let mut numbers: Vec<usize> = (0..SEGMENT).collect();
         for row in 0..numbers.len() {
             segment.set(row, Cell::Value(&list(row)), &mut texts);
         }

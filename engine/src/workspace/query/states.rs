@@ -12,9 +12,9 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
-use crate::pipeline::column::{Cells, Column, Columns, Mask, SEGMENT};
+use crate::pipeline::column::{Cells, Column, Mask, SEGMENT};
 use crate::pipeline::surrealql::node_query;
-use crate::pipeline::{self, AsOf, StateScan, Table};
+use crate::pipeline::{self, AsOf, Columns, StateScan, Table};
 use crate::resident::Base;
 
 /// The states in memory that a scan asks for.

@@ -1,0 +1,99 @@
+//! Accumulators that gather values: lists, sets and merged objects.
+
+use std::collections::HashSet;
+
+use rustc_hash::FxBuildHasher;
+
+use super::kind::Kind;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::value::error::{Error, Result};
+
+/// Values without repetition, in the order of their first appearance.
+#[derive(Debug, Default)]
+pub(super) struct Set {
+    seen: HashSet<Value, FxBuildHasher>,
+    items: Vec<Value>,
+}
+
+impl Set {
+    /// Whether the value is new.
+    pub fn insert(&mut self, value: Value) -> bool {
+        let is_new = self.seen.insert(value.clone());
+        if is_new {
+            self.items.push(value);
+        }
+        is_new
+    }
+
+    pub fn into_value(self) -> Value {
+        self.items.into()
+    }
+}
+
+/// Bytes that a value held in a list or set takes at least.
+pub(super) fn weight(value: &Value) -> usize {
+    let shared = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => size_of_val(items.as_slice()),
+        Value::Object(object) => object.len() * 48,
+        _ => 0,
+    };
+    size_of::<Value>() + shared
+}
+
+pub(super) fn add(kind: &Kind, items: &mut Vec<Value>, value: Option<Value>, env: &Env) -> Result<()> {
+    let Some(value) = value else { return Ok(()) };
+    if matches!(kind, Kind::Push) {
+        env.query.charge(weight(&value))?;
+        items.push(value);
+        return Ok(());
+    }
+    let array = array_of("$concatArrays", &value)?;
+    env.query.charge(weight(&value))?;
+    items.extend_from_slice(array);
+    Ok(())
+}
+
+pub(super) fn add_to_set(kind: &Kind, set: &mut Set, value: Option<Value>, env: &Env) -> Result<()> {
+    let Some(value) = value else { return Ok(()) };
+    if matches!(kind, Kind::AddToSet) {
+        let bytes = weight(&value);
+        if set.insert(value) {
+            env.query.charge(2 * bytes)?;
+        }
+        return Ok(());
+    }
+    for item in array_of("$setUnion", &value)? {
+        env.query.tick()?;
+        if set.insert(item.clone()) {
+            env.query.charge(2 * weight(item))?;
+        }
+    }
+    Ok(())
+}
+
+fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
+    value.as_array().ok_or_else(|| {
+        let found = value.type_name();
+        Error::new(14, format!("{name} requires array inputs, but input {value} is of type {found}"))
+    })
+}
+
+pub(super) fn merge(object: &mut Object, value: Option<Value>, env: &Env) -> Result<()> {
+    match value {
+        None | Some(Value::Null) => Ok(()),
+        Some(Value::Object(other)) => {
+            env.query.charge(other.len() * 48)?;
+            for (name, value) in other.iter() {
+                object.insert(name.clone(), value.clone());
+            }
+            Ok(())
+        }
+        Some(other) => {
+            let found = other.type_name();
+            let message = format!("$mergeObjects requires object inputs, but input {other} is of type {found}");
+            Err(Error::new(5_911_200, message))
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Accumulators: what `$group` and its relatives compute over a group's rows.
+
+mod collect;
+mod kind;
+mod operator;
+mod ranked;
+mod single;
+
+pub use operator::{Operator, catalogue, parse};
+
+use kind::{Kind, Sampled};
+
+use super::expr::{Env, Expr};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::statistics::{self, Deviation};
+use crate::pipeline::value::sum::Sum;
+
+/// A parsed accumulator.
+#[derive(Debug, Clone)]
+pub struct Accumulator {
+    operator: &'static Operator,
+    input: Expr,
+    kind: Kind,
+}
+
+/// What one group has gathered so far.
+#[derive(Debug)]
+pub struct State {
+    data: Data,
+}
+
+#[derive(Debug)]
+enum Data {
+    Sum(Sum),
+    Average(Sum, u64),
+    One(Option<Value>),
+    Items(Vec<Value>),
+    Set(collect::Set),
+    Object(Object),
+    Deviation(Deviation),
+    Numbers(Vec<f64>),
+    Bounded(ranked::Bounded),
+}
+
+impl Accumulator {
+    pub fn name(&self) -> &str {
+        self.operator.word.name
+    }
+
+    /// Visits the paths of the row that the accumulator reads.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+        self.input.visit_paths(visit);
+        if let Kind::Ranked(_, sort, _) = &self.kind {
+            sort.visit_paths(visit);
+        }
+    }
+
+    /// How many values are kept, if that was written.
+    fn count(&self) -> Option<&Expr> {
+        match &self.kind {
+            Kind::Edge(_, count) | Kind::ExtremeN(_, count) => Some(count),
+            Kind::Ranked(_, _, count) => count.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Whether a value is drawn by chance, so that it depends on what was drawn before.
+    pub fn draws(&self) -> bool {
+        self.input.draws() || self.count().is_some_and(Expr::draws)
+    }
+
+    /// The state of a group without rows. How many values are kept may depend on the group's key, and on nothing else.
+    pub fn start(&self, id: &Value, env: &Env) -> Result<State> {
+        let data = match &self.kind {
+            Kind::Sum => Data::Sum(Sum::default()),
+            Kind::Average => Data::Average(Sum::default(), 0),
+            Kind::Extreme(_) | Kind::First | Kind::Last => Data::One(None),
+            Kind::Push | Kind::ConcatArrays => Data::Items(Vec::new()),
+            Kind::AddToSet | Kind::SetUnion => Data::Set(collect::Set::default()),
+            Kind::MergeObjects => Data::Object(Default::default()),
+            Kind::Deviation(_) => Data::Deviation(Deviation::default()),
+            Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
+            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => {
+                let none = Value::from(Object::new());
+                let root = if id.as_object().is_some() { id } else { &none };
+                Data::Bounded(ranked::Bounded::new(self.count(), &env.over(root)).map_err(in_group)?)
+            }
+        };
+        Ok(State { data })
+    }
+
+    /// Takes in one row.
+    pub fn add(&self, state: &mut State, env: &Env) -> Result<()> {
+        self.add_row(state, env).map_err(in_group)
+    }
+
+    fn add_row(&self, state: &mut State, env: &Env) -> Result<()> {
+        match (&self.kind, &mut state.data) {
+            (Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..), Data::Bounded(bounded)) => {
+                ranked::add(&self.kind, &self.input, bounded, env)
+            }
+            // The first row's value stays, whatever follows.
+            (Kind::First, Data::One(Some(_))) => Ok(()),
+            _ => {
+                let value = self.input.eval(env)?;
+                self.add_input(state, value, env)
+            }
+        }
+    }
+
+    /// Takes in what the input is for one row.
+    fn add_input(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
+        match &mut state.data {
+            Data::Sum(sum) => sum.add(value.as_ref()),
+            Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
+            Data::One(one) => single::add(&self.kind, one, value),
+            Data::Items(items) => collect::add(&self.kind, items, value, env)?,
+            Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
+            Data::Object(object) => collect::merge(object, value, env)?,
+            Data::Deviation(deviation) => deviation.add(value.as_ref()),
+            Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env.query)?,
+            Data::Bounded(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The input, if its value is all that the accumulator takes of a row, and any value will do.
+    pub fn value_input(&self) -> Option<&Expr> {
+        match &self.kind {
+            Kind::Sum | Kind::Average | Kind::Extreme(_) | Kind::First | Kind::Last | Kind::Push | Kind::AddToSet => {
+                Some(&self.input)
+            }
+            Kind::Deviation(_) | Kind::Percentiles(_) | Kind::Median => Some(&self.input),
+            Kind::MergeObjects | Kind::SetUnion | Kind::ConcatArrays => None,
+            Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => None,
+        }
+    }
+
+    /// Takes in the value that [`value_input`](Accumulator::value_input) has for one row.
+    pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
+        if self.is_settled(state) { Ok(()) } else { self.add_input(state, value, env) }
+    }
+
+    /// Whether no row changes the result any more.
+    pub fn is_settled(&self, state: &State) -> bool {
+        matches!((&self.kind, &state.data), (Kind::First, Data::One(Some(_))))
+    }
+
+    /// The group's result.
+    pub fn finish(&self, state: State, _query: &Context) -> Result<Value> {
+        Ok(match (state.data, &self.kind) {
+            (Data::Sum(sum), _) => sum.total(),
+            (Data::Average(sum, count), _) => sum.average(count),
+            (Data::One(one), _) => one.unwrap_or_default(),
+            (Data::Items(items), _) => items.into(),
+            (Data::Set(set), _) => set.into_value(),
+            (Data::Object(object), _) => object.into(),
+            (Data::Deviation(deviation), Kind::Deviation(Sampled::Sample)) => deviation.sample(),
+            (Data::Deviation(deviation), _) => deviation.population(),
+            (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => statistics::percentiles(&mut numbers, ranks),
+            (Data::Numbers(mut numbers), _) => statistics::median(&mut numbers),
+            (Data::Bounded(bounded), kind) => ranked::finish(kind, bounded),
+        })
+    }
+}
+
+/// MongoDB reports division by zero under another code where a group evaluates it.
+fn in_group(error: Error) -> Error {
+    match (&error.code, error.message.as_str()) {
+        (Code::Number(2), "can't $divide by zero") => Error { code: Code::Number(4_848_401), ..error },
+        (Code::Number(16610), "can't $mod by zero") => Error { code: Code::Number(4_848_403), ..error },
+        _ => error,
+    }
+}

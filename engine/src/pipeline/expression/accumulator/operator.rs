@@ -1,0 +1,328 @@
+//! The accumulators' table, and how each is written.
+
+use std::fmt;
+
+use super::Accumulator;
+use super::kind::{Direction, End, Kind, Sampled};
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::{Expr, Scope, parse as parse_expr};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint::did_you_mean;
+use crate::pipeline::value::sort_by::parse_sort;
+use crate::pipeline::value::statistics::{check_method, parse_shares};
+use crate::pipeline::value::word::Word;
+
+/// One accumulator.
+pub struct Operator {
+    /// Its name and the like; the example's parts are accumulator, input documents (an array) and result.
+    pub word: Word,
+    read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word.name)
+    }
+}
+
+const fn row(
+    name: &'static str,
+    arguments: &'static str,
+    summary: &'static str,
+    read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
+    example: [&'static str; 3],
+) -> Operator {
+    Operator { word: Word::new(name, arguments, summary, example), read }
+}
+
+static OPERATORS: &[Operator] = &[
+    row(
+        "$addToSet",
+        "expression: any",
+        "The distinct values, in the order of their first appearance.",
+        |_, spec, scope| unary(spec, scope, Kind::AddToSet),
+        [r#"{"$addToSet":"$a"}"#, r#"[{"a":1},{"a":2},{"a":1.0},{}]"#, "[1,2]"],
+    ),
+    row(
+        "$avg",
+        "expression: any",
+        "The mean of the numbers.",
+        |_, spec, scope| unary(spec, scope, Kind::Average),
+        [r#"{"$avg":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "1.5"],
+    ),
+    row(
+        "$bottom",
+        "sortBy: object, output: any",
+        "The output of the row that an order puts last.",
+        |name, spec, scope| ranked(name, spec, scope, End::Back, false),
+        [r#"{"$bottom":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""x""#],
+    ),
+    row(
+        "$bottomN",
+        "n: integer, sortBy: object, output: any",
+        "The outputs of the rows that an order puts last.",
+        |name, spec, scope| ranked(name, spec, scope, End::Back, true),
+        [r#"{"$bottomN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[2,3]"],
+    ),
+    row(
+        "$concatArrays",
+        "array",
+        "The arrays, one after the other.",
+        |_, spec, scope| unary(spec, scope, Kind::ConcatArrays),
+        [r#"{"$concatArrays":"$a"}"#, r#"[{"a":[1,2]},{},{"a":[1]}]"#, "[1,2,1]"],
+    ),
+    row("$count", "", "The number of rows.", count, [r#"{"$count":{}}"#, "[{},{}]", "2"]),
+    row(
+        "$first",
+        "expression: any",
+        "The first row's value.",
+        |_, spec, scope| unary(spec, scope, Kind::First),
+        [r#"{"$first":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "1"],
+    ),
+    row(
+        "$firstN",
+        "input: any, n: integer",
+        "The values of the first rows.",
+        |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Front, count)),
+        [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"[{"a":1},{},{"a":3}]"#, "[1,null]"],
+    ),
+    row(
+        "$last",
+        "expression: any",
+        "The last row's value.",
+        |_, spec, scope| unary(spec, scope, Kind::Last),
+        [r#"{"$last":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "2"],
+    ),
+    row(
+        "$lastN",
+        "input: any, n: integer",
+        "The values of the last rows.",
+        |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Back, count)),
+        [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "[2,3]"],
+    ),
+    row(
+        "$max",
+        "expression: any",
+        "The greatest value that is not null.",
+        |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Greatest)),
+        [r#"{"$max":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "2"],
+    ),
+    row(
+        "$maxN",
+        "input: any, n: integer",
+        "The greatest values that are not null.",
+        |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Greatest, count)),
+        [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[3,2]"],
+    ),
+    row(
+        "$median",
+        "input: any, method: string",
+        "The number in the middle.",
+        median,
+        [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"[{"a":1},{"a":9},{"a":2}]"#, "2.0"],
+    ),
+    row(
+        "$mergeObjects",
+        "object",
+        "The objects in one; later fields replace earlier ones.",
+        |_, spec, scope| unary(spec, scope, Kind::MergeObjects),
+        [r#"{"$mergeObjects":"$a"}"#, r#"[{"a":{"x":1}},{"a":{"y":2}}]"#, r#"{"x":1,"y":2}"#],
+    ),
+    row(
+        "$min",
+        "expression: any",
+        "The least value that is not null.",
+        |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Least)),
+        [r#"{"$min":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "1"],
+    ),
+    row(
+        "$minN",
+        "input: any, n: integer",
+        "The least values that are not null.",
+        |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Least, count)),
+        [r#"{"$minN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[1,2]"],
+    ),
+    row(
+        "$percentile",
+        "input: any, p: array, method: string",
+        "The numbers below which the given shares lie.",
+        percentile,
+        [
+            r#"{"$percentile":{"input":"$a","p":[0.5,1],"method":"approximate"}}"#,
+            r#"[{"a":1},{"a":9},{"a":2}]"#,
+            "[2.0,9.0]",
+        ],
+    ),
+    row(
+        "$push",
+        "expression: any",
+        "All values, missing ones left out.",
+        |_, spec, scope| unary(spec, scope, Kind::Push),
+        [r#"{"$push":"$a"}"#, r#"[{"a":1},{},{"a":null}]"#, "[1,null]"],
+    ),
+    row(
+        "$setUnion",
+        "array",
+        "The distinct items of the arrays.",
+        |_, spec, scope| unary(spec, scope, Kind::SetUnion),
+        [r#"{"$setUnion":"$a"}"#, r#"[{"a":[1,2]},{"a":[2,3]}]"#, "[1,2,3]"],
+    ),
+    row(
+        "$stdDevPop",
+        "expression: any",
+        "The standard deviation of all numbers.",
+        |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Population)),
+        [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"],
+    ),
+    row(
+        "$stdDevSamp",
+        "expression: any",
+        "The standard deviation estimated from a sample.",
+        |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Sample)),
+        [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"],
+    ),
+    row(
+        "$sum",
+        "expression: any",
+        "The sum of the numbers.",
+        |_, spec, scope| unary(spec, scope, Kind::Sum),
+        [r#"{"$sum":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "3"],
+    ),
+    row(
+        "$top",
+        "sortBy: object, output: any",
+        "The output of the row that an order puts first.",
+        |name, spec, scope| ranked(name, spec, scope, End::Front, false),
+        [r#"{"$top":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""y""#],
+    ),
+    row(
+        "$topN",
+        "n: integer, sortBy: object, output: any",
+        "The outputs of the rows that an order puts first.",
+        |name, spec, scope| ranked(name, spec, scope, End::Front, true),
+        [r#"{"$topN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[1,2]"],
+    ),
+];
+
+/// All accumulators.
+pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
+    OPERATORS.iter()
+}
+
+/// Reads the accumulator of an output field, such as `{$sum: "$a"}`.
+pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
+    if field.contains('.') {
+        return Err(Error::new(40235, format!("The field name '{field}' cannot contain '.'")));
+    }
+    if field.starts_with('$') {
+        return Err(Error::new(40236, format!("The field name '{field}' cannot be an operator name")));
+    }
+    let Value::Object(object) = spec else {
+        return Err(Error::new(40234, format!("The field '{field}' must be an accumulator object")));
+    };
+    let mut fields = object.iter();
+    let (Some((name, argument)), None) = (fields.next(), fields.next()) else {
+        return Err(match object.is_empty() {
+            true => Error::new(40234, format!("The field '{field}' must be an accumulator object")),
+            false => Error::new(40238, format!("The field '{field}' must specify one accumulator")),
+        });
+    };
+    if !name.starts_with('$') {
+        return Err(Error::new(40234, format!("The field '{field}' must be an accumulator object")));
+    }
+    if argument.as_array().is_some() {
+        return Err(Error::new(40237, format!("The {name} accumulator is a unary operator")));
+    }
+    let Some(operator) = OPERATORS.iter().find(|operator| operator.word.name == &**name) else {
+        let error = Error::new(15952, format!("unknown group operator '{name}'"));
+        return Err(match did_you_mean(name, OPERATORS.iter().map(|operator| operator.word.name)) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    };
+    let (input, kind) = (operator.read)(operator.word.name, argument, scope)?;
+    Ok(Accumulator { operator, input, kind })
+}
+
+/// One expression.
+fn unary(spec: &Value, scope: &Scope, kind: Kind) -> Result<(Expr, Kind)> {
+    Ok((parse_expr(spec, scope)?, kind))
+}
+
+fn count(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
+    match spec.as_object() {
+        Some(object) if object.is_empty() => Ok((parse_expr(&Value::Int(1), scope)?, Kind::Sum)),
+        _ => Err(Error::new(14, format!("{name} takes no arguments, i.e. {name}:{{}}"))),
+    }
+}
+
+/// The named arguments, in the order of `names`.
+fn named<'s, const N: usize>(
+    spec: &'s Value,
+    names: [&str; N],
+    unknown: i32,
+    not_object: Error,
+) -> Result<[Option<&'s Value>; N]> {
+    let Value::Object(object) = spec else { return Err(not_object) };
+    if let Some(stray) = object.keys().find(|key| !names.contains(&&***key)) {
+        let error = Error::new(unknown, format!("Unknown argument: '{stray}'"));
+        return Err(match did_you_mean(stray, names) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+    Ok(names.map(|name| object.get(name)))
+}
+
+fn missing(code: i32, name: &str, argument: &str) -> Error {
+    Error::new(code, format!("Missing value for '{argument}' in {name}"))
+}
+
+fn read_count(spec: &Value, scope: &Scope) -> Result<Expr> {
+    let count = parse_expr(spec, scope)?;
+    if let Some(constant) = count.constant() {
+        super::ranked::group_count(constant)?;
+    }
+    Ok(count)
+}
+
+fn counted(name: &str, spec: &Value, scope: &Scope, kind: fn(Expr) -> Kind) -> Result<(Expr, Kind)> {
+    let not_object = Error::new(5_787_801, format!("specification must be an object; found {name}: {spec}"));
+    let [input, count] = named(spec, ["input", "n"], 5_787_901, not_object)?;
+    let count = count.ok_or_else(|| missing(5_787_906, name, "n"))?;
+    let input = input.ok_or_else(|| missing(5_787_907, name, "input"))?;
+    Ok((parse_expr(input, scope)?, kind(read_count(count, scope)?)))
+}
+
+fn ranked(name: &str, spec: &Value, scope: &Scope, end: End, has_count: bool) -> Result<(Expr, Kind)> {
+    let not_object = Error::new(5_788_001, format!("specification must be an object; found {name}: {spec}"));
+    let [sort, output, count] = named(spec, ["sortBy", "output", "n"], 5_788_002, not_object)?;
+    let count = match (count, has_count) {
+        (Some(count), true) => Some(read_count(count, scope)?),
+        (None, true) => return Err(missing(5_788_003, name, "n")),
+        (Some(_), false) => return Err(Error::new(5_788_002, "Unknown argument: 'n'")),
+        (None, false) => None,
+    };
+    let output = output.ok_or_else(|| missing(5_788_004, name, "output"))?;
+    let sort = parse_sort(sort.ok_or_else(|| missing(5_788_005, name, "sortBy"))?, 5_788_604)?;
+    Ok((parse_expr(output, scope)?, Kind::Ranked(end, sort, count)))
+}
+
+fn median(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
+    let not_object = Error::new(7_436_100, format!("specification must be an object; found {name}: {spec}"));
+    let [input, method] = named(spec, ["input", "method"], 40415, not_object)?;
+    check_method(name, method)?;
+    let input = input.ok_or_else(|| missing(40414, name, "input"))?;
+    Ok((parse_expr(input, scope)?, Kind::Median))
+}
+
+fn percentile(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
+    let not_object = Error::new(7_429_703, format!("specification must be an object; found {name}: {spec}"));
+    let [input, shares, method] = named(spec, ["input", "p", "method"], 40415, not_object)?;
+    check_method(name, method)?;
+    let input = input.ok_or_else(|| missing(40414, name, "input"))?;
+    let shares = shares.ok_or_else(|| missing(40414, name, "p"))?;
+    let shares = parse_expr(shares, scope)?;
+    let shares = parse_shares(shares.constant())?;
+    Ok((parse_expr(input, scope)?, Kind::Percentiles(shares)))
+}

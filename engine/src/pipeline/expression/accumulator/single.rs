@@ -1,0 +1,20 @@
+//! Accumulators that keep one value: extremes, first and last.
+
+use super::kind::{Direction, Kind};
+use crate::model::value::Value;
+
+pub(super) fn add(kind: &Kind, one: &mut Option<Value>, value: Option<Value>) {
+    match kind {
+        Kind::Extreme(direction) => {
+            let Some(value) = value.filter(|value| !value.is_null()) else { return };
+            let is_better = one.as_ref().is_none_or(|best| match direction {
+                Direction::Least => value < *best,
+                Direction::Greatest => value > *best,
+            });
+            if is_better {
+                *one = Some(value);
+            }
+        }
+        _ => *one = Some(value.unwrap_or_default()),
+    }
+}

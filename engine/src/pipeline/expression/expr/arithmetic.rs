@@ -1,0 +1,322 @@
+//! Arithmetic operators.
+
+use super::operator::Form::{AnyNumber, Exactly, Own};
+use super::operator::{Arguments, Call, Operator};
+use super::{Answer, Env, NULL, Scope, parse, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::{add, double, multiply, subtract};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new("$abs", "number", "The absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
+    Operator::new(
+        "$add",
+        "number...: number",
+        "The sum; a date among numbers moves by milliseconds.",
+        AnyNumber,
+        eval_add,
+        [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"],
+    ),
+    Operator::new(
+        "$ceil",
+        "number",
+        "The smallest whole number that is not less.",
+        Exactly(1),
+        ceil,
+        [r#"{"$ceil":1.2}"#, "{}", "2.0"],
+    ),
+    Operator::new(
+        "$divide",
+        "dividend: number, divisor: number",
+        "The quotient, always a double.",
+        Exactly(2),
+        divide,
+        [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"],
+    ),
+    Operator::new(
+        "$exp",
+        "exponent: number",
+        "Euler's number to a power.",
+        Exactly(1),
+        exp,
+        [r#"{"$exp":0}"#, "{}", "1.0"],
+    ),
+    Operator::new(
+        "$floor",
+        "number",
+        "The largest whole number that is not greater.",
+        Exactly(1),
+        floor,
+        [r#"{"$floor":-1.2}"#, "{}", "-2.0"],
+    ),
+    Operator::new("$ln", "number", "The natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
+    Operator::new(
+        "$log",
+        "number, base: number",
+        "The logarithm to a base.",
+        Exactly(2),
+        log,
+        [r#"{"$log":[8,2]}"#, "{}", "3.0"],
+    ),
+    Operator::new(
+        "$log10",
+        "number",
+        "The logarithm to base 10.",
+        Exactly(1),
+        log10,
+        [r#"{"$log10":100}"#, "{}", "2.0"],
+    ),
+    Operator::new(
+        "$mod",
+        "dividend: number, divisor: number",
+        "The remainder, with the dividend's sign.",
+        Exactly(2),
+        modulo,
+        [r#"{"$mod":[-7,3]}"#, "{}", "-1"],
+    ),
+    Operator::new(
+        "$multiply",
+        "number...: number",
+        "The product.",
+        AnyNumber,
+        eval_multiply,
+        [r#"{"$multiply":["$price","$count"]}"#, r#"{"price":2.5,"count":2}"#, "5.0"],
+    ),
+    Operator::new(
+        "$pow",
+        "number, exponent: number",
+        "A number to a power.",
+        Exactly(2),
+        pow,
+        [r#"{"$pow":[2,10]}"#, "{}", "1024"],
+    ),
+    Operator::new(
+        "$sigmoid",
+        "number",
+        "The logistic function.",
+        Own(|spec, scope: &Scope| Ok(Arguments::from(vec![Some(parse(spec, scope)?)]))),
+        sigmoid,
+        [r#"{"$sigmoid":0}"#, "{}", "0.5"],
+    ),
+    Operator::new("$sqrt", "number", "The square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
+    Operator::new(
+        "$subtract",
+        "minuend: number | date, subtrahend: number | date",
+        "The difference; of two dates, in milliseconds.",
+        Exactly(2),
+        eval_subtract,
+        [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"],
+    ),
+];
+
+fn abs(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        Value::Int(number) => match number.checked_abs() {
+            Some(result) => some(result),
+            None => Err(Error::new(28680, "can't take $abs of long long min")),
+        },
+        value => some(double(call.name(), 28765, &value)?.abs()),
+    }
+}
+
+fn eval_add(call: &Call, env: &Env) -> Answer {
+    let mut sum = Value::Int(0);
+    let mut date = None;
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            Value::Null => return NULL,
+            Value::Date(_) if date.is_some() => {
+                return Err(Error::new(16612, "only one date allowed in an $add expression"));
+            }
+            Value::Date(ms) => date = Some(ms),
+            value if value.is_number() => sum = add(&sum, &value),
+            value => {
+                let found = value.type_name();
+                return Err(Error::new(14, format!("$add only supports numeric or date types, not {found}")));
+            }
+        }
+    }
+    match date {
+        Some(ms) => move_date(ms, &sum),
+        None => some(sum),
+    }
+}
+
+/// A date moved by a number of milliseconds.
+fn move_date(ms: i64, by: &Value) -> Answer {
+    let by = match by {
+        Value::Int(by) => Some(*by),
+        other => other.as_f64().and_then(|by| crate::pipeline::value::number::whole_double(by.round())),
+    };
+    match by.and_then(|by| ms.checked_add(by)) {
+        Some(ms) => some(Value::Date(ms)),
+        None => Err(Error::new(15, "date overflow")),
+    }
+}
+
+fn ceil(call: &Call, env: &Env) -> Answer {
+    whole_part(call, env, f64::ceil)
+}
+
+fn floor(call: &Call, env: &Env) -> Answer {
+    whole_part(call, env, f64::floor)
+}
+
+fn whole_part(call: &Call, env: &Env, apply: fn(f64) -> f64) -> Answer {
+    match call.value(0, env)? {
+        value @ (Value::Null | Value::Int(_)) => some(value),
+        value => some(apply(double(call.name(), 28765, &value)?)),
+    }
+}
+
+fn divide(call: &Call, env: &Env) -> Answer {
+    let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
+    if let (Some(a), Some(b)) = (dividend.as_f64(), divisor.as_f64()) {
+        if b == 0.0 {
+            return Err(Error::new(2, "can't $divide by zero"));
+        }
+        return some(a / b);
+    }
+    if dividend.is_null() || divisor.is_null() {
+        return NULL;
+    }
+    let (a, b) = (dividend.type_name(), divisor.type_name());
+    Err(Error::new(14, format!("$divide only supports numeric types, not {a} and {b}")))
+}
+
+/// A function of one number whose value is a double.
+pub(super) fn of_double(call: &Call, env: &Env, apply: impl Fn(f64) -> Result<f64>) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        value => some(apply(double(call.name(), 28765, &value)?)?),
+    }
+}
+
+fn exp(call: &Call, env: &Env) -> Answer {
+    of_double(call, env, |number| Ok(number.exp()))
+}
+
+fn ln(call: &Call, env: &Env) -> Answer {
+    of_double(call, env, |number| positive("$ln's argument", 28766, number).map(f64::ln))
+}
+
+fn log10(call: &Call, env: &Env) -> Answer {
+    of_double(call, env, |number| positive("$log10's argument", 28761, number).map(f64::log10))
+}
+
+fn log(call: &Call, env: &Env) -> Answer {
+    let (number, base) = (call.value(0, env)?, call.value(1, env)?);
+    if number.is_null() || base.is_null() {
+        return NULL;
+    }
+    let number = double("$log's argument", 28756, &number)?;
+    let base = double("$log's base", 28757, &base)?;
+    let number = positive("$log's argument", 28758, number)?;
+    if base <= 0.0 || base == 1.0 {
+        return Err(Error::new(28759, format!("$log's base must be a positive number not equal to 1, but is {base}")));
+    }
+    // Exact for powers of the two common bases.
+    some(match base {
+        2.0 => number.log2(),
+        10.0 => number.log10(),
+        _ => number.ln() / base.ln(),
+    })
+}
+
+fn positive(what: &str, code: i32, number: f64) -> Result<f64> {
+    if number <= 0.0 {
+        return Err(Error::new(code, format!("{what} must be a positive number, but is {number}")));
+    }
+    Ok(number)
+}
+
+fn modulo(call: &Call, env: &Env) -> Answer {
+    let (dividend, divisor) = (call.value(0, env)?, call.value(1, env)?);
+    if dividend.is_null() || divisor.is_null() {
+        return NULL;
+    }
+    let (Some(a), Some(b)) = (dividend.as_f64(), divisor.as_f64()) else {
+        let (a, b) = (dividend.type_name(), divisor.type_name());
+        return Err(Error::new(16611, format!("$mod only supports numeric types, not {a} and {b}")));
+    };
+    if b == 0.0 {
+        return Err(Error::new(16610, "can't $mod by zero"));
+    }
+    match (&dividend, &divisor) {
+        (Value::Int(a), Value::Int(b)) => some(a.wrapping_rem(*b)),
+        _ => some(a % b),
+    }
+}
+
+fn eval_multiply(call: &Call, env: &Env) -> Answer {
+    let mut product = Value::Int(1);
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            Value::Null => return NULL,
+            value if value.is_number() => product = multiply(&product, &value),
+            value => {
+                let found = value.type_name();
+                return Err(Error::new(14, format!("$multiply only supports numeric types, not {found}")));
+            }
+        }
+    }
+    some(product)
+}
+
+fn pow(call: &Call, env: &Env) -> Answer {
+    let (base, exponent) = (call.value(0, env)?, call.value(1, env)?);
+    if base.is_null() || exponent.is_null() {
+        return NULL;
+    }
+    let base_double = double("$pow's base", 28762, &base)?;
+    let exponent_double = double("$pow's exponent", 28763, &exponent)?;
+    if base_double == 0.0 && exponent_double < 0.0 {
+        return Err(Error::new(28764, "$pow cannot take a base of 0 and a negative exponent"));
+    }
+    if let (Value::Int(base), Value::Int(exponent)) = (&base, &exponent) {
+        let exact = match (base, u32::try_from(*exponent)) {
+            (1, _) => Some(1),
+            (-1, _) => Some(if exponent % 2 == 0 { 1 } else { -1 }),
+            (_, Ok(exponent)) => base.checked_pow(exponent),
+            _ => None,
+        };
+        if let Some(result) = exact {
+            return some(result);
+        }
+    }
+    some(base_double.powf(exponent_double))
+}
+
+fn sigmoid(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        value => some(1.0 / (1.0 + (-double(call.name(), 14, &value)?).exp())),
+    }
+}
+
+fn sqrt(call: &Call, env: &Env) -> Answer {
+    of_double(call, env, |number| {
+        if number < 0.0 {
+            return Err(Error::new(28714, "$sqrt's argument must be greater than or equal to 0"));
+        }
+        Ok(number.sqrt())
+    })
+}
+
+fn eval_subtract(call: &Call, env: &Env) -> Answer {
+    let (a, b) = (call.value(0, env)?, call.value(1, env)?);
+    match (&a, &b) {
+        (Value::Null, _) | (_, Value::Null) => NULL,
+        (Value::Date(a), Value::Date(b)) => match a.checked_sub(*b) {
+            Some(ms) => some(ms),
+            None => Err(Error::new(15, "date overflow")),
+        },
+        (Value::Date(ms), number) if number.is_number() => move_date(*ms, &subtract(&Value::Int(0), number)),
+        (a, b) if a.is_number() && b.is_number() => some(subtract(a, b)),
+        (a, b) => {
+            let (a, b) = (a.type_name(), b.type_name());
+            Err(Error::new(14, format!("can't $subtract {b} from {a}")))
+        }
+    }
+}

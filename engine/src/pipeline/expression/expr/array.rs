@@ -1,0 +1,347 @@
+//! Operators that look into arrays.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
+use super::operator::{Call, Named, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::parse_count;
+use crate::pipeline::value::number::{whole, whole_i32};
+use crate::pipeline::value::sorting::{is_small, sorted};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$arrayElemAt",
+        "array, index: integer",
+        "The item at a place; negative places count from the end.",
+        Exactly(2),
+        element_at,
+        [r#"{"$arrayElemAt":["$a",-1]}"#, r#"{"a":[1,2]}"#, "2"],
+    ),
+    Operator::new(
+        "$arrayToObject",
+        "array",
+        "An object of `[name, value]` or `{k, v}` items.",
+        Exactly(1),
+        array_to_object,
+        [r#"{"$arrayToObject":"$a"}"#, r#"{"a":[["x",1],["y",2]]}"#, r#"{"x":1,"y":2}"#],
+    ),
+    Operator::new(
+        "$concatArrays",
+        "array...",
+        "The arrays, one after the other.",
+        AnyNumber,
+        concat_arrays,
+        [r#"{"$concatArrays":["$a",[3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
+    ),
+    Operator::new(
+        "$first",
+        "array",
+        "The first item.",
+        Exactly(1),
+        |call, env| end(call, env, 28689, |items| items.first()),
+        [r#"{"$first":"$a"}"#, r#"{"a":[1,2]}"#, "1"],
+    ),
+    Operator::new(
+        "$firstN",
+        "input: array, n: integer",
+        "The first items.",
+        ByName(&COUNTED),
+        |call, env| counted(call, env, |items, count| Ok(items[..count.min(items.len())].to_vec())),
+        [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[1,2]"],
+    ),
+    Operator::new(
+        "$in",
+        "value: any, array",
+        "Whether the array holds the value.",
+        Exactly(2),
+        is_in,
+        [r#"{"$in":[2,"$a"]}"#, r#"{"a":[1,2]}"#, "true"],
+    ),
+    Operator::new(
+        "$indexOfArray",
+        "array, value: any, start?: integer, end?: integer",
+        "The place of a value's first appearance, else -1.",
+        Between(2, 4),
+        index_of,
+        [r#"{"$indexOfArray":["$a",2]}"#, r#"{"a":[1,2]}"#, "1"],
+    ),
+    Operator::new(
+        "$isArray",
+        "value: any",
+        "Whether the value is an array.",
+        Exactly(1),
+        |call, env| some(matches!(call.field(0, env)?, Some(Value::Array(_)))),
+        [r#"{"$isArray":"$a"}"#, r#"{"a":[]}"#, "true"],
+    ),
+    Operator::new(
+        "$last",
+        "array",
+        "The last item.",
+        Exactly(1),
+        |call, env| end(call, env, 28689, |items| items.last()),
+        [r#"{"$last":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
+    ),
+    Operator::new(
+        "$lastN",
+        "input: array, n: integer",
+        "The last items.",
+        ByName(&COUNTED),
+        |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec())),
+        [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
+    ),
+    Operator::new(
+        "$maxN",
+        "input: array, n: integer",
+        "The greatest items that are not null, greatest first.",
+        ByName(&COUNTED),
+        |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a))),
+        [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"],
+    ),
+    Operator::new(
+        "$minN",
+        "input: array, n: integer",
+        "The least items that are not null, least first.",
+        ByName(&COUNTED),
+        |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp)),
+        [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"],
+    ),
+    Operator::new(
+        "$size",
+        "array",
+        "The number of items.",
+        Exactly(1),
+        size,
+        [r#"{"$size":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
+    ),
+];
+
+fn element_at(call: &Call, env: &Env) -> Answer {
+    let (array, index) = (call.value(0, env)?, call.value(1, env)?);
+    if array.is_null() || index.is_null() {
+        return NULL;
+    }
+    let Value::Array(items) = array else {
+        let found = array.type_name();
+        return Err(Error::new(28689, format!("$arrayElemAt's first argument must be an array, but is {found}")));
+    };
+    if !index.is_number() {
+        let found = index.type_name();
+        return Err(Error::new(
+            28690,
+            format!("$arrayElemAt's second argument must be a numeric value, but is {found}"),
+        ));
+    }
+    let Some(index) = whole_i32(&index) else {
+        let message = format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {index}");
+        return Err(Error::new(28691, message));
+    };
+    Ok(place(i64::from(index), items.len()).and_then(|place| items.get(place)).cloned())
+}
+
+/// The place that an index names, negative ones counted from the end.
+fn place(index: i64, len: usize) -> Option<usize> {
+    if index < 0 { len.checked_sub(index.unsigned_abs() as usize) } else { Some(index as usize) }
+}
+
+fn end(call: &Call, env: &Env, code: i32, pick: fn(&[Value]) -> Option<&Value>) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        Value::Array(items) => Ok(pick(&items).cloned()),
+        other => {
+            let (name, found) = (call.name(), other.type_name());
+            Err(Error::new(code, format!("{name}'s argument must be an array, but is {found}")))
+        }
+    }
+}
+
+fn array_to_object(call: &Call, env: &Env) -> Answer {
+    let items = match call.value(0, env)? {
+        Value::Null => return NULL,
+        Value::Array(items) => items,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(40386, format!("$arrayToObject requires an array input, found: {found}")));
+        }
+    };
+    env.query.charge(items.len() * 48)?;
+    let mut pairs: Vec<(Arc<str>, Value)> = Vec::with_capacity(items.len());
+    let is_pairs = match items.first() {
+        None => return some(Object::new()),
+        Some(Value::Array(_)) => true,
+        Some(Value::Object(_)) => false,
+        Some(other) => {
+            let found = other.type_name();
+            return Err(Error::new(40398, format!("Unrecognised input type format for $arrayToObject: {found}")));
+        }
+    };
+    for item in items.iter() {
+        env.query.tick()?;
+        pairs.push(if is_pairs { array_pair(item)? } else { object_pair(item)? });
+    }
+    some(pairs.into_iter().collect::<Object>())
+}
+
+fn array_pair(item: &Value) -> Result<(Arc<str>, Value)> {
+    let Value::Array(pair) = item else {
+        let found = item.type_name();
+        let message = format!(
+            "$arrayToObject requires a consistent input format. \
+             Elements must all be arrays or all be objects. Array was detected, now found: {found}"
+        );
+        return Err(Error::new(40396, message));
+    };
+    let [name, value] = pair.as_slice() else {
+        let found = pair.len();
+        let message = format!("$arrayToObject requires an array of size 2 arrays, found array of size: {found}");
+        return Err(Error::new(40397, message));
+    };
+    let Value::String(name) = name else {
+        let found = name.type_name();
+        let message = format!(
+            "$arrayToObject requires an array of key-value pairs, where the key must be of type string. \
+             Found key type: {found}"
+        );
+        return Err(Error::new(40395, message));
+    };
+    check_key(name)?;
+    Ok((name.clone(), value.clone()))
+}
+
+fn object_pair(item: &Value) -> Result<(Arc<str>, Value)> {
+    let Value::Object(pair) = item else {
+        let found = item.type_name();
+        let message = format!(
+            "$arrayToObject requires a consistent input format. \
+             Elements must all be arrays or all be objects. Object was detected, now found: {found}"
+        );
+        return Err(Error::new(40391, message));
+    };
+    if pair.len() != 2 {
+        let found = pair.len();
+        let message =
+            format!("$arrayToObject requires an object keys of 'k' and 'v'. Found incorrect number of keys:{found}");
+        return Err(Error::new(40392, message));
+    }
+    let (Some(name), Some(value)) = (pair.get("k"), pair.get("v")) else {
+        let message =
+            "$arrayToObject requires an object with keys 'k' and 'v'. Missing either or both keys from the object";
+        return Err(Error::new(40393, message));
+    };
+    let Value::String(name) = name else {
+        let found = name.type_name();
+        let message = format!(
+            "$arrayToObject requires an object with keys 'k' and 'v', where the value of 'k' must be \
+             of type string. Found type: {found}"
+        );
+        return Err(Error::new(40394, message));
+    };
+    check_key(name)?;
+    Ok((name.clone(), value.clone()))
+}
+
+fn check_key(name: &str) -> Result<()> {
+    if name.contains('\0') {
+        return Err(Error::new(4_940_401, "Key field cannot contain an embedded null byte"));
+    }
+    Ok(())
+}
+
+fn concat_arrays(call: &Call, env: &Env) -> Answer {
+    let mut all = Vec::new();
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            Value::Null => return NULL,
+            Value::Array(items) => {
+                env.query.charge(size_of_val(items.as_slice()))?;
+                all.extend_from_slice(&items);
+            }
+            other => {
+                let found = other.type_name();
+                return Err(Error::new(28664, format!("$concatArrays only supports arrays, not {found}")));
+            }
+        }
+    }
+    some(all)
+}
+
+/// MongoDB has separate codes for each thing that can be wrong with the count.
+static COUNTED: Named =
+    Named { not_object: 5_787_801, unknown: 5_787_901, fields: &[("input", Some(5_787_907)), ("n", Some(5_787_906))] };
+
+fn counted(call: &Call, env: &Env, pick: impl FnOnce(&[Value], usize) -> Result<Vec<Value>>) -> Answer {
+    let count = parse_count(&call.value(1, env)?)?;
+    match call.value(0, env)? {
+        Value::Array(items) => {
+            env.query.charge(size_of_val(items.as_slice()))?;
+            some(pick(&items, count)?)
+        }
+        _ => Err(Error::new(5_788_200, "Input must be an array")),
+    }
+}
+
+fn best(items: &[Value], count: usize, env: &Env, order: fn(&Value, &Value) -> Ordering) -> Result<Vec<Value>> {
+    let items = items.iter().filter(|item| !item.is_null()).cloned().collect();
+    let mut items = sorted(items, env.query, is_small, order)?;
+    items.truncate(count);
+    Ok(items)
+}
+
+fn is_in(call: &Call, env: &Env) -> Answer {
+    let value = call.field(0, env)?;
+    match call.field(1, env)? {
+        Some(Value::Array(items)) => some(value.is_some_and(|value| items.contains(&value))),
+        other => {
+            let found = other.as_ref().map_or("missing", Value::type_name);
+            Err(Error::new(40081, format!("$in requires an array as a second argument, found: {found}")))
+        }
+    }
+}
+
+fn index_of(call: &Call, env: &Env) -> Answer {
+    let items = match call.value(0, env)? {
+        Value::Null => return NULL,
+        Value::Array(items) => items,
+        other => {
+            let found = other.type_name();
+            let message = format!("$indexOfArray requires an array as a first argument, found: {found}");
+            return Err(Error::new(40090, message));
+        }
+    };
+    let value = call.field(1, env)?;
+    let start = bound(call, env, 2, "starting")?.unwrap_or(0);
+    let end = bound(call, env, 3, "ending")?.unwrap_or(usize::MAX).min(items.len());
+    let found = items.get(start..end).unwrap_or_default().iter().position(|item| Some(item) == value.as_ref());
+    some(found.map_or(-1, |place| (start + place) as i64))
+}
+
+fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
+    if !call.given(index) {
+        return Ok(None);
+    }
+    let value = call.value(index, env)?;
+    let Some(number) = whole(&value).filter(|number| i32::try_from(*number).is_ok()) else {
+        let message =
+            format!("$indexOfArray requires an integral {which} index, found a value of type: {}", value.type_name());
+        return Err(Error::new(9_711_600, message));
+    };
+    match usize::try_from(number) {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => {
+            Err(Error::new(9_711_601, format!("$indexOfArray requires a nonnegative {which} index, found: {number}")))
+        }
+    }
+}
+
+fn size(call: &Call, env: &Env) -> Answer {
+    match call.field(0, env)? {
+        Some(Value::Array(items)) => some(items.len() as i64),
+        other => {
+            let found = other.as_ref().map_or("missing", Value::type_name);
+            Err(Error::new(17124, format!("The argument to $size must be an array, but was of type: {found}")))
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Bitwise operators.
+
+use super::operator::Form::{AnyNumber, Exactly};
+use super::operator::{Call, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$bitAnd",
+        "integer...",
+        "The bits that all numbers have.",
+        AnyNumber,
+        |call, env| all(call, env, -1, |a, b| a & b),
+        [r#"{"$bitAnd":[6,3]}"#, "{}", "2"],
+    ),
+    Operator::new("$bitNot", "integer", "The bits inverted.", Exactly(1), not, [r#"{"$bitNot":5}"#, "{}", "-6"]),
+    Operator::new(
+        "$bitOr",
+        "integer...",
+        "The bits that any number has.",
+        AnyNumber,
+        |call, env| all(call, env, 0, |a, b| a | b),
+        [r#"{"$bitOr":[6,3]}"#, "{}", "7"],
+    ),
+    Operator::new(
+        "$bitXor",
+        "integer...",
+        "The bits that an odd count of the numbers has.",
+        AnyNumber,
+        |call, env| all(call, env, 0, |a, b| a ^ b),
+        [r#"{"$bitXor":[6,3]}"#, "{}", "5"],
+    ),
+];
+
+fn integer(call: &Call, value: &Value) -> Result<i64> {
+    value.as_int().ok_or_else(|| {
+        let (name, found) = (call.name(), value.type_name());
+        Error::new(14, format!("{name} only supports int and long, found: {found}"))
+    })
+}
+
+fn all(call: &Call, env: &Env, start: i64, combine: fn(i64, i64) -> i64) -> Answer {
+    let mut bits = start;
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            Value::Null => return NULL,
+            value => bits = combine(bits, integer(call, &value)?),
+        }
+    }
+    some(bits)
+}
+
+fn not(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        value => some(!integer(call, &value)?),
+    }
+}

@@ -1,0 +1,72 @@
+//! Comparisons over the total order of all values.
+
+use std::cmp::Ordering;
+
+use super::operator::Form::Exactly;
+use super::operator::{Call, Operator};
+use super::{Env, some};
+use crate::pipeline::value::error::Result;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$cmp",
+        "left: any, right: any",
+        "-1, 0 or 1, as the left value is less, equal or greater.",
+        Exactly(2),
+        |call, env| some(compare(call, env)? as i64),
+        [r#"{"$cmp":["$a",2]}"#, r#"{"a":1}"#, "-1"],
+    ),
+    Operator::new(
+        "$eq",
+        "left: any, right: any",
+        "Whether the values are equal.",
+        Exactly(2),
+        |call, env| some(compare(call, env)?.is_eq()),
+        [r#"{"$eq":["$a",1.0]}"#, r#"{"a":1}"#, "true"],
+    ),
+    Operator::new(
+        "$gt",
+        "left: any, right: any",
+        "Whether the left value is greater.",
+        Exactly(2),
+        |call, env| some(compare(call, env)?.is_gt()),
+        [r#"{"$gt":["$a",1]}"#, r#"{"a":2}"#, "true"],
+    ),
+    Operator::new(
+        "$gte",
+        "left: any, right: any",
+        "Whether the left value is greater or equal.",
+        Exactly(2),
+        |call, env| some(compare(call, env)?.is_ge()),
+        [r#"{"$gte":["$a",2]}"#, r#"{"a":2}"#, "true"],
+    ),
+    Operator::new(
+        "$lt",
+        "left: any, right: any",
+        "Whether the left value is less.",
+        Exactly(2),
+        |call, env| some(compare(call, env)?.is_lt()),
+        [r#"{"$lt":["$a",1]}"#, r#"{"a":2}"#, "false"],
+    ),
+    Operator::new(
+        "$lte",
+        "left: any, right: any",
+        "Whether the left value is less or equal.",
+        Exactly(2),
+        |call, env| some(compare(call, env)?.is_le()),
+        [r#"{"$lte":["$a",2]}"#, r#"{"a":2}"#, "true"],
+    ),
+    Operator::new(
+        "$ne",
+        "left: any, right: any",
+        "Whether the values differ.",
+        Exactly(2),
+        |call, env| some(compare(call, env)?.is_ne()),
+        [r#"{"$ne":["$a",null]}"#, r#"{"a":1}"#, "true"],
+    ),
+];
+
+/// A missing value is less than null.
+fn compare(call: &Call, env: &Env) -> Result<Ordering> {
+    Ok(call.field(0, env)?.cmp(&call.field(1, env)?))
+}

@@ -1,0 +1,169 @@
+//! Conditions.
+
+use super::operator::Form::Own;
+use super::operator::{Arguments, Call, Named, Operator, exact_count, named, positional};
+use super::{Answer, Env, Expr, Scope, parse};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$cond",
+        "if: any, then: any, else: any",
+        "One of two values, as the condition is true or not.",
+        Own(parse_cond),
+        cond,
+        [r#"{"$cond":[{"$gt":["$a",1]},"many","one"]}"#, r#"{"a":2}"#, r#""many""#],
+    ),
+    Operator::new(
+        "$ifNull",
+        "expression...: any, replacement: any",
+        "The first value that is neither null nor missing, else the last.",
+        Own(parse_if_null),
+        if_null,
+        [r#"{"$ifNull":["$a","none"]}"#, "{}", r#""none""#],
+    ),
+    Operator::new(
+        "$switch",
+        "branches: array, default?: any",
+        "The value of the first branch whose case is true.",
+        Own(parse_switch),
+        switch,
+        [
+            r#"{"$switch":{"branches":[{"case":{"$gt":["$a",1]},"then":"many"}],"default":"few"}}"#,
+            r#"{"a":1}"#,
+            r#""few""#,
+        ],
+    ),
+];
+
+static COND: Named = Named {
+    not_object: 17080,
+    unknown: 17083,
+    fields: &[("if", Some(17080)), ("then", Some(17081)), ("else", Some(17082))],
+};
+
+fn parse_cond(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    if let Value::Object(object) = spec
+        && object.keys().next().is_none_or(|name| !name.starts_with('$'))
+    {
+        return Ok(named("$cond", &COND, spec, scope)?.into());
+    }
+    let values = positional(spec, scope)?;
+    exact_count("$cond", 3, values.len())?;
+    Ok(values.into())
+}
+
+fn cond(call: &Call, env: &Env) -> Answer {
+    let chosen = if Expr::truthy(call.field(0, env)?.as_ref()) { 1 } else { 2 };
+    call.field(chosen, env)
+}
+
+fn parse_if_null(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let values = positional(spec, scope)?;
+    if values.len() < 2 {
+        let given = values.len();
+        let message = format!("$ifNull needs at least two arguments, had: {given}");
+        return Err(Error::new(1_257_300, message));
+    }
+    Ok(values.into())
+}
+
+fn if_null(call: &Call, env: &Env) -> Answer {
+    let last = call.len() - 1;
+    for index in 0..last {
+        if let Some(value) = call.field(index, env)?.filter(|value| !value.is_null()) {
+            return Ok(Some(value));
+        }
+    }
+    call.field(last, env)
+}
+
+/// The arguments are case, then, case, then, ..., and last the default.
+fn parse_switch(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let Value::Object(object) = spec else {
+        let found = spec.type_name();
+        return Err(Error::new(40060, format!("$switch requires an object as an argument, found: {found}")));
+    };
+    let mut values = Vec::new();
+    let mut default = None;
+    for (name, argument) in object.iter() {
+        match &**name {
+            "branches" => {
+                let Value::Array(branches) = argument else {
+                    let found = argument.type_name();
+                    let message = format!("$switch expected an array for 'branches', found: {found}");
+                    return Err(Error::new(40061, message));
+                };
+                for branch in branches.iter() {
+                    values.extend(parse_branch(branch, scope)?);
+                }
+            }
+            "default" => default = Some(parse(argument, scope)?),
+            stray => return Err(Error::new(40067, format!("$switch found an unknown argument: {stray}"))),
+        }
+    }
+    if values.is_empty() {
+        return Err(Error::new(40068, "$switch requires at least one branch."));
+    }
+    if default.is_none() && values.iter().step_by(2).flatten().all(|case| case.constant().is_some_and(is_false)) {
+        return Err(no_branch());
+    }
+    values.push(default);
+    Ok(values.into())
+}
+
+fn is_false(value: &Value) -> bool {
+    !Expr::truthy(Some(value))
+}
+
+fn no_branch() -> Error {
+    Error::new(40069, "One cannot execute a switch statement where all the cases evaluate to false without a default.")
+}
+
+fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
+    let Value::Object(object) = branch else {
+        let found = branch.type_name();
+        return Err(Error::new(40062, format!("$switch expected each branch to be an object, found: {found}")));
+    };
+    if let Some(stray) = object.keys().find(|name| !matches!(&***name, "case" | "then")) {
+        return Err(Error::new(40063, format!("$switch found an unknown argument to a branch: {stray}")));
+    }
+    let case =
+        object.get("case").ok_or_else(|| Error::new(40064, "$switch requires each branch have a 'case' expression"))?;
+    let then = object
+        .get("then")
+        .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
+    let case = parse(case, scope)?;
+    // What a case that never holds would give is never looked at.
+    if case.constant().is_some_and(is_false) {
+        let then = match parse(then, scope) {
+            Ok(then) => then,
+            Err(error) if is_evaluation(&error) => Expr::constant_of(Value::Null),
+            Err(error) => return Err(error),
+        };
+        return Ok([Some(case), Some(then)]);
+    }
+    Ok([Some(case), Some(parse(then, scope)?)])
+}
+
+/// Division by zero, the one failure of a constant that a never taken branch may hold.
+fn is_evaluation(error: &Error) -> bool {
+    matches!(error.code, crate::pipeline::value::error::Code::Number(2 | 16610))
+}
+
+fn switch(call: &Call, env: &Env) -> Answer {
+    let default = call.len() - 1;
+    for case in (0..default).step_by(2) {
+        if Expr::truthy(call.field(case, env)?.as_ref()) {
+            return call.field(case + 1, env);
+        }
+    }
+    match call.expr(default) {
+        Some(expression) => expression.eval(env),
+        None => Err(Error::new(
+            40066,
+            "$switch could not find a matching branch for an input, and no default was specified.",
+        )),
+    }
+}

@@ -1,0 +1,178 @@
+//! Dates to and from text.
+
+use jiff::tz::TimeZone;
+
+use super::calendar::{Local, date, local, zone};
+use super::date_parts::week;
+use super::date_text;
+use super::operator::Form::Named as ByName;
+use super::operator::{Call, Named, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Code, Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$dateFromString",
+        "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any",
+        "The date that a text says.",
+        ByName(&FROM_STRING),
+        from_string,
+        [
+            r#"{"$dateFromString":{"dateString":"03.02.2024","format":"%d.%m.%Y"}}"#,
+            "{}",
+            r#""2024-02-03T00:00:00.000Z""#,
+        ],
+    ),
+    Operator::new(
+        "$dateToString",
+        "date, format?: string, timezone?: string, onNull?: any",
+        "The date as text.",
+        ByName(&TO_STRING),
+        to_string,
+        [r#"{"$dateToString":{"date":{"$toDate":"2024-02-03"},"format":"%d.%m.%Y"}}"#, "{}", r#""03.02.2024""#],
+    ),
+];
+
+static TO_STRING: Named = Named {
+    not_object: 18629,
+    unknown: 18534,
+    fields: &[("date", Some(18628)), ("format", None), ("timezone", None), ("onNull", None)],
+};
+
+fn to_string(call: &Call, env: &Env) -> Answer {
+    let format = match call.value(1, env)? {
+        Value::String(format) => Some(format),
+        Value::Null => None,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(18533, format!("$dateToString requires that 'format' be a string, found: {found}")));
+        }
+    };
+    if let Some(format) = &format {
+        check_format(format, "$dateToString")?;
+    }
+    let Some(zone) = zone(call, 2, env)? else { return NULL };
+    let Some(ms) = date(call, 0, 16006, env)? else {
+        return if call.given(3) { call.field(3, env) } else { NULL };
+    };
+    let format = match &format {
+        Some(format) => format,
+        None if call.given(1) => return NULL,
+        None if zone == TimeZone::UTC => "%Y-%m-%dT%H:%M:%S.%LZ",
+        None => "%Y-%m-%dT%H:%M:%S.%L",
+    };
+    env.query.charge(format.len() * 6)?;
+    some(write(format, &local(ms, &zone)?))
+}
+
+/// Refuses a format with an unknown specifier.
+fn check_format(format: &str, name: &str) -> Result<()> {
+    let mut chars = format.chars();
+    while let Some(char) = chars.next() {
+        if char != '%' {
+            continue;
+        }
+        match chars.next() {
+            None => return Err(Error::new(18535, format!("Unmatched '%' at end of format string in {name}"))),
+            Some(known) if "bBdGHjLmMSuUVwYzZ%".contains(known) => {}
+            Some(stray) => {
+                return Err(Error::new(18536, format!("Invalid format character '%{stray}' in format string")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write(format: &str, time: &Local) -> String {
+    let mut text = String::with_capacity(format.len() * 2);
+    let mut chars = format.chars();
+    while let Some(char) = chars.next() {
+        if char != '%' {
+            text.push(char);
+            continue;
+        }
+        let iso = || time.date().iso_week_date();
+        let minutes = time.offset.seconds() / 60;
+        let part = match chars.next() {
+            Some('b') => date_text::MONTHS[time.month() as usize - 1][..3].to_owned(),
+            Some('B') => date_text::MONTHS[time.month() as usize - 1].to_owned(),
+            Some('d') => format!("{:02}", time.day()),
+            Some('G') => format!("{:04}", iso().year()),
+            Some('H') => format!("{:02}", time.hour()),
+            Some('j') => format!("{:03}", time.day_of_year()),
+            Some('L') => format!("{:03}", time.millisecond()),
+            Some('m') => format!("{:02}", time.month()),
+            Some('M') => format!("{:02}", time.minute()),
+            Some('S') => format!("{:02}", time.second()),
+            Some('u') => time.weekday().to_monday_one_offset().to_string(),
+            Some('U') => format!("{:02}", week(time)),
+            Some('V') => format!("{:02}", iso().week()),
+            Some('w') => time.weekday().to_sunday_one_offset().to_string(),
+            Some('Y') => format!("{:04}", time.year()),
+            Some('z') => {
+                let sign = if minutes < 0 { '-' } else { '+' };
+                format!("{sign}{:02}{:02}", minutes.abs() / 60, minutes.abs() % 60)
+            }
+            Some('Z') => format!("{minutes:+}"),
+            other => other.map(String::from).unwrap_or_default(),
+        };
+        text.push_str(&part);
+    }
+    text
+}
+
+static FROM_STRING: Named = Named {
+    not_object: 40540,
+    unknown: 40541,
+    fields: &[("dateString", Some(40542)), ("format", None), ("timezone", None), ("onError", None), ("onNull", None)],
+};
+
+fn from_string(call: &Call, env: &Env) -> Answer {
+    let format = match call.value(1, env)? {
+        Value::String(format) => Some(format),
+        Value::Null => None,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(
+                40684,
+                format!("$dateFromString requires that 'format' be a string, found: {found}"),
+            ));
+        }
+    };
+    if let Some(format) = &format {
+        check_format(format, "$dateFromString")?;
+        if let Some(place) = format.find("%U").or_else(|| format.find("%w")) {
+            let specifier = &format[place..place + 2];
+            return Err(Error::new(18536, format!("Invalid format character '{specifier}' in format string")));
+        }
+    }
+    let text = call.value(0, env)?;
+    if text.is_null() {
+        return if call.given(4) { call.field(4, env) } else { NULL };
+    }
+    let zone = zone(call, 2, env)?;
+    if zone.is_none() || (call.given(1) && format.is_none()) {
+        return NULL;
+    }
+    let parsed = match &text {
+        Value::String(text) => {
+            let zone = zone.filter(|_| call.given(2));
+            match format {
+                Some(format) => date_text::parse_with(text, &format, zone.as_ref()),
+                None => date_text::parse(text, zone.as_ref()),
+            }
+        }
+        other => {
+            let found = other.type_name();
+            Err(Error::new(
+                241,
+                format!("$dateFromString requires that 'dateString' be a string, found: {found} with value {other}"),
+            ))
+        }
+    };
+    match parsed {
+        Err(Error { code: Code::Number(241), .. }) if call.given(3) => call.field(3, env),
+        result => result.map(|ms| Some(Value::Date(ms))),
+    }
+}

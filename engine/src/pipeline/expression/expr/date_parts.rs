@@ -1,0 +1,289 @@
+//! Parts of a date in a time zone, and a date from its parts.
+
+use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
+use jiff::{Span, ToSpan};
+
+use super::calendar::{Local, date, instant, local, overflow, zone};
+use super::operator::Form::{Named as ByName, Own};
+use super::operator::{Arguments, Call, Named, Operator, named};
+use super::{Answer, Env, NULL, Scope, parse, some};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole;
+
+/// A row of an operator that reads one part of a date.
+const fn row(
+    name: &'static str,
+    summary: &'static str,
+    eval: fn(&Call, &Env) -> Answer,
+    example: [&'static str; 3],
+) -> Operator {
+    Operator::new(name, "date, timezone?: string", summary, Own(parse_part), eval, example)
+}
+
+pub(super) static OPERATORS: &[Operator] = &[
+    row(
+        "$dayOfMonth",
+        "The day of the month, 1 to 31.",
+        |call, env| part(call, env, |time| time.day().into()),
+        [r#"{"$dayOfMonth":{"$toDate":"2024-02-03"}}"#, "{}", "3"],
+    ),
+    row(
+        "$dayOfWeek",
+        "The day of the week, 1 (Sunday) to 7.",
+        |call, env| part(call, env, |time| time.weekday().to_sunday_one_offset().into()),
+        [r#"{"$dayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "7"],
+    ),
+    row(
+        "$dayOfYear",
+        "The day of the year, 1 to 366.",
+        |call, env| part(call, env, |time| time.day_of_year().into()),
+        [r#"{"$dayOfYear":{"$toDate":"2024-02-03"}}"#, "{}", "34"],
+    ),
+    row(
+        "$hour",
+        "The hour, 0 to 23.",
+        |call, env| part(call, env, |time| time.hour().into()),
+        [r#"{"$hour":{"date":{"$toDate":"2024-02-03T10:00:00Z"},"timezone":"+02:00"}}"#, "{}", "12"],
+    ),
+    row(
+        "$isoDayOfWeek",
+        "The day of the week, 1 (Monday) to 7.",
+        |call, env| part(call, env, |time| time.weekday().to_monday_one_offset().into()),
+        [r#"{"$isoDayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "6"],
+    ),
+    row(
+        "$isoWeek",
+        "The week of the year after ISO 8601, 1 to 53.",
+        |call, env| part(call, env, |time| time.date().iso_week_date().week().into()),
+        [r#"{"$isoWeek":{"$toDate":"2024-02-03"}}"#, "{}", "5"],
+    ),
+    row(
+        "$isoWeekYear",
+        "The year that the week after ISO 8601 belongs to.",
+        |call, env| part(call, env, |time| time.date().iso_week_date().year().into()),
+        [r#"{"$isoWeekYear":{"$toDate":"2021-01-01"}}"#, "{}", "2020"],
+    ),
+    row(
+        "$millisecond",
+        "The milliseconds, 0 to 999.",
+        |call, env| part(call, env, |time| time.millisecond().into()),
+        [r#"{"$millisecond":{"$toDate":"2024-02-03T10:00:00.250Z"}}"#, "{}", "250"],
+    ),
+    row(
+        "$minute",
+        "The minute, 0 to 59.",
+        |call, env| part(call, env, |time| time.minute().into()),
+        [r#"{"$minute":{"$toDate":"2024-02-03T10:20:00Z"}}"#, "{}", "20"],
+    ),
+    row(
+        "$month",
+        "The month, 1 to 12.",
+        |call, env| part(call, env, |time| time.month().into()),
+        [r#"{"$month":{"$toDate":"2024-02-03"}}"#, "{}", "2"],
+    ),
+    row(
+        "$second",
+        "The second, 0 to 59.",
+        |call, env| part(call, env, |time| time.second().into()),
+        [r#"{"$second":{"$toDate":"2024-02-03T10:20:30Z"}}"#, "{}", "30"],
+    ),
+    row(
+        "$week",
+        "The week of the year that begins on Sundays, 0 to 53.",
+        |call, env| part(call, env, week),
+        [r#"{"$week":{"$toDate":"2024-02-03"}}"#, "{}", "4"],
+    ),
+    row(
+        "$year",
+        "The year.",
+        |call, env| part(call, env, |time| time.year().into()),
+        [r#"{"$year":{"$toDate":"2024-02-03"}}"#, "{}", "2024"],
+    ),
+    Operator::new(
+        "$dateFromParts",
+        "year?: integer, isoWeekYear?: integer, month?: integer, day?: integer, isoWeek?: integer, isoDayOfWeek?: integer, hour?: integer, minute?: integer, second?: integer, millisecond?: integer, timezone?: string",
+        "The date that has the parts.",
+        Own(parse_from_parts),
+        from_parts,
+        [r#"{"$dateFromParts":{"year":2024,"month":14}}"#, "{}", r#""2025-02-01T00:00:00.000Z""#],
+    ),
+    Operator::new(
+        "$dateToParts",
+        "date, timezone?: string, iso8601?: boolean",
+        "The date's parts as an object.",
+        ByName(&TO_PARTS),
+        to_parts,
+        [
+            r#"{"$dateToParts":{"date":{"$toDate":"2024-02-03T10:20:30.004Z"}}}"#,
+            "{}",
+            r#"{"year":2024,"month":2,"day":3,"hour":10,"minute":20,"second":30,"millisecond":4}"#,
+        ],
+    ),
+];
+
+static PART: Named = Named { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };
+
+/// A date alone, in an array, or an object with a time zone.
+fn parse_part(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    match spec {
+        Value::Object(object) if object.keys().next().is_none_or(|name| !name.starts_with('$')) => {
+            Ok(named("the date part operator", &PART, spec, scope)?.into())
+        }
+        Value::Array(items) => match items.as_slice() {
+            [one] => Ok(vec![Some(parse(one, scope)?)].into()),
+            items => {
+                let given = items.len();
+                Err(Error::new(
+                    40536,
+                    format!("date parts accept exactly one argument if given an array, but was given {given}"),
+                ))
+            }
+        },
+        alone => Ok(vec![Some(parse(alone, scope)?)].into()),
+    }
+}
+
+fn part(call: &Call, env: &Env, read: fn(&Local) -> i64) -> Answer {
+    let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
+    let Some(zone) = zone(call, 1, env)? else { return NULL };
+    some(read(&local(ms, &zone)?))
+}
+
+/// Days before the year's first Sunday are in week 0.
+pub(super) fn week(time: &Local) -> i64 {
+    (i64::from(time.day_of_year()) + 6 - i64::from(time.weekday().to_sunday_zero_offset())) / 7
+}
+
+static TO_PARTS: Named = Named {
+    not_object: 40524,
+    unknown: 40520,
+    fields: &[("date", Some(40522)), ("timezone", None), ("iso8601", None)],
+};
+
+fn to_parts(call: &Call, env: &Env) -> Answer {
+    let is_iso = match call.field(2, env)? {
+        Some(Value::Bool(flag)) => flag,
+        None if !call.given(2) => false,
+        None | Some(Value::Null) => return NULL,
+        Some(other) => {
+            let found = other.type_name();
+            return Err(Error::new(40521, format!("iso8601 must evaluate to a bool, found {found}")));
+        }
+    };
+    let Some(zone) = zone(call, 1, env)? else { return NULL };
+    let Some(ms) = date(call, 0, 16006, env)? else { return NULL };
+    let time = local(ms, &zone)?;
+    let mut parts = Object::with_capacity(7);
+    if is_iso {
+        let week = time.date().iso_week_date();
+        parts.push("isoWeekYear", i64::from(week.year()));
+        parts.push("isoWeek", i64::from(week.week()));
+        parts.push("isoDayOfWeek", i64::from(week.weekday().to_monday_one_offset()));
+    } else {
+        parts.push("year", i64::from(time.year()));
+        parts.push("month", i64::from(time.month()));
+        parts.push("day", i64::from(time.day()));
+    }
+    parts.push("hour", i64::from(time.hour()));
+    parts.push("minute", i64::from(time.minute()));
+    parts.push("second", i64::from(time.second()));
+    parts.push("millisecond", i64::from(time.millisecond()));
+    some(parts)
+}
+
+static FROM_PARTS: Named = Named {
+    not_object: 40519,
+    unknown: 40518,
+    fields: &[
+        ("year", None),
+        ("month", None),
+        ("day", None),
+        ("isoWeekYear", None),
+        ("isoWeek", None),
+        ("isoDayOfWeek", None),
+        ("hour", None),
+        ("minute", None),
+        ("second", None),
+        ("millisecond", None),
+        ("timezone", None),
+    ],
+};
+
+fn parse_from_parts(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let values = named("$dateFromParts", &FROM_PARTS, spec, scope)?;
+    let given = |index: usize| values[index].is_some();
+    if !given(0) && !given(3) {
+        return Err(Error::new(40516, "$dateFromParts requires either 'year' or 'isoWeekYear' to be present"));
+    }
+    if given(0) && (given(3) || given(4) || given(5)) {
+        return Err(Error::new(40489, "$dateFromParts does not allow mixing natural dates with ISO dates"));
+    }
+    if given(3) && (given(1) || given(2)) {
+        return Err(Error::new(40525, "$dateFromParts does not allow mixing ISO dates with natural dates"));
+    }
+    Ok(values.into())
+}
+
+fn from_parts(call: &Call, env: &Env) -> Answer {
+    let Some(zone) = zone(call, 10, env)? else { return NULL };
+    let is_iso = call.given(3);
+    let mut parts = [0; 10];
+    for (index, (name, _)) in FROM_PARTS.fields[..10].iter().enumerate() {
+        let default = if index < 6 { 1 } else { 0 };
+        let Some(part) = read_part(call, index, name, default, env)? else { return NULL };
+        parts[index] = part;
+    }
+    let [year, month, day, iso_year, iso_week, iso_day, hour, minute, second, millisecond] = parts;
+    let first = if is_iso { iso_year } else { year };
+    if !(1..=9999).contains(&first) {
+        let name = if is_iso { "isoWeekYear" } else { "year" };
+        let code = if is_iso { 31095 } else { 40523 };
+        return Err(Error::new(
+            code,
+            format!("'{name}' must evaluate to an integer in the range 1 to 9999, found {first}"),
+        ));
+    }
+    let day = if is_iso {
+        let start = ISOWeekDate::new(first as i16, 1, Weekday::Monday).map_err(|_| overflow())?;
+        start.date().checked_add(((iso_week - 1) * 7 + iso_day - 1).days()).map_err(|_| overflow())?
+    } else {
+        let start = Date::new(first as i16, 1, 1).map_err(|_| overflow())?;
+        start
+            .checked_add((month - 1).months())
+            .and_then(|date| date.checked_add((day - 1).days()))
+            .map_err(|_| overflow())?
+    };
+    let milliseconds = ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
+    let time = Span::new().try_milliseconds(milliseconds).map_err(|_| overflow())?;
+    // The day is found before its hours: these may reach into other days.
+    let midnight: DateTime = day.to_datetime(jiff::civil::Time::midnight());
+    let whole = midnight.checked_add(time).map_err(|_| overflow())?;
+    some(Value::Date(instant(whole, &zone)?))
+}
+
+fn read_part(call: &Call, index: usize, name: &str, default: i64, env: &Env) -> Result<Option<i64>> {
+    if !call.given(index) {
+        return Ok(Some(default));
+    }
+    let value = call.value(index, env)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    let Some(number) = whole(&value) else {
+        let found = value.type_name();
+        return Err(Error::new(
+            40515,
+            format!("'{name}' must evaluate to an integer, found {found} with value {value}"),
+        ));
+    };
+    let is_year = matches!(name, "year" | "isoWeekYear");
+    let is_small = matches!(name, "month" | "day" | "isoWeek" | "isoDayOfWeek" | "hour" | "minute");
+    let limit = if is_small { i64::from(i16::MAX) } else { 1 << 40 };
+    if !is_year && !(-limit - 1..=limit).contains(&number) {
+        let message =
+            format!("'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range");
+        return Err(Error::new(31034, message));
+    }
+    Ok(Some(number))
+}

@@ -1,0 +1,90 @@
+//! Sizes of values, and random numbers.
+
+use super::operator::Form::{Exactly, Own};
+use super::operator::{Arguments, Call, Operator, RANDOM};
+use super::{Answer, Env, NULL, Scope, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$binarySize",
+        "string",
+        "The length of a string in bytes.",
+        Exactly(1),
+        binary_size,
+        [r#"{"$binarySize":"é"}"#, "{}", "2"],
+    ),
+    Operator::new(
+        "$bsonSize",
+        "object",
+        "The size that the object has as BSON, in bytes.",
+        Exactly(1),
+        bson_size,
+        [r#"{"$bsonSize":"$$ROOT"}"#, r#"{"a":1}"#, "12"],
+    ),
+    Operator::new(
+        RANDOM,
+        "",
+        "A random number from 0 to below 1.",
+        Own(parse_rand),
+        rand,
+        [r#"{"$lt":[{"$rand":{}},1]}"#, "{}", "true"],
+    )
+    .volatile()
+    .remark("All pages of one answer have the same numbers."),
+];
+
+fn binary_size(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        Value::String(text) => some(text.len() as i64),
+        other => {
+            let found = other.type_name();
+            Err(Error::new(51276, format!("$binarySize requires a string or BinData argument, found: {found}")))
+        }
+    }
+}
+
+fn bson_size(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        value @ Value::Object(_) => some(size(&value) as i64),
+        other => {
+            let found = other.type_name();
+            Err(Error::new(31393, format!("$bsonSize requires a document input, found: {found}")))
+        }
+    }
+}
+
+/// Bytes of a value in BSON, without its name.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null => 0,
+        Value::Bool(_) => 1,
+        Value::Int(number) if i32::try_from(*number).is_ok() => 4,
+        Value::Int(_) | Value::Double(_) | Value::Date(_) => 8,
+        Value::String(text) => text.len() + 5,
+        Value::Object(object) => 5 + object.iter().map(|(name, value)| name.len() + 2 + size(value)).sum::<usize>(),
+        Value::Array(items) => {
+            let name = |index: usize| index.checked_ilog10().unwrap_or(0) as usize + 1;
+            5 + items.iter().enumerate().map(|(index, item)| name(index) + 2 + size(item)).sum::<usize>()
+        }
+    }
+}
+
+fn parse_rand(spec: &Value, _: &Scope) -> Result<Arguments> {
+    match spec {
+        Value::Object(object) if object.is_empty() => Ok(Vec::new().into()),
+        Value::Array(items) if items.is_empty() => Ok(Vec::new().into()),
+        Value::Object(_) | Value::Array(_) => Err(Error::new(3_040_501, "$rand does not currently accept arguments")),
+        other => {
+            let found = other.type_name();
+            Err(Error::new(10065, format!("invalid parameter: expected an object ($rand), found {found}")))
+        }
+    }
+}
+
+fn rand(_: &Call, env: &Env) -> Answer {
+    some(env.query.draw())
+}

@@ -1,0 +1,187 @@
+//! Expressions: parsed once against the variables in scope, evaluated for each row.
+
+mod arithmetic;
+mod array;
+mod bitwise;
+mod boolean;
+mod calendar;
+pub mod catalogue;
+mod comparison;
+mod conditional;
+mod conversion;
+mod date_arithmetic;
+mod date_format;
+mod date_parts;
+mod date_text;
+mod measure;
+mod object;
+mod operator;
+mod parse;
+mod regex;
+mod rounding;
+mod scope;
+mod sequence;
+mod set;
+mod statistics;
+mod string;
+mod system;
+mod trigonometry;
+mod trim;
+mod variable;
+
+use std::sync::Arc;
+
+pub use parse::{Scope, parse};
+pub use scope::{Env, Frame};
+pub use system::VARIABLES;
+
+use operator::Call;
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
+
+/// A parsed expression.
+#[derive(Debug, Clone)]
+pub struct Expr {
+    node: Node,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    Constant(Value),
+    /// `$$REMOVE`.
+    Missing,
+    /// A path of the row.
+    Path(FieldPath),
+    /// A path of a user variable's value.
+    Variable(usize, FieldPath),
+    System(System, FieldPath),
+    Array(Arc<[Expr]>),
+    Object(Arc<[(Arc<str>, Expr)]>),
+    Call(Arc<Call>),
+}
+
+/// Variables whose values the query brings.
+#[derive(Debug, Clone, Copy)]
+enum System {
+    Now,
+    User,
+    Workspace,
+}
+
+/// What evaluating gives; `None` is a missing field.
+type Answer = Result<Option<Value>>;
+
+/// The answer `null`.
+const NULL: Answer = Ok(Some(Value::Null));
+
+/// An answer that is a value.
+fn some(value: impl Into<Value>) -> Answer {
+    Ok(Some(value.into()))
+}
+
+impl Expr {
+    fn constant_of(value: impl Into<Value>) -> Expr {
+        Expr { node: Node::Constant(value.into()) }
+    }
+
+    /// The value for one row; `None` where the field is missing.
+    pub fn eval(&self, env: &Env) -> Answer {
+        match &self.node {
+            Node::Constant(value) => Ok(Some(value.clone())),
+            Node::Missing => Ok(None),
+            Node::Path(path) => Ok(path.eval(env.root)),
+            Node::Variable(slot, path) => Ok(env.variable(*slot).and_then(|value| path.eval(value))),
+            Node::System(system, path) => Ok(system_value(*system, path, env)),
+            Node::Call(call) => call.eval(env),
+            Node::Array(items) => eval_array(items, env),
+            Node::Object(fields) => eval_object(fields, env),
+        }
+    }
+
+    /// The value, if it is the same for every row.
+    pub fn constant(&self) -> Option<&Value> {
+        match &self.node {
+            Node::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The path of the row, if the expression reads nothing else and not the whole row.
+    pub fn plain_path(&self) -> Option<&FieldPath> {
+        match &self.node {
+            Node::Path(path) if !path.segments().is_empty() => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The fields, if the expression makes an object.
+    pub fn fields(&self) -> Option<&[(Arc<str>, Expr)]> {
+        match &self.node {
+            Node::Object(fields) => Some(fields),
+            _ => None,
+        }
+    }
+
+    /// Visits the paths of the row that the expression reads; the whole row is the empty path.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+        match &self.node {
+            Node::Path(path) => visit(path),
+            Node::Array(items) => items.iter().for_each(|item| item.visit_paths(visit)),
+            Node::Object(fields) => fields.iter().for_each(|(_, field)| field.visit_paths(visit)),
+            Node::Call(call) => call.arguments().for_each(|argument| argument.visit_paths(visit)),
+            Node::Constant(_) | Node::Missing | Node::Variable(..) | Node::System(..) => {}
+        }
+    }
+
+    /// Whether the value is drawn by chance, so that it depends on what was drawn before.
+    pub fn draws(&self) -> bool {
+        match &self.node {
+            Node::Array(items) => items.iter().any(Expr::draws),
+            Node::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
+            Node::Call(call) => call.name() == operator::RANDOM || call.arguments().any(Expr::draws),
+            Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => false,
+        }
+    }
+
+    /// Whether the value counts as true: all but `false`, zero, null and missing do.
+    pub fn truthy(value: Option<&Value>) -> bool {
+        match value {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(flag)) => *flag,
+            Some(Value::Int(number)) => *number != 0,
+            Some(Value::Double(number)) => *number != 0.0,
+            Some(_) => true,
+        }
+    }
+}
+
+fn system_value(system: System, path: &FieldPath, env: &Env) -> Option<Value> {
+    let query = env.query;
+    match system {
+        System::Now => path.eval(&Value::Date(query.now_ms)),
+        System::User => path.eval(&query.user),
+        System::Workspace => path.eval(&query.workspace),
+    }
+}
+
+fn eval_array(items: &[Expr], env: &Env) -> Answer {
+    env.query.charge(items.len() * size_of::<Value>())?;
+    let mut values = Vec::with_capacity(items.len());
+    for item in items {
+        values.push(item.eval(env)?.unwrap_or_default());
+    }
+    some(values)
+}
+
+fn eval_object(fields: &[(Arc<str>, Expr)], env: &Env) -> Answer {
+    env.query.charge(fields.len() * size_of::<(Arc<str>, Value)>())?;
+    let mut object = Object::with_capacity(fields.len());
+    for (name, field) in fields {
+        if let Some(value) = field.eval(env)? {
+            object.push(name.clone(), value);
+        }
+    }
+    some(object)
+}

@@ -1,0 +1,214 @@
+//! Operators on objects and their fields.
+
+use std::sync::Arc;
+
+use super::operator::Form::{AnyNumber, Exactly, Own};
+use super::operator::{Arguments, Call, Named, Operator, named};
+use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::{Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$getField",
+        "field: string, input?: object",
+        "A field by its name, which may hold dots and dollar signs.",
+        Own(parse_get_field),
+        get_field,
+        [r#"{"$getField":"a.b"}"#, r#"{"a.b":1}"#, "1"],
+    ),
+    Operator::new(
+        "$mergeObjects",
+        "object...",
+        "The objects in one; later fields replace earlier ones.",
+        AnyNumber,
+        merge_objects,
+        [r#"{"$mergeObjects":["$a",{"y":2}]}"#, r#"{"a":{"x":1,"y":1}}"#, r#"{"x":1,"y":2}"#],
+    ),
+    Operator::new(
+        "$objectToArray",
+        "object",
+        "The fields as an array of `{k, v}`.",
+        Exactly(1),
+        object_to_array,
+        [r#"{"$objectToArray":"$a"}"#, r#"{"a":{"x":1}}"#, r#"[{"k":"x","v":1}]"#],
+    ),
+    Operator::new(
+        "$setField",
+        "field: string, input: object, value: any",
+        "The object with a field set, or removed by `$$REMOVE`.",
+        Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)),
+        set_field,
+        [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#],
+    ),
+    Operator::new(
+        "$unsetField",
+        "field: string, input: object",
+        "The object without a field.",
+        Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)),
+        unset_field,
+        [r#"{"$unsetField":{"field":"a","input":"$$ROOT"}}"#, r#"{"a":1,"b":2}"#, r#"{"b":2}"#],
+    ),
+];
+
+static GET_FIELD: Named = Named {
+    not_object: 3_041_701,
+    unknown: 3_041_701,
+    fields: &[("field", Some(3_041_702)), ("input", Some(3_041_703))],
+};
+
+fn parse_get_field(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let is_long = match spec {
+        Value::Object(object) => object.keys().next().is_none_or(|name| !name.starts_with('$')),
+        _ => false,
+    };
+    let values = if is_long {
+        named("$getField", &GET_FIELD, spec, scope)?
+    } else {
+        vec![Some(parse(spec, scope)?), Some(parse(&Value::from("$$CURRENT"), scope)?)]
+    };
+    if let Some(value) = values[0].as_ref().and_then(Expr::constant) {
+        field_name(value)?;
+    }
+    Ok(values.into())
+}
+
+fn field_name(value: &Value) -> Result<&str> {
+    value.as_str().ok_or_else(|| {
+        let found = value.type_name();
+        Error::new(3_041_704, format!("$getField requires 'field' to evaluate to type String, but got {found}"))
+    })
+}
+
+fn get_field(call: &Call, env: &Env) -> Answer {
+    let field = call.value(0, env)?;
+    let field = field_name(&field)?;
+    Ok(match call.field(1, env)? {
+        Some(Value::Null) => Some(Value::Null),
+        Some(Value::Object(object)) => object.get(field).cloned(),
+        _ => None,
+    })
+}
+
+fn merge_objects(call: &Call, env: &Env) -> Answer {
+    let mut merged: Option<Arc<Object>> = None;
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            // A lone array stands for its items.
+            Value::Array(items) if call.len() == 1 => {
+                for item in items.iter() {
+                    env.query.tick()?;
+                    merge(&mut merged, item.clone(), env)?;
+                }
+            }
+            value => merge(&mut merged, value, env)?,
+        }
+    }
+    some(Value::Object(merged.unwrap_or_default()))
+}
+
+fn merge(merged: &mut Option<Arc<Object>>, value: Value, env: &Env) -> Result<()> {
+    match (value, merged) {
+        (Value::Null, _) => {}
+        (Value::Object(object), merged @ None) => *merged = Some(object),
+        (Value::Object(object), Some(merged)) => {
+            env.query.charge(object.len() * 48)?;
+            let merged = Arc::make_mut(merged);
+            for (name, value) in object.iter() {
+                merged.insert(name.clone(), value.clone());
+            }
+        }
+        (other, _) => {
+            let found = other.type_name();
+            let message = format!("$mergeObjects requires object inputs, but input {other} is of type {found}");
+            return Err(Error::new(40400, message));
+        }
+    }
+    Ok(())
+}
+
+fn object_to_array(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        Value::Object(object) => {
+            env.query.charge(object.len() * 120)?;
+            let (key, value): (Arc<str>, Arc<str>) = ("k".into(), "v".into());
+            let pair = |(name, item): (&Arc<str>, &Value)| {
+                let mut pair = Object::with_capacity(2);
+                pair.push(key.clone(), name.clone());
+                pair.push(value.clone(), item.clone());
+                Value::from(pair)
+            };
+            some(object.iter().map(pair).collect::<Vec<_>>())
+        }
+        other => {
+            let found = other.type_name();
+            Err(Error::new(40390, format!("$objectToArray requires a document input, found: {found}")))
+        }
+    }
+}
+
+static SET_FIELD: Named = Named {
+    not_object: 4_161_100,
+    unknown: 4_161_101,
+    fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109)), ("value", Some(4_161_103))],
+};
+
+static UNSET_FIELD: Named = Named {
+    not_object: 4_161_100,
+    unknown: 4_161_101,
+    fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
+};
+
+/// The field's name must be written as a constant, so it is checked here.
+fn parse_field_change(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let values = named(name, form, spec, scope)?;
+    let refuse = |code, why: &str| Err(Error::new(code, format!("{name} requires 'field' to evaluate to {why}")));
+    let is_computed = match spec.get("field") {
+        Some(Value::Array(_)) => true,
+        Some(Value::Object(object)) => object.keys().next().is_some_and(|key| !matches!(&**key, "$literal" | "$const")),
+        Some(Value::String(path)) if path.starts_with('$') => {
+            return refuse(4_161_108, "a constant, not to a field path; use $literal for a name with a dollar sign");
+        }
+        _ => false,
+    };
+    if is_computed {
+        return refuse(4_161_106, "a constant, but got a non-constant argument");
+    }
+    match values[0].as_ref().and_then(Expr::constant) {
+        Some(Value::String(field)) if field.contains('\0') => refuse(9_534_700, "a name without null characters"),
+        Some(Value::String(_)) => Ok(values.into()),
+        _ => refuse(4_161_107, "type String"),
+    }
+}
+
+fn set_field(call: &Call, env: &Env) -> Answer {
+    let value = call.field(2, env)?;
+    change_field(call, env, value)
+}
+
+fn unset_field(call: &Call, env: &Env) -> Answer {
+    change_field(call, env, None)
+}
+
+fn change_field(call: &Call, env: &Env, value: Option<Value>) -> Answer {
+    let mut object = match call.value(1, env)? {
+        Value::Null => return NULL,
+        Value::Object(object) => object,
+        other => {
+            let (name, found) = (call.name(), other.type_name());
+            let message = format!("{name} requires 'input' to evaluate to type Object, but got {found}");
+            return Err(Error::new(4_161_105, message));
+        }
+    };
+    let Some(Value::String(field)) = call.expr(0).and_then(Expr::constant) else {
+        return NULL;
+    };
+    env.query.charge(object.len() * 40)?;
+    let fields = Arc::make_mut(&mut object);
+    match value {
+        Some(value) => fields.insert(field.clone(), value),
+        None => fields.remove(field),
+    };
+    some(Value::Object(object))
+}

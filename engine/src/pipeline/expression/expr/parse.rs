@@ -1,0 +1,219 @@
+//! Reads an expression: literals, field paths, variables, objects, arrays and operators.
+
+use std::sync::Arc;
+
+use super::operator::{self, Call, Operator};
+use super::{Env, Expr, Node, System, system};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::hint::did_you_mean;
+use crate::pipeline::value::path::{FieldPath, check_name};
+
+/// Levels to which an expression may nest.
+pub(super) const MAX_DEPTH: usize = 180;
+
+/// Names visible while an expression is parsed: operators, and variables with the slots their values stand in.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    /// Every family of operators. Each operator reads its arguments by what is below here, so they are brought along.
+    operators: &'static [&'static [Operator]],
+    names: Arc<Vec<Arc<str>>>,
+    redact: bool,
+    depth: usize,
+}
+
+impl Scope {
+    /// These operators and the system variables, with those of `$redact` or without.
+    pub(super) fn new(operators: &'static [&'static [Operator]], redact: bool) -> Scope {
+        Scope { operators, names: Arc::default(), redact, depth: 0 }
+    }
+
+    /// Appends user variables; a later one hides an earlier one of the same name.
+    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope {
+        let names = self.names.iter().cloned().chain(names).collect();
+        Scope { names: Arc::new(names), ..*self }
+    }
+
+    fn operators(&self) -> impl Iterator<Item = &'static Operator> + use<> {
+        self.operators.iter().copied().flatten()
+    }
+
+    fn slot(&self, name: &str) -> Option<usize> {
+        self.names.iter().rposition(|known| &**known == name)
+    }
+
+    fn names(&self) -> &[Arc<str>] {
+        &self.names
+    }
+
+    fn has_redact(&self) -> bool {
+        self.redact
+    }
+
+    /// The scope one level further down.
+    fn deeper(&self) -> Result<Scope> {
+        if self.depth == MAX_DEPTH {
+            return Err(Error::new(15, format!("expression nests more than {MAX_DEPTH} levels deep")));
+        }
+        Ok(Scope { names: self.names.clone(), depth: self.depth + 1, ..*self })
+    }
+}
+
+/// Bytes that a folded constant may take; a larger one is built for each row, against the query's own budget.
+const FOLD_BYTES: i64 = 64 * 1024;
+
+/// Reads an expression and folds what is constant in it.
+pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
+    let scope = &scope.deeper()?;
+    match spec {
+        Value::String(text) if text.starts_with('$') => parse_path(text, scope),
+        Value::Array(items) => parse_array(items, scope),
+        Value::Object(object) => parse_object(object, scope),
+        _ => Ok(Expr::constant_of(spec.clone())),
+    }
+}
+
+fn parse_array(items: &[Value], scope: &Scope) -> Result<Expr> {
+    let items: Vec<Expr> = items.iter().map(|item| parse(item, scope)).collect::<Result<_>>()?;
+    let constant: Option<Vec<Value>> = items.iter().map(|item| item.constant().cloned()).collect();
+    Ok(match constant {
+        Some(values) => Expr::constant_of(values),
+        None => Expr { node: Node::Array(items.into()) },
+    })
+}
+
+fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
+    let Some((first, argument)) = object.iter().next() else {
+        return Ok(Expr::constant_of(Object::new()));
+    };
+    if first.starts_with('$') {
+        if object.len() != 1 {
+            let shown = Value::from(object.clone());
+            let message = format!("An object representing an expression must have exactly one field: {shown}");
+            return Err(Error::new(15983, message));
+        }
+        return parse_operator(first, argument, scope);
+    }
+    let mut fields: Vec<(Arc<str>, Expr)> = Vec::with_capacity(object.len());
+    for (name, value) in object.iter() {
+        check_name(name)?;
+        if name.contains('.') {
+            let message = "FieldPath field names may not contain '.'. Consider using $getField or $setField.";
+            return Err(Error::new(16412, message));
+        }
+        fields.push((name.clone(), parse(value, scope)?));
+    }
+    let constant: Option<Object> =
+        fields.iter().map(|(name, field)| Some((name.clone(), field.constant()?.clone()))).collect();
+    Ok(match constant {
+        Some(object) => Expr::constant_of(object),
+        None => Expr { node: Node::Object(fields.into()) },
+    })
+}
+
+fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
+    let Some(operator) = scope.operators().find(|operator| operator.word.name == name) else {
+        let error = Error::new(168, format!("Unrecognized expression '{name}'"));
+        return Err(match did_you_mean(name, scope.operators().map(|operator| operator.word.name)) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    };
+    fold(operator::parse_call(operator, argument, scope)?)
+}
+
+/// Evaluates a call whose arguments are all constant.
+fn fold(call: Call) -> Result<Expr> {
+    if let Some(decided) = call.decided() {
+        return Ok(Expr::constant_of(decided));
+    }
+    if !call.is_foldable() {
+        return Ok(Expr { node: Node::Call(Arc::new(call)) });
+    }
+    let elapsed = || 0;
+    let query = Context::new(0, 0, &elapsed, u64::MAX, FOLD_BYTES);
+    match call.eval(&Env::new(&query, &Value::Null)) {
+        Ok(Some(value)) => Ok(Expr::constant_of(value)),
+        Ok(None) => Ok(Expr { node: Node::Missing }),
+        Err(error) if error.code == Code::Number(146) => Ok(Expr { node: Node::Call(Arc::new(call)) }),
+        Err(error) => Err(error),
+    }
+}
+
+fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
+    let Some(variable) = text.strip_prefix("$$") else {
+        if text == "$" {
+            return Err(Error::new(16872, "'$' by itself is not a valid FieldPath"));
+        }
+        let path = FieldPath::parse(&text[1..])?;
+        // A rebound $$CURRENT is what plain paths start from.
+        let node = match scope.slot("CURRENT") {
+            Some(slot) => Node::Variable(slot, path),
+            None => Node::Path(path),
+        };
+        return Ok(Expr { node });
+    };
+    let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
+    check_variable(name)?;
+    let slot = scope.slot(name);
+    let is_system = system::names().any(|known| known == name) || is_redact(name, scope);
+    if slot.is_none() && !is_system {
+        return Err(undefined(name, scope));
+    }
+    let path = match rest {
+        None => FieldPath::root(),
+        // An empty rest is "$$x.", a path that ends with a dot.
+        Some("") => FieldPath::parse(".")?,
+        Some(rest) => FieldPath::parse(rest)?,
+    };
+    let node = match (slot, name) {
+        (Some(slot), _) => Node::Variable(slot, path),
+        (None, "ROOT" | "CURRENT") => Node::Path(path),
+        (None, "NOW") => Node::System(System::Now, path),
+        (None, "USER") => Node::System(System::User, path),
+        (None, "WORKSPACE") => Node::System(System::Workspace, path),
+        (None, "DESCEND" | "PRUNE" | "KEEP") => Node::Constant(name.to_lowercase().into()),
+        (None, _) => Node::Missing,
+    };
+    Ok(Expr { node })
+}
+
+fn is_redact(name: &str, scope: &Scope) -> bool {
+    scope.has_redact() && system::OF_REDACT.contains(&name)
+}
+
+fn undefined(name: &str, scope: &Scope) -> Error {
+    let error = Error::new(17276, format!("Use of undefined variable: {name}"));
+    let known = system::names().chain(scope.names().iter().map(|name| &**name));
+    match did_you_mean(name, known) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+/// Refuses names that no variable can have.
+fn check_variable(name: &str) -> Result<()> {
+    let Some(first) = name.chars().next() else {
+        return Err(Error::new(9, "empty variable names are not allowed"));
+    };
+    if !first.is_ascii_alphabetic() && first.is_ascii() {
+        return Err(Error::new(9, format!("'{name}' starts with an invalid character for a variable name")));
+    }
+    match name.chars().find(|char| char.is_ascii() && !char.is_ascii_alphanumeric() && *char != '_') {
+        Some(char) => {
+            Err(Error::new(9, format!("'{name}' contains an invalid character for a variable name: '{char}'")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Refuses names that a user may not give to a variable.
+pub fn check_user_variable(name: &str) -> Result<()> {
+    let starts_upper = name.chars().next().is_some_and(|first| first.is_ascii_uppercase());
+    if starts_upper && name != "CURRENT" {
+        let message = format!("'{name}' starts with an invalid character for a user variable name");
+        return Err(Error::new(9, message));
+    }
+    check_variable(name)
+}

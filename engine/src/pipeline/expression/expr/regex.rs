@@ -1,0 +1,160 @@
+//! Regular expression operators.
+
+use super::operator::Form::Own;
+use super::operator::{Arguments, Call, Named, Operator, named};
+use super::{Answer, Env, Expr, NULL, Scope, some};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::regex::{Found, Regex};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$regexFind",
+        "input: string, regex: string, options?: string",
+        "The first match, its place in code points and its groups.",
+        Own(|spec, scope| parse_regex("$regexFind", spec, scope)),
+        find,
+        [
+            r#"{"$regexFind":{"input":"$a","regex":"b(.)"}}"#,
+            r#"{"a":"abc"}"#,
+            r#"{"match":"bc","idx":1,"captures":["c"]}"#,
+        ],
+    ),
+    Operator::new(
+        "$regexFindAll",
+        "input: string, regex: string, options?: string",
+        "All matches, their places and their groups.",
+        Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)),
+        find_all,
+        [
+            r#"{"$regexFindAll":{"input":"$a","regex":"a"}}"#,
+            r#"{"a":"aba"}"#,
+            r#"[{"match":"a","idx":0,"captures":[]},{"match":"a","idx":2,"captures":[]}]"#,
+        ],
+    ),
+    Operator::new(
+        "$regexMatch",
+        "input: string, regex: string, options?: string",
+        "Whether the string matches.",
+        Own(|spec, scope| parse_regex("$regexMatch", spec, scope)),
+        matches,
+        [r#"{"$regexMatch":{"input":"$a","regex":"^B","options":"i"}}"#, r#"{"a":"bc"}"#, "true"],
+    ),
+];
+
+static REGEX: Named = Named {
+    not_object: 51103,
+    unknown: 31024,
+    fields: &[("input", Some(31022)), ("regex", Some(31023)), ("options", None)],
+};
+
+fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let values = named(name, &REGEX, spec, scope)?;
+    let pattern = values[1].as_ref().map(Expr::constant);
+    let options = values[2].as_ref().map(Expr::constant);
+    let prepared = match (pattern, options) {
+        (Some(Some(pattern)), None) => compile(name, pattern, &Value::Null)?,
+        (Some(Some(pattern)), Some(Some(options))) => compile(name, pattern, options)?,
+        _ => None,
+    };
+    Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
+}
+
+/// `None` where the pattern is null.
+fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Regex>> {
+    let options = match options {
+        Value::Null => "",
+        Value::String(options) => options,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(51106, format!("{name} needs 'options' to be of type string, found: {found}")));
+        }
+    };
+    let pattern = match pattern {
+        Value::Null => return Ok(None),
+        Value::String(pattern) => pattern,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(
+                51105,
+                format!("{name} needs 'regex' to be of type string or regex, found: {found}"),
+            ));
+        }
+    };
+    if let Some(stray) = options.chars().find(|flag| !"imsxu".contains(*flag)) {
+        return Err(Error::new(51108, format!("{name} invalid flag in regex options: {stray}")));
+    }
+    if pattern.contains('\0') {
+        return Err(Error::new(51109, format!("{name}: regular expression cannot contain an embedded null byte")));
+    }
+    match Regex::compile(pattern, options) {
+        Ok(pattern) => Ok(Some(pattern)),
+        Err(error) => Err(Error::new(51111, format!("Invalid Regex in {name}: {error}"))),
+    }
+}
+
+/// Calls `then` with the text and the pattern, unless one of them is null.
+fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Regex) -> Result<T>) -> Result<Option<T>> {
+    let name = call.name();
+    let input = call.value(0, env)?;
+    if !matches!(input, Value::String(_) | Value::Null) {
+        let found = input.type_name();
+        return Err(Error::new(51104, format!("{name} needs 'input' to be of type string, found: {found}")));
+    }
+    let compiled;
+    let pattern = match call.prepared::<Regex>() {
+        Some(pattern) => Some(pattern),
+        None => {
+            compiled = compile(name, &call.value(1, env)?, &call.value(2, env)?)?;
+            compiled.as_ref()
+        }
+    };
+    match (input.as_str(), pattern) {
+        (Some(text), Some(pattern)) => then(text, pattern).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn matches(call: &Call, env: &Env) -> Answer {
+    let found = with_pattern(call, env, |text, pattern| pattern.is_match(text, env.query))?;
+    some(found.unwrap_or(false))
+}
+
+fn find(call: &Call, env: &Env) -> Answer {
+    let found = with_pattern(call, env, |text, pattern| {
+        let found = pattern.find(text, 0, env.query)?;
+        Ok(found.map(|found| describe(text, text[..found.start].chars().count(), &found)))
+    })?;
+    found.flatten().map_or(NULL, some)
+}
+
+fn find_all(call: &Call, env: &Env) -> Answer {
+    let found = with_pattern(call, env, |text, pattern| {
+        let (mut all, mut from, mut seen, mut index) = (Vec::new(), 0, 0, 0);
+        while from <= text.len()
+            && let Some(found) = pattern.find(text, from, env.query)?
+        {
+            env.query.charge(200 + (found.groups.len() + 1) * (24 + found.end - found.start))?;
+            index += text[seen..found.start].chars().count();
+            seen = found.start;
+            all.push(describe(text, index, &found));
+            // An empty match moves on by one character.
+            from = match text[found.end..].chars().next() {
+                Some(next) if found.end == found.start => found.end + next.len_utf8(),
+                None if found.end == found.start => break,
+                _ => found.end,
+            };
+        }
+        Ok(all)
+    })?;
+    some(found.unwrap_or_default())
+}
+
+fn describe(text: &str, index: usize, found: &Found) -> Value {
+    let groups: Vec<Value> = found.groups.iter().map(|group| (*group).into()).collect();
+    let mut object = Object::with_capacity(3);
+    object.push("match", &text[found.start..found.end]);
+    object.push("idx", index as i64);
+    object.push("captures", groups);
+    object.into()
+}

@@ -1,0 +1,104 @@
+//! Rounding to a decimal place.
+
+use super::operator::Form::Between;
+use super::operator::{Call, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::Error;
+use crate::pipeline::value::number::{double, whole};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$round",
+        "number, place?: integer",
+        "Rounds to a decimal place, halves to the even digit.",
+        Between(1, 2),
+        round,
+        [r#"{"$round":[2.5]}"#, "{}", "2.0"],
+    ),
+    Operator::new(
+        "$trunc",
+        "number, place?: integer",
+        "Cuts off the digits after a decimal place.",
+        Between(1, 2),
+        trunc,
+        [r#"{"$trunc":[-1.57,1]}"#, "{}", "-1.5"],
+    ),
+];
+
+fn round(call: &Call, env: &Env) -> Answer {
+    let half_even = |kept: i128, rest: i128, unit: i128| match (2 * rest).cmp(&unit) {
+        std::cmp::Ordering::Less => kept,
+        std::cmp::Ordering::Equal => kept + kept % 2,
+        std::cmp::Ordering::Greater => kept + 1,
+    };
+    to_place(call, env, half_even, f64::round_ties_even)
+}
+
+fn trunc(call: &Call, env: &Env) -> Answer {
+    to_place(call, env, |kept, _, _| kept, f64::trunc)
+}
+
+/// `digits` sees a magnitude cut at the place, what was cut off, and the place's unit.
+fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> Answer {
+    let name = call.name();
+    let value = call.value(0, env)?;
+    let place = if call.given(1) { call.value(1, env)? } else { Value::Int(0) };
+    if value.is_null() || place.is_null() {
+        return NULL;
+    }
+    double(name, 51081, &value)?;
+    if !place.is_number() {
+        let found = place.type_name();
+        return Err(Error::new(16004, format!("{name} requires a numeric \"place\" argument, found: {found}")));
+    }
+    let Some(place) = whole(&place) else {
+        return Err(Error::new(51082, format!("invalid precision for {name}: {place} is not a whole number")));
+    };
+    if !(-20..=100).contains(&place) {
+        return Err(Error::new(
+            51083,
+            format!("cannot apply {name} with precision value {place} value must be in [-20, 100]"),
+        ));
+    }
+    match value {
+        Value::Int(number) if place >= 0 => some(number),
+        Value::Int(number) => {
+            let unit = 10_i128.pow(place.unsigned_abs() as u32);
+            let magnitude = i128::from(number).abs();
+            let result = digits(magnitude / unit, magnitude % unit, unit) * unit * i128::from(number.signum());
+            match i64::try_from(result) {
+                Ok(result) => some(result),
+                Err(_) => Err(Error::new(51080, format!("invalid conversion from Decimal128 result in {name}"))),
+            }
+        }
+        value => {
+            let number = value.as_f64().unwrap_or(f64::NAN);
+            some(double_to_place(number, place as i32, digits, whole_of))
+        }
+    }
+}
+
+/// Works on the number's decimal digits, of which MongoDB's decimals keep 34.
+fn double_to_place(number: f64, place: i32, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> f64 {
+    if place == 0 || !number.is_finite() || number == 0.0 {
+        return whole_of(number);
+    }
+    let text = format!("{:.33e}", number.abs());
+    let (mantissa, exponent) = text.split_once('e').expect("scientific notation has an exponent");
+    let fraction_len = mantissa.split_once('.').map_or(0, |(_, fraction)| fraction.len()) as i32;
+    let exponent: i32 = exponent.parse().expect("a double's exponent is small");
+    // The number is `unscaled` times ten to the power of `-scale`.
+    let scale = fraction_len - exponent;
+    let cut = scale - place;
+    if cut <= 0 {
+        return number;
+    }
+    let unscaled: i128 = mantissa.replace('.', "").parse().expect("34 digits are a number");
+    let kept = match 10_i128.checked_pow(cut as u32) {
+        Some(unit) => digits(unscaled / unit, unscaled % unit, unit),
+        None => 0,
+    };
+    let magnitude: f64 = format!("{kept}e{}", -place).parse().unwrap_or(0.0);
+    magnitude.copysign(number)
+}

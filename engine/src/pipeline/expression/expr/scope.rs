@@ -1,0 +1,59 @@
+//! The variables an expression can name, and the values they have for one row.
+
+use crate::model::value::Value;
+use crate::pipeline::value::context::Context;
+
+/// Values of variables bound together, and those bound before them.
+#[derive(Debug)]
+pub struct Frame<'a> {
+    first: usize,
+    values: &'a [Option<Value>],
+    outer: Option<&'a Frame<'a>>,
+}
+
+/// What an expression is evaluated against.
+#[derive(Clone, Copy)]
+pub struct Env<'a> {
+    pub query: &'a Context<'a>,
+    pub root: &'a Value,
+    pub variables: Option<&'a Frame<'a>>,
+}
+
+impl<'a> Env<'a> {
+    pub fn new(query: &'a Context<'a>, root: &'a Value) -> Env<'a> {
+        Env { query, root, variables: None }
+    }
+
+    /// Values for the next user variables, in the order of [`Scope::with`].
+    pub fn frame(&self, values: &'a [Option<Value>]) -> Frame<'a> {
+        let first = self.variables.map_or(0, |frame| frame.first + frame.values.len());
+        Frame { first, values, outer: self.variables }
+    }
+
+    /// The same surroundings with the variables of `frame`.
+    pub fn bind<'b>(&self, frame: &'b Frame<'b>) -> Env<'b>
+    where
+        'a: 'b,
+    {
+        Env { query: self.query, root: self.root, variables: Some(frame) }
+    }
+
+    /// The same variables over another row.
+    pub fn over<'b>(&self, root: &'b Value) -> Env<'b>
+    where
+        'a: 'b,
+    {
+        Env { query: self.query, root, variables: self.variables }
+    }
+
+    pub(super) fn variable(&self, slot: usize) -> Option<&'a Value> {
+        let mut frame = self.variables;
+        while let Some(current) = frame {
+            if slot >= current.first {
+                return current.values.get(slot - current.first)?.as_ref();
+            }
+            frame = current.outer;
+        }
+        None
+    }
+}

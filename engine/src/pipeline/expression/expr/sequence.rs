@@ -1,0 +1,279 @@
+//! Operators that build and rearrange arrays.
+
+use std::sync::Arc;
+
+use super::operator::Form::{Between, Exactly, Own};
+use super::operator::{Arguments, Call, Named, Operator, named_specs};
+use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_i32;
+use crate::pipeline::value::sort_by::{Sort, parse_sort};
+use crate::pipeline::value::sorting;
+use crate::pipeline::value::sorting::sorted;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$range",
+        "start: integer, end: integer, step?: integer",
+        "The whole numbers from the start to before the end.",
+        Between(2, 3),
+        range,
+        [r#"{"$range":[0,"$n",2]}"#, r#"{"n":5}"#, "[0,2,4]"],
+    ),
+    Operator::new(
+        "$reverseArray",
+        "array",
+        "The items in reverse order.",
+        Exactly(1),
+        reverse,
+        [r#"{"$reverseArray":"$a"}"#, r#"{"a":[1,2]}"#, "[2,1]"],
+    ),
+    Operator::new(
+        "$slice",
+        "array, position?: integer, n: integer",
+        "Some of the items, from the start, the end or a position.",
+        Between(2, 3),
+        slice,
+        [r#"{"$slice":["$a",-2]}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
+    ),
+    Operator::new(
+        "$sortArray",
+        "input: array, sortBy: object | integer",
+        "The items sorted whole, or by their fields.",
+        Own(parse_sort_array),
+        sort_array,
+        [r#"{"$sortArray":{"input":"$a","sortBy":-1}}"#, r#"{"a":[1,3,2]}"#, "[3,2,1]"],
+    ),
+    Operator::new(
+        "$zip",
+        "inputs: array, useLongestLength?: boolean, defaults?: array",
+        "Arrays of the items that stand at the same place.",
+        Own(parse_zip),
+        zip,
+        [r#"{"$zip":{"inputs":["$a",["x","y"]]}}"#, r#"{"a":[1,2]}"#, r#"[[1,"x"],[2,"y"]]"#],
+    ),
+];
+
+fn range(call: &Call, env: &Env) -> Answer {
+    let start = range_bound(&call.value(0, env)?, "starting value", 34443)?;
+    let end = range_bound(&call.value(1, env)?, "ending value", 34445)?;
+    let step = if call.given(2) { range_bound(&call.value(2, env)?, "step value", 34447)? } else { 1 };
+    if step == 0 {
+        return Err(Error::new(34449, "$range requires a non-zero step value"));
+    }
+    let distance = if step > 0 { i64::from(end) - i64::from(start) } else { i64::from(start) - i64::from(end) };
+    let count = usize::try_from(distance).map_or(0, |distance| distance.div_ceil(step.unsigned_abs() as usize));
+    env.query.charge(count.saturating_mul(size_of::<Value>()))?;
+    let items = (0..count as i64).map(|index| Value::Int(i64::from(start) + index * i64::from(step)));
+    some(items.collect::<Vec<_>>())
+}
+
+/// `code` is that of a wrong type; the next one is that of a number that does not fit.
+fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
+    if !value.is_number() {
+        let found = value.type_name();
+        return Err(Error::new(code, format!("$range requires a numeric {what}, found value of type: {found}")));
+    }
+    whole_i32(value).ok_or_else(|| {
+        let message =
+            format!("$range requires a {what} that can be represented as a 32-bit integer, found value: {value}");
+        Error::new(code + 1, message)
+    })
+}
+
+fn reverse(call: &Call, env: &Env) -> Answer {
+    match call.value(0, env)? {
+        Value::Null => NULL,
+        Value::Array(items) => {
+            env.query.charge(size_of_val(items.as_slice()))?;
+            some(items.iter().rev().cloned().collect::<Vec<_>>())
+        }
+        other => {
+            let found = other.type_name();
+            Err(Error::new(34435, format!("The argument to $reverseArray must be an array, but was of type: {found}")))
+        }
+    }
+}
+
+fn slice(call: &Call, env: &Env) -> Answer {
+    let (array, second) = (call.value(0, env)?, call.value(1, env)?);
+    if array.is_null() || second.is_null() {
+        return NULL;
+    }
+    let Value::Array(items) = array else {
+        let found = array.type_name();
+        return Err(Error::new(28724, format!("First argument to $slice must be an array, but is of type: {found}")));
+    };
+    let second = slice_number(&second, "Second", 28725)?;
+    let len = items.len();
+    let from_end = |index: i64| len.saturating_sub(index.unsigned_abs() as usize);
+    let (start, end) = if call.given(2) {
+        let third = call.value(2, env)?;
+        if third.is_null() {
+            return NULL;
+        }
+        let count = slice_number(&third, "Third", 28727)?;
+        if count <= 0 {
+            return Err(Error::new(28729, format!("Third argument to $slice must be positive: {count}")));
+        }
+        let start = if second < 0 { from_end(second) } else { len.min(second as usize) };
+        (start, len.min(start + count as usize))
+    } else if second < 0 {
+        (from_end(second), len)
+    } else {
+        (0, len.min(second as usize))
+    };
+    env.query.charge((end - start) * size_of::<Value>())?;
+    some(items[start..end].to_vec())
+}
+
+fn slice_number(value: &Value, which: &str, code: i32) -> Result<i64> {
+    if !value.is_number() {
+        let found = value.type_name();
+        return Err(Error::new(code, format!("{which} argument to $slice must be numeric, but is of type: {found}")));
+    }
+    whole_i32(value).map(i64::from).ok_or_else(|| {
+        Error::new(code + 1, format!("{which} argument to $slice can't be represented as a 32-bit integer: {value}"))
+    })
+}
+
+/// The order of `$sortArray`.
+enum Order {
+    Whole { ascending: bool },
+    Fields(Sort),
+}
+
+static SORT_ARRAY: Named = Named {
+    not_object: 2_942_500,
+    unknown: 2_942_501,
+    fields: &[("input", Some(2_942_502)), ("sortBy", Some(2_942_503))],
+};
+
+fn parse_sort_array(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let specs = named_specs("$sortArray", &SORT_ARRAY, spec)?;
+    let input = specs[0].map(|input| parse(input, scope)).transpose()?;
+    let order = match specs[1] {
+        Some(fields @ Value::Object(_)) => Order::Fields(parse_sort(fields, 2_942_507).map_err(|mut error| {
+            if matches!(error.code, crate::pipeline::value::error::Code::Number(15974..=15976)) {
+                error.code = crate::pipeline::value::error::Code::Number(2_942_505);
+            }
+            error
+        })?),
+        Some(number) if number.is_number() => match number.as_f64() {
+            Some(1.0) => Order::Whole { ascending: true },
+            Some(-1.0) => Order::Whole { ascending: false },
+            _ => return Err(Error::new(2_942_506, format!("The $sortArray sort direction must be 1 or -1: {number}"))),
+        },
+        other => {
+            let found = other.map_or("missing", Value::type_name);
+            return Err(Error::new(
+                2_942_507,
+                format!("The $sortArray sortBy must be a number or an object, found: {found}"),
+            ));
+        }
+    };
+    Ok(Arguments { values: vec![input], prepared: Some(Box::new(order)) })
+}
+
+fn sort_array(call: &Call, env: &Env) -> Answer {
+    let items = match call.value(0, env)? {
+        Value::Null => return NULL,
+        Value::Array(items) => items,
+        other => {
+            let found = other.type_name();
+            let message = format!("The input argument to $sortArray must be an array, but was of type: {found}");
+            return Err(Error::new(2_942_504, message));
+        }
+    };
+    env.query.charge(2 * size_of_val(items.as_slice()))?;
+    match call.prepared() {
+        Some(Order::Fields(sort)) => {
+            let keyed: Vec<_> = items.iter().map(|item| (sort.plain_key(item), item)).collect();
+            let is_small = |(key, _): &(Vec<Option<Value>>, _)| key.iter().flatten().all(sorting::is_small);
+            let keyed = sorted(keyed, env.query, is_small, |(a, _), (b, _)| sort.compare(a, b))?;
+            some(keyed.into_iter().map(|(_, item)| item.clone()).collect::<Vec<_>>())
+        }
+        Some(Order::Whole { ascending: false }) => {
+            some(sorted(Arc::unwrap_or_clone(items), env.query, sorting::is_small, |a, b| b.cmp(a))?)
+        }
+        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, sorting::is_small, Value::cmp)?),
+    }
+}
+
+/// How `$zip` ends where its inputs differ in length.
+struct Zip {
+    inputs: usize,
+    longest: bool,
+}
+
+fn parse_zip(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let Value::Object(object) = spec else {
+        let found = spec.type_name();
+        return Err(Error::new(34460, format!("$zip only supports an object as an argument, found {found}")));
+    };
+    let (mut inputs, mut defaults, mut longest) = (Vec::new(), Vec::new(), false);
+    for (name, argument) in object.iter() {
+        match (&**name, argument) {
+            ("inputs", Value::Array(items)) => inputs = parse_all(items, scope)?,
+            ("inputs", other) => {
+                let found = other.type_name();
+                return Err(Error::new(34461, format!("inputs must be an array of expressions, found {found}")));
+            }
+            ("defaults", Value::Array(items)) => defaults = parse_all(items, scope)?,
+            ("defaults", other) => {
+                let found = other.type_name();
+                return Err(Error::new(34462, format!("defaults must be an array of expressions, found {found}")));
+            }
+            ("useLongestLength", Value::Bool(flag)) => longest = *flag,
+            ("useLongestLength", other) => {
+                let found = other.type_name();
+                return Err(Error::new(34463, format!("useLongestLength must be a bool, found {found}")));
+            }
+            (stray, _) => return Err(Error::new(34464, format!("$zip found an unknown argument: {stray}"))),
+        }
+    }
+    if inputs.is_empty() {
+        return Err(Error::new(34465, "$zip requires at least one input array"));
+    }
+    if !defaults.is_empty() && !longest {
+        return Err(Error::new(34466, "cannot specify defaults unless useLongestLength is true"));
+    }
+    if !defaults.is_empty() && defaults.len() != inputs.len() {
+        return Err(Error::new(34467, "defaults and inputs must have the same length"));
+    }
+    let zip = Zip { inputs: inputs.len(), longest };
+    inputs.append(&mut defaults);
+    Ok(Arguments { values: inputs, prepared: Some(Box::new(zip)) })
+}
+
+fn parse_all(items: &[Value], scope: &Scope) -> Result<Vec<Option<Expr>>> {
+    items.iter().map(|item| parse(item, scope).map(Some)).collect()
+}
+
+fn zip(call: &Call, env: &Env) -> Answer {
+    let Some(zip) = call.prepared::<Zip>() else { return NULL };
+    let mut inputs = Vec::with_capacity(zip.inputs);
+    for index in 0..zip.inputs {
+        match call.value(index, env)? {
+            Value::Null => return NULL,
+            Value::Array(items) => inputs.push(items),
+            other => {
+                let found = other.type_name();
+                return Err(Error::new(34468, format!("$zip found a non-array expression in input: {found}")));
+            }
+        }
+    }
+    let lengths = inputs.iter().map(|items| items.len());
+    let len = if zip.longest { lengths.max() } else { lengths.min() }.unwrap_or(0);
+    let defaults: Vec<Value> =
+        (0..zip.inputs).map(|index| call.value(zip.inputs + index, env)).collect::<Result<_>>()?;
+    env.query.charge(len.saturating_mul((zip.inputs + 1) * size_of::<Value>()))?;
+    let mut rows = Vec::with_capacity(len);
+    for place in 0..len {
+        env.query.tick()?;
+        let row = inputs.iter().zip(&defaults);
+        rows.push(row.map(|(items, default)| items.get(place).unwrap_or(default).clone()).collect::<Vec<_>>().into());
+    }
+    some(rows)
+}

@@ -1,0 +1,209 @@
+//! Operators that treat arrays as sets; unions and intersections come sorted, as MongoDB's do.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
+
+use super::operator::Form::{AnyNumber, Exactly, Own};
+use super::operator::{Arguments, Call, Operator, positional};
+use super::{Answer, Env, Expr, NULL, Scope, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::sorting::{is_small, sorted};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$allElementsTrue",
+        "array",
+        "Whether no item is false, null or zero.",
+        Exactly(1),
+        all_elements_true,
+        [r#"{"$allElementsTrue":["$a"]}"#, r#"{"a":[1,true,"x"]}"#, "true"],
+    ),
+    Operator::new(
+        "$anyElementTrue",
+        "array",
+        "Whether an item is true.",
+        Exactly(1),
+        any_element_true,
+        [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"],
+    ),
+    Operator::new(
+        "$setDifference",
+        "array, array",
+        "The items of the first array that the second lacks.",
+        Exactly(2),
+        difference,
+        [r#"{"$setDifference":["$a",[2]]}"#, r#"{"a":[1,2,1]}"#, "[1]"],
+    ),
+    Operator::new(
+        "$setEquals",
+        "array, array...",
+        "Whether all arrays hold the same distinct items.",
+        Own(parse_equals),
+        equals,
+        [r#"{"$setEquals":["$a",[2,1]]}"#, r#"{"a":[1,2,2]}"#, "true"],
+    ),
+    Operator::new(
+        "$setIntersection",
+        "array...",
+        "The distinct items that all arrays hold.",
+        AnyNumber,
+        intersection,
+        [r#"{"$setIntersection":["$a",[2,3]]}"#, r#"{"a":[1,2,2]}"#, "[2]"],
+    ),
+    Operator::new(
+        "$setIsSubset",
+        "array, array",
+        "Whether the second array holds all items of the first.",
+        Exactly(2),
+        is_subset,
+        [r#"{"$setIsSubset":["$a",[1,2,3]]}"#, r#"{"a":[1,2]}"#, "true"],
+    ),
+    Operator::new(
+        "$setUnion",
+        "array...",
+        "The distinct items of all arrays.",
+        AnyNumber,
+        union,
+        [r#"{"$setUnion":["$a",[2,3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
+    ),
+];
+
+type Hashed<'v> = HashSet<&'v Value, FxBuildHasher>;
+
+fn array(call: &Call, value: Value, code: i32, what: &str) -> Result<Arc<Vec<Value>>> {
+    match value {
+        Value::Array(items) => Ok(items),
+        other => {
+            let (name, found) = (call.name(), other.type_name());
+            Err(Error::new(code, format!("{what} of {name} must be an array. {what} is of type: {found}")))
+        }
+    }
+}
+
+fn hashed<'v>(items: &'v [Value], env: &Env) -> Result<Hashed<'v>> {
+    env.query.charge(size_of_val(items))?;
+    let mut set = Hashed::default();
+    for item in items {
+        env.query.tick()?;
+        set.insert(item);
+    }
+    Ok(set)
+}
+
+/// Without repetition, in the order of first appearance.
+fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
+    let mut seen = Hashed::default();
+    env.query.charge(2 * size_of_val(items))?;
+    let mut kept = Vec::new();
+    for item in items {
+        env.query.tick()?;
+        if seen.insert(item) {
+            kept.push(item.clone());
+        }
+    }
+    Ok(kept)
+}
+
+fn all_elements_true(call: &Call, env: &Env) -> Answer {
+    let items = array(call, call.value(0, env)?, 17040, "argument")?;
+    some(items.iter().all(|item| Expr::truthy(Some(item))))
+}
+
+fn any_element_true(call: &Call, env: &Env) -> Answer {
+    let items = array(call, call.value(0, env)?, 17041, "argument")?;
+    some(items.iter().any(|item| Expr::truthy(Some(item))))
+}
+
+fn difference(call: &Call, env: &Env) -> Answer {
+    let (a, b) = (call.value(0, env)?, call.value(1, env)?);
+    if a.is_null() || b.is_null() {
+        return NULL;
+    }
+    let a = array(call, a, 17048, "first argument")?;
+    let b = array(call, b, 17049, "second argument")?;
+    let excluded = hashed(&b, env)?;
+    let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
+    some(distinct(&rest, env)?)
+}
+
+fn parse_equals(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let values = positional(spec, scope)?;
+    if values.len() < 2 {
+        let given = values.len();
+        return Err(Error::new(17045, format!("$setEquals needs at least two arguments had: {given}")));
+    }
+    // A constant that is no array fails whatever the other arguments are.
+    for (index, value) in values.iter().enumerate() {
+        if let Some(constant) = value.as_ref().and_then(Expr::constant).filter(|constant| constant.as_array().is_none())
+        {
+            let found = constant.type_name();
+            let message =
+                format!("All operands of $setEquals must be arrays. {}-th argument is of type: {found}", index + 1);
+            return Err(Error::new(5_887_502, message));
+        }
+    }
+    Ok(values.into())
+}
+
+fn equals(call: &Call, env: &Env) -> Answer {
+    let first = array(call, call.value(0, env)?, 17044, "argument")?;
+    let first = hashed(&first, env)?;
+    let mut same = true;
+    for index in 1..call.len() {
+        let other = array(call, call.value(index, env)?, 17044, "argument")?;
+        same = same && hashed(&other, env)? == first;
+    }
+    some(same)
+}
+
+fn intersection(call: &Call, env: &Env) -> Answer {
+    let mut kept: Option<Vec<Value>> = None;
+    for index in operands(call) {
+        let value = call.value(index, env)?;
+        if value.is_null() {
+            return NULL;
+        }
+        let items = array(call, value, 17047, "argument")?;
+        kept = Some(match kept {
+            None => distinct(&items, env)?,
+            Some(mut kept) => {
+                let other = hashed(&items, env)?;
+                kept.retain(|item| other.contains(item));
+                kept
+            }
+        });
+    }
+    let kept = kept.unwrap_or_default();
+    some(sorted(kept, env.query, is_small, Value::cmp)?)
+}
+
+/// The arguments' places, constant ones last: the order of the operands is free, and MongoDB moves them there.
+fn operands(call: &Call) -> impl Iterator<Item = usize> {
+    let is_constant = |index: &usize| call.expr(*index).is_some_and(|operand| operand.constant().is_some());
+    let varying = (0..call.len()).filter(move |index| !is_constant(index));
+    varying.chain((0..call.len()).filter(is_constant))
+}
+
+fn is_subset(call: &Call, env: &Env) -> Answer {
+    let a = array(call, call.value(0, env)?, 17046, "first argument")?;
+    let b = array(call, call.value(1, env)?, 17042, "second argument")?;
+    let superset = hashed(&b, env)?;
+    some(a.iter().all(|item| superset.contains(item)))
+}
+
+fn union(call: &Call, env: &Env) -> Answer {
+    let mut all = Vec::new();
+    for index in operands(call) {
+        let value = call.value(index, env)?;
+        if value.is_null() {
+            return NULL;
+        }
+        let items = array(call, value, 17043, "argument")?;
+        env.query.charge(size_of_val(items.as_slice()))?;
+        all.extend_from_slice(&items);
+    }
+    some(sorted(distinct(&all, env)?, env.query, is_small, Value::cmp)?)
+}

@@ -1,0 +1,164 @@
+//! Accumulators as expressions: over the items of one array, or over several arguments.
+
+use super::operator::Form::{AnyNumber, Own};
+use super::operator::{Arguments, Call, Named, Operator, named_specs};
+use super::{Answer, Env, Expr, Scope, parse, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::statistics::{Deviation, check_method, median, parse_shares, percentiles};
+use crate::pipeline::value::sum::Sum;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$avg",
+        "expression...: any",
+        "The mean of the numbers.",
+        AnyNumber,
+        average,
+        [r#"{"$avg":"$a"}"#, r#"{"a":[1,2,"x"]}"#, "1.5"],
+    ),
+    Operator::new(
+        "$max",
+        "expression...: any",
+        "The greatest value that is not null.",
+        AnyNumber,
+        |call, env| extreme(call, env, |value, best| value > best),
+        [r#"{"$max":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "2"],
+    ),
+    Operator::new(
+        "$median",
+        "input: any, method: string",
+        "The number in the middle.",
+        Own(parse_median),
+        eval_median,
+        [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "2.0"],
+    ),
+    Operator::new(
+        "$min",
+        "expression...: any",
+        "The least value that is not null.",
+        AnyNumber,
+        |call, env| extreme(call, env, |value, best| value < best),
+        [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"],
+    ),
+    Operator::new(
+        "$percentile",
+        "input: any, p: array, method: string",
+        "The numbers below which the given shares lie.",
+        Own(parse_percentile),
+        percentile,
+        [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"],
+    ),
+    Operator::new(
+        "$stdDevPop",
+        "expression...: any",
+        "The standard deviation of all numbers.",
+        AnyNumber,
+        |call, env| some(deviation(call, env)?.population()),
+        [r#"{"$stdDevPop":"$a"}"#, r#"{"a":[1,3]}"#, "1.0"],
+    ),
+    Operator::new(
+        "$stdDevSamp",
+        "expression...: any",
+        "The standard deviation estimated from a sample.",
+        AnyNumber,
+        |call, env| some(deviation(call, env)?.sample()),
+        [r#"{"$stdDevSamp":"$a"}"#, r#"{"a":[1,2,3]}"#, "1.0"],
+    ),
+    Operator::new(
+        "$sum",
+        "expression...: any",
+        "The sum of the numbers.",
+        AnyNumber,
+        sum,
+        [r#"{"$sum":["$a",2]}"#, r#"{"a":1}"#, "3"],
+    ),
+];
+
+/// A lone array gives its items, several arguments themselves.
+fn each(call: &Call, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
+    if call.len() == 1 {
+        match call.value(0, env)? {
+            Value::Array(items) => {
+                for item in items.iter() {
+                    env.query.tick()?;
+                    visit(item);
+                }
+            }
+            value => visit(&value),
+        }
+        return Ok(());
+    }
+    for index in 0..call.len() {
+        visit(&call.value(index, env)?);
+    }
+    Ok(())
+}
+
+fn average(call: &Call, env: &Env) -> Answer {
+    let (mut sum, mut count) = (Sum::default(), 0);
+    each(call, env, |value| count += u64::from(sum.add_number(Some(value))))?;
+    some(sum.average(count))
+}
+
+fn sum(call: &Call, env: &Env) -> Answer {
+    let mut sum = Sum::default();
+    each(call, env, |value| sum.add(Some(value)))?;
+    some(sum.total())
+}
+
+fn deviation(call: &Call, env: &Env) -> Result<Deviation> {
+    let mut deviation = Deviation::default();
+    each(call, env, |value| deviation.add(Some(value)))?;
+    Ok(deviation)
+}
+
+fn extreme(call: &Call, env: &Env, is_better: fn(&Value, &Value) -> bool) -> Answer {
+    let mut best = Value::Null;
+    each(call, env, |value| {
+        if !value.is_null() && (best.is_null() || is_better(value, &best)) {
+            best = value.clone();
+        }
+    })?;
+    some(best)
+}
+
+static MEDIAN: Named =
+    Named { not_object: 7_436_100, unknown: 40415, fields: &[("input", Some(40414)), ("method", Some(40414))] };
+
+static PERCENTILE: Named = Named {
+    not_object: 7_429_703,
+    unknown: 40415,
+    fields: &[("input", Some(40414)), ("method", Some(40414)), ("p", Some(40414))],
+};
+
+fn parse_median(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let specs = named_specs("$median", &MEDIAN, spec)?;
+    check_method("$median", specs[1])?;
+    Ok(vec![specs[0].map(|input| parse(input, scope)).transpose()?].into())
+}
+
+fn parse_percentile(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let specs = named_specs("$percentile", &PERCENTILE, spec)?;
+    check_method("$percentile", specs[1])?;
+    let input = specs[0].map(|input| parse(input, scope)).transpose()?;
+    let shares = specs[2].map(|shares| parse(shares, scope)).transpose()?;
+    let shares = parse_shares(shares.as_ref().and_then(Expr::constant))?;
+    Ok(Arguments { values: vec![input], prepared: Some(Box::new(shares)) })
+}
+
+fn numbers(call: &Call, env: &Env) -> Result<Vec<f64>> {
+    let value = call.value(0, env)?;
+    let items = value.as_array().unwrap_or(std::slice::from_ref(&value));
+    env.query.charge(size_of_val(items))?;
+    Ok(items.iter().filter_map(Value::as_f64).filter(|number| !number.is_nan()).collect())
+}
+
+fn eval_median(call: &Call, env: &Env) -> Answer {
+    some(median(&mut numbers(call, env)?))
+}
+
+fn percentile(call: &Call, env: &Env) -> Answer {
+    let shares = call.prepared::<Vec<f64>>().map_or(&[][..], Vec::as_slice);
+    some(percentiles(&mut numbers(call, env)?, shares))
+}

@@ -1,0 +1,347 @@
+//! String operators.
+
+use std::sync::Arc;
+
+use super::conversion::to_text;
+use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
+use super::operator::{Call, Named, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::{whole, whole_i32};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$concat",
+        "string...",
+        "The strings, one after the other.",
+        AnyNumber,
+        concat,
+        [r#"{"$concat":["$a","-b"]}"#, r#"{"a":"a"}"#, r#""a-b""#],
+    ),
+    Operator::new(
+        "$indexOfBytes",
+        "string, part: string, start?: integer, end?: integer",
+        "The byte at which a part first stands, else -1.",
+        Between(2, 4),
+        index_of_bytes,
+        [r#"{"$indexOfBytes":["é-b","b"]}"#, "{}", "3"],
+    ),
+    Operator::new(
+        "$indexOfCP",
+        "string, part: string, start?: integer, end?: integer",
+        "The code point at which a part first stands, else -1.",
+        Between(2, 4),
+        index_of_cp,
+        [r#"{"$indexOfCP":["é-b","b"]}"#, "{}", "2"],
+    ),
+    Operator::new(
+        "$replaceAll",
+        "input: string, find: string, replacement: string",
+        "The string with every appearance of a part replaced.",
+        ByName(&REPLACE),
+        |call, env| replace(call, env, usize::MAX),
+        [r#"{"$replaceAll":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b+c""#],
+    ),
+    Operator::new(
+        "$replaceOne",
+        "input: string, find: string, replacement: string",
+        "The string with the first appearance of a part replaced.",
+        ByName(&REPLACE),
+        |call, env| replace(call, env, 1),
+        [r#"{"$replaceOne":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b-c""#],
+    ),
+    Operator::new(
+        "$split",
+        "string, delimiter: string",
+        "The parts between delimiters.",
+        Exactly(2),
+        split,
+        [r#"{"$split":["$a",","]}"#, r#"{"a":"x,y"}"#, r#"["x","y"]"#],
+    ),
+    Operator::new(
+        "$strLenBytes",
+        "string",
+        "The length in bytes of UTF-8.",
+        Exactly(1),
+        |call, env| length(call, env, 34473, str::len),
+        [r#"{"$strLenBytes":"é"}"#, "{}", "2"],
+    ),
+    Operator::new(
+        "$strLenCP",
+        "string",
+        "The length in code points.",
+        Exactly(1),
+        |call, env| length(call, env, 34471, |text| text.chars().count()),
+        [r#"{"$strLenCP":"é"}"#, "{}", "1"],
+    ),
+    Operator::new(
+        "$strcasecmp",
+        "left: string, right: string",
+        "-1, 0 or 1, as the left string is less, equal or greater, letter case aside.",
+        Exactly(2),
+        compare_ignoring_case,
+        [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"],
+    ),
+    Operator::new(
+        "$substr",
+        "string, start: integer, length: integer",
+        "A part by its bytes, as `$substrBytes`.",
+        Exactly(3),
+        substr_bytes,
+        [r#"{"$substr":["abc",1,1]}"#, "{}", r#""b""#],
+    ),
+    Operator::new(
+        "$substrBytes",
+        "string, start: integer, length: integer",
+        "A part by its place in bytes; a negative length reaches to the end.",
+        Exactly(3),
+        substr_bytes,
+        [r#"{"$substrBytes":["abc",1,-1]}"#, "{}", r#""bc""#],
+    ),
+    Operator::new(
+        "$substrCP",
+        "string, start: integer, length: integer",
+        "A part by its place in code points.",
+        Exactly(3),
+        substr_cp,
+        [r#"{"$substrCP":["éab",1,1]}"#, "{}", r#""a""#],
+    ),
+    Operator::new(
+        "$toLower",
+        "expression: any",
+        "The string in lower case (ASCII letters).",
+        Exactly(1),
+        |call, env| change_case(call, env, str::to_ascii_lowercase),
+        [r#"{"$toLower":"AB"}"#, "{}", r#""ab""#],
+    ),
+    Operator::new(
+        "$toUpper",
+        "expression: any",
+        "The string in upper case (ASCII letters).",
+        Exactly(1),
+        |call, env| change_case(call, env, str::to_ascii_uppercase),
+        [r#"{"$toUpper":"ab"}"#, "{}", r#""AB""#],
+    ),
+];
+
+/// A string, number or date as text, null as the empty string.
+fn coerce(value: &Value) -> Result<Arc<str>> {
+    match value {
+        Value::Bool(_) => Err(Error::new(16007, "can't convert from BSON type bool to String")),
+        value => to_text(value),
+    }
+}
+
+fn concat(call: &Call, env: &Env) -> Answer {
+    let mut text = String::new();
+    for index in 0..call.len() {
+        match call.value(index, env)? {
+            Value::Null => return NULL,
+            Value::String(part) => {
+                env.query.charge(part.len())?;
+                text.push_str(&part);
+            }
+            other => {
+                let found = other.type_name();
+                return Err(Error::new(16702, format!("$concat only supports strings, not {found}")));
+            }
+        }
+    }
+    some(text)
+}
+
+/// The string, the part, and the bounds of the search, in the operator's own units.
+type Search = (Arc<str>, Arc<str>, usize, usize);
+
+fn search(call: &Call, env: &Env) -> Result<Option<Search>> {
+    let name = call.name();
+    let text = match call.value(0, env)? {
+        Value::Null => return Ok(None),
+        Value::String(text) => text,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(40091, format!("{name} requires a string as the first argument, found: {found}")));
+        }
+    };
+    let part = match call.value(1, env)? {
+        Value::String(part) => part,
+        other => {
+            let found = other.type_name();
+            return Err(Error::new(40092, format!("{name} requires a string as the second argument, found: {found}")));
+        }
+    };
+    let start = bound(call, env, 2, "starting")?.unwrap_or(0);
+    let end = bound(call, env, 3, "ending")?.unwrap_or(usize::MAX);
+    Ok(Some((text, part, start, end)))
+}
+
+fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usize>> {
+    if !call.given(index) {
+        return Ok(None);
+    }
+    let (name, value) = (call.name(), call.value(index, env)?);
+    let Some(number) = whole(&value) else {
+        let found = value.type_name();
+        let message = format!("{name} requires an integral {which} index, found a value of type: {found}");
+        return Err(Error::new(40096, message));
+    };
+    match usize::try_from(number) {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(Error::new(40097, format!("{name} requires a nonnegative {which} index, found: {number}"))),
+    }
+}
+
+fn index_of_bytes(call: &Call, env: &Env) -> Answer {
+    let Some((text, part, start, end)) = search(call, env)? else { return NULL };
+    // A match begins and ends between characters, wherever the bounds fall.
+    let from = text.ceil_char_boundary(start);
+    let to = text.floor_char_boundary(end);
+    let window = if start <= text.len() { text.get(from..to) } else { None };
+    let found = window.and_then(|window| window.find(&*part));
+    some(found.map_or(-1, |place| (from + place) as i64))
+}
+
+fn index_of_cp(call: &Call, env: &Env) -> Answer {
+    let Some((text, part, start, end)) = search(call, env)? else { return NULL };
+    let len = text.chars().count();
+    if start > len || start > end {
+        return some(-1);
+    }
+    let from = byte_of(&text, start);
+    let window = &text[from..byte_of(&text, end.min(len))];
+    some(window.find(&*part).map_or(-1, |place| (start + window[..place].chars().count()) as i64))
+}
+
+/// The byte at which a code point begins; the length where there are fewer.
+fn byte_of(text: &str, index: usize) -> usize {
+    text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte)
+}
+
+static REPLACE: Named = Named {
+    not_object: 51751,
+    unknown: 51750,
+    fields: &[("input", Some(51749)), ("find", Some(51748)), ("replacement", Some(51747))],
+};
+
+fn replace(call: &Call, env: &Env, times: usize) -> Answer {
+    let values = [call.value(0, env)?, call.value(1, env)?, call.value(2, env)?];
+    for ((value, argument), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
+        if !matches!(value, Value::String(_) | Value::Null) {
+            let (name, found) = (call.name(), value.type_name());
+            let message = format!("{name} requires that '{argument}' be a string, found: {value} of type {found}");
+            return Err(Error::new(code, message));
+        }
+    }
+    let [Value::String(input), Value::String(find), Value::String(replacement)] = &values else { return NULL };
+    let found = input.matches(&**find).take(times).count();
+    env.query.charge(input.len().saturating_add(found.saturating_mul(replacement.len())))?;
+    some(input.replacen(&**find, replacement, times))
+}
+
+fn split(call: &Call, env: &Env) -> Answer {
+    let (text, delimiter) = (call.value(0, env)?, call.value(1, env)?);
+    if text.is_null() || delimiter.is_null() {
+        return NULL;
+    }
+    let Value::String(text) = text else {
+        let found = text.type_name();
+        return Err(Error::new(
+            40085,
+            format!("$split requires an expression that evaluates to a string as a first argument, found: {found}"),
+        ));
+    };
+    let Value::String(delimiter) = delimiter else {
+        let found = delimiter.type_name();
+        return Err(Error::new(
+            40086,
+            format!("$split requires an expression that evaluates to a string as a second argument, found: {found}"),
+        ));
+    };
+    if delimiter.is_empty() {
+        return Err(Error::new(40087, "$split requires a non-empty separator"));
+    }
+    let parts = text.matches(&*delimiter).count() + 1;
+    env.query.charge(text.len() + parts * 40)?;
+    some(text.split(&*delimiter).map(Value::from).collect::<Vec<_>>())
+}
+
+fn length(call: &Call, env: &Env, code: i32, count: fn(&str) -> usize) -> Answer {
+    match call.field(0, env)? {
+        Some(Value::String(text)) => some(count(&text) as i64),
+        other => {
+            let (name, found) = (call.name(), other.as_ref().map_or("missing", Value::type_name));
+            Err(Error::new(code, format!("{name} requires a string argument, found: {found}")))
+        }
+    }
+}
+
+fn compare_ignoring_case(call: &Call, env: &Env) -> Answer {
+    let left = coerce(&call.value(0, env)?)?.to_ascii_uppercase();
+    let right = coerce(&call.value(1, env)?)?.to_ascii_uppercase();
+    some(left.cmp(&right) as i64)
+}
+
+fn substr_bytes(call: &Call, env: &Env) -> Answer {
+    let text = coerce(&call.value(0, env)?)?;
+    let (start, length) = (call.value(1, env)?, call.value(2, env)?);
+    let name = call.name();
+    let Some(start) = start.as_f64() else {
+        let found = start.type_name();
+        return Err(Error::new(
+            16034,
+            format!("{name}:  starting index must be a numeric type (is BSON type {found})"),
+        ));
+    };
+    let Some(length) = length.as_f64() else {
+        let found = length.type_name();
+        return Err(Error::new(16035, format!("{name}:  length must be a numeric type (is BSON type {found})")));
+    };
+    if start <= -1.0 {
+        return Err(Error::new(50752, format!("{name}:  starting index must be non-negative (got: {start})")));
+    }
+    let start = start as usize;
+    if start >= text.len() {
+        return some("");
+    }
+    let end = if length < 0.0 { text.len() } else { text.len().min(start.saturating_add(length as usize)) };
+    if !text.is_char_boundary(start) {
+        return Err(Error::new(28656, format!("{name}:  Invalid range, starting index is a UTF-8 continuation byte.")));
+    }
+    if !text.is_char_boundary(end) {
+        return Err(Error::new(
+            28657,
+            format!("{name}:  Invalid range, ending index is in the middle of a UTF-8 character."),
+        ));
+    }
+    env.query.charge(end - start)?;
+    some(&text[start..end])
+}
+
+fn substr_cp(call: &Call, env: &Env) -> Answer {
+    let text = coerce(&call.value(0, env)?)?;
+    let start = code_points(&call.value(1, env)?, "starting index", [34450, 34451, 34455])?;
+    let length = code_points(&call.value(2, env)?, "length", [34452, 34453, 34454])?;
+    env.query.charge(text.len().min(length.saturating_mul(4)))?;
+    some(text.chars().skip(start).take(length).collect::<String>())
+}
+
+/// The codes are for a wrong type, a number that does not fit, and a negative one.
+fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
+    if !value.is_number() {
+        let found = value.type_name();
+        return Err(Error::new(codes[0], format!("$substrCP: {what} must be a numeric type (is BSON type {found})")));
+    }
+    let Some(number) = whole_i32(value) else {
+        let message = format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {value}");
+        return Err(Error::new(codes[1], message));
+    };
+    usize::try_from(number)
+        .map_err(|_| Error::new(codes[2], format!("$substrCP: {what} must be a nonnegative integer.")))
+}
+
+fn change_case(call: &Call, env: &Env, change: fn(&str) -> String) -> Answer {
+    let text = coerce(&call.value(0, env)?)?;
+    env.query.charge(text.len())?;
+    some(change(&text))
+}

@@ -1,0 +1,77 @@
+//! Operators that cut characters off a string's ends.
+
+use rustc_hash::FxHashSet;
+
+use super::operator::Form::Named as ByName;
+use super::operator::{Call, Named, Operator};
+use super::{Answer, Env, NULL, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$ltrim",
+        "input: string, chars?: string",
+        "The string without white space, or given characters, at its start.",
+        ByName(&TRIM),
+        |call, env| trim(call, env, [true, false]),
+        [r#"{"$ltrim":{"input":"  a "}}"#, "{}", r#""a ""#],
+    ),
+    Operator::new(
+        "$rtrim",
+        "input: string, chars?: string",
+        "The string without white space, or given characters, at its end.",
+        ByName(&TRIM),
+        |call, env| trim(call, env, [false, true]),
+        [r#"{"$rtrim":{"input":" a  "}}"#, "{}", r#"" a""#],
+    ),
+    Operator::new(
+        "$trim",
+        "input: string, chars?: string",
+        "The string without white space, or given characters, at both ends.",
+        ByName(&TRIM),
+        |call, env| trim(call, env, [true, true]),
+        [r#"{"$trim":{"input":"xxaxx","chars":"x"}}"#, "{}", r#""a""#],
+    ),
+];
+
+static TRIM: Named = Named { not_object: 50696, unknown: 50694, fields: &[("input", Some(50695)), ("chars", None)] };
+
+/// MongoDB's white space.
+fn is_white(char: char) -> bool {
+    matches!(char, '\0' | '\t'..='\r' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}')
+}
+
+fn trim(call: &Call, env: &Env, [start, end]: [bool; 2]) -> Answer {
+    let Some(text) = text(call, 0, "input", 50699, env)? else { return NULL };
+    let chars = if call.given(1) {
+        match self::text(call, 1, "chars", 50700, env)? {
+            Some(chars) => Some(chars),
+            None => return NULL,
+        }
+    } else {
+        None
+    };
+    let chars: Option<FxHashSet<char>> = chars.map(|chars| chars.chars().collect());
+    let is_cut = |char: char| chars.as_ref().map_or_else(|| is_white(char), |chars| chars.contains(&char));
+    let mut kept: &str = &text;
+    if start {
+        kept = kept.trim_start_matches(is_cut);
+    }
+    if end {
+        kept = kept.trim_end_matches(is_cut);
+    }
+    some(kept)
+}
+
+fn text(call: &Call, index: usize, what: &str, code: i32, env: &Env) -> Result<Option<std::sync::Arc<str>>> {
+    match call.value(index, env)? {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        other => {
+            let (name, found) = (call.name(), other.type_name());
+            let message = format!("{name} requires its {what} to be a string, got {other} (of type {found}) instead.");
+            Err(Error::new(code, message))
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Operators that bind variables, and literals.
+
+use crate::pipeline::value::memory::check_depth;
+use std::sync::Arc;
+
+use super::operator::Form::Own;
+use super::operator::{Arguments, Call, Named, Operator, named_specs};
+use super::parse::check_user_variable;
+use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole;
+
+pub(super) static OPERATORS: &[Operator] = &[
+    Operator::new(
+        "$filter",
+        "input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string",
+        "The items for which a condition is true.",
+        Own(parse_filter),
+        filter,
+        [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
+    ),
+    Operator::new(
+        "$let",
+        "vars: object, in: any",
+        "Gives names to values and evaluates an expression with them.",
+        Own(parse_let),
+        eval_let,
+        [r#"{"$let":{"vars":{"x":"$a"},"in":{"$add":["$$x","$$x"]}}}"#, r#"{"a":2}"#, "4"],
+    ),
+    Operator::new(
+        "$map",
+        "input: array, in: any, as?: string, arrayIndexAs?: string",
+        "An expression's value for each item.",
+        Own(parse_map),
+        map,
+        [r#"{"$map":{"input":"$a","as":"x","in":{"$multiply":["$$x",2]}}}"#, r#"{"a":[1,2]}"#, "[2,4]"],
+    ),
+    Operator::new(
+        "$reduce",
+        "input: array, initialValue: any, in: any, as?: string, valueAs?: string, arrayIndexAs?: string",
+        "Folds the items into one value, `$$value`.",
+        Own(parse_reduce),
+        reduce,
+        [r#"{"$reduce":{"input":"$a","initialValue":0,"in":{"$add":["$$value","$$this"]}}}"#, r#"{"a":[1,2,3]}"#, "6"],
+    ),
+    Operator::new(
+        "$literal",
+        "value: any",
+        "The value as it is written, operators and paths included.",
+        Own(parse_literal),
+        |call, env| call.field(0, env),
+        [r#"{"$literal":"$a"}"#, r#"{"a":1}"#, r#""$a""#],
+    ),
+    Operator::new(
+        "$const",
+        "value: any",
+        "The value as it is written, as `$literal`.",
+        Own(parse_literal),
+        |call, env| call.field(0, env),
+        [r#"{"$const":{"$add":[1]}}"#, "{}", r#"{"$add":[1]}"#],
+    ),
+];
+
+fn parse_literal(spec: &Value, _: &Scope) -> Result<Arguments> {
+    Ok(vec![Some(Expr::constant_of(spec.clone()))].into())
+}
+
+/// How many variables a loop binds.
+struct Bound(usize);
+
+static LET: Named = Named { not_object: 16874, unknown: 16875, fields: &[("vars", Some(16876)), ("in", Some(16877))] };
+
+fn parse_let(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let [vars, body] = known(named_specs("$let", &LET, spec)?);
+    if matches!(vars, Some(Value::Array(_))) {
+        return Err(Error::new(9, "'0' starts with an invalid character for a user variable name"));
+    }
+    let (Some(Value::Object(vars)), Some(body)) = (vars, body) else {
+        let found = vars.map_or("missing", Value::type_name);
+        return Err(Error::new(10065, format!("invalid parameter: expected an object (vars), found {found}")));
+    };
+    let mut values = vec![None];
+    for (name, value) in vars.iter() {
+        check_user_variable(name)?;
+        values.push(Some(parse(value, scope)?));
+    }
+    values[0] = Some(parse(body, &scope.with(vars.keys().cloned()))?);
+    Ok(values.into())
+}
+
+fn eval_let(call: &Call, env: &Env) -> Answer {
+    let values: Vec<Option<Value>> = (1..call.len()).map(|index| call.field(index, env)).collect::<Result<_>>()?;
+    let frame = env.frame(&values);
+    call.field(0, &env.bind(&frame))
+}
+
+fn known<const N: usize>(specs: Vec<Option<&Value>>) -> [Option<&Value>; N] {
+    std::array::from_fn(|index| specs.get(index).copied().flatten())
+}
+
+/// The name of a loop's variable.
+fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
+    match spec {
+        None => Ok(default.into()),
+        Some(Value::String(name)) => {
+            check_user_variable(name)?;
+            Ok(name.clone())
+        }
+        // MongoDB reads any other type as an empty name.
+        Some(_) => Err(Error::new(9, "empty variable names are not allowed")),
+    }
+}
+
+/// Adds the index's variable, where one is asked for.
+fn push_index(names: &mut Vec<Arc<str>>, spec: Option<&Value>) -> Result<()> {
+    if spec.is_some() {
+        names.push(variable_name(spec, "")?);
+    }
+    Ok(())
+}
+
+static MAP: Named = Named {
+    not_object: 16878,
+    unknown: 16879,
+    fields: &[("input", Some(16880)), ("in", Some(16882)), ("as", None), ("arrayIndexAs", None)],
+};
+
+fn parse_map(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let [input, body, name, index] = known(named_specs("$map", &MAP, spec)?);
+    let input = input.map(|input| parse(input, scope)).transpose()?;
+    let mut names = vec![variable_name(name, "this")?];
+    push_index(&mut names, index)?;
+    let bound = Bound(names.len());
+    let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
+    Ok(Arguments { values: vec![input, body], prepared: Some(Box::new(bound)) })
+}
+
+/// An input that must be an array; `None` where it is null or missing.
+fn input(call: &Call, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
+    match call.value(0, env)? {
+        Value::Null => Ok(None),
+        Value::Array(items) => Ok(Some(items)),
+        other => {
+            let (name, found) = (call.name(), other.type_name());
+            Err(Error::new(code, format!("input to {name} must be an array not {found}")))
+        }
+    }
+}
+
+/// Evaluates the body for one item.
+fn at_item(call: &Call, env: &Env, index: usize, item: &Value) -> Answer {
+    env.query.tick()?;
+    let values = [Some(item.clone()), Some(Value::Int(index as i64))];
+    let bound = call.prepared::<Bound>().map_or(1, |bound| bound.0);
+    let frame = env.frame(&values[..bound]);
+    call.field(1, &env.bind(&frame))
+}
+
+fn map(call: &Call, env: &Env) -> Answer {
+    let Some(items) = input(call, env, 16883)? else { return NULL };
+    env.query.charge(size_of_val(items.as_slice()))?;
+    let mut results = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        results.push(at_item(call, env, index, item)?.unwrap_or_default());
+    }
+    some(results)
+}
+
+static FILTER: Named = Named {
+    not_object: 28646,
+    unknown: 28647,
+    fields: &[("input", Some(28648)), ("cond", Some(28650)), ("as", None), ("limit", None), ("arrayIndexAs", None)],
+};
+
+fn parse_filter(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let [input, body, name, limit, index] = known(named_specs("$filter", &FILTER, spec)?);
+    let input = input.map(|input| parse(input, scope)).transpose()?;
+    let mut names = vec![variable_name(name, "this")?];
+    push_index(&mut names, index)?;
+    let bound = Bound(names.len());
+    let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
+    let limit = limit.map(|limit| parse(limit, scope)).transpose()?;
+    Ok(Arguments { values: vec![input, body, limit], prepared: Some(Box::new(bound)) })
+}
+
+fn filter(call: &Call, env: &Env) -> Answer {
+    let Some(items) = input(call, env, 28651)? else { return NULL };
+    let limit = match call.value(2, env)? {
+        Value::Null => usize::MAX,
+        value => filter_limit(&value)?,
+    };
+    let mut kept = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        if Expr::truthy(at_item(call, env, index, item)?.as_ref()) {
+            kept.push(item.clone());
+            if kept.len() >= limit {
+                break;
+            }
+        }
+    }
+    env.query.charge(size_of_val(kept.as_slice()))?;
+    some(kept)
+}
+
+fn filter_limit(value: &Value) -> Result<usize> {
+    let Some(limit) = whole(value).and_then(|limit| i32::try_from(limit).ok()) else {
+        return Err(Error::new(
+            327_391,
+            format!("$filter: limit must be represented as a 32-bit integral value: {value}"),
+        ));
+    };
+    match usize::try_from(limit) {
+        Ok(limit) if limit > 0 => Ok(limit),
+        _ => Err(Error::new(327_392, format!("$filter: limit must be greater than 0: {limit}"))),
+    }
+}
+
+static REDUCE: Named = Named {
+    not_object: 40075,
+    unknown: 40076,
+    fields: &[
+        ("input", Some(40077)),
+        ("in", Some(40079)),
+        ("initialValue", Some(40078)),
+        ("as", None),
+        ("valueAs", None),
+        ("arrayIndexAs", None),
+    ],
+};
+
+fn parse_reduce(spec: &Value, scope: &Scope) -> Result<Arguments> {
+    let [input, body, initial, name, value, index] = known(named_specs("$reduce", &REDUCE, spec)?);
+    let input = input.map(|input| parse(input, scope)).transpose()?;
+    let initial = initial.map(|initial| parse(initial, scope)).transpose()?;
+    let mut names = vec![variable_name(name, "this")?, variable_name(value, "value")?];
+    push_index(&mut names, index)?;
+    let bound = Bound(names.len());
+    let body = body.map(|body| parse(body, &scope.with(names))).transpose()?;
+    Ok(Arguments { values: vec![input, body, initial], prepared: Some(Box::new(bound)) })
+}
+
+/// Steps of a `$reduce` between looks at how deep its value has become.
+const DEPTH_CHECKED_EVERY: usize = 16;
+
+fn reduce(call: &Call, env: &Env) -> Answer {
+    let Some(items) = input(call, env, 40080)? else { return NULL };
+    let bound = call.prepared::<Bound>().map_or(2, |bound| bound.0);
+    let mut value = call.field(2, env)?;
+    for (index, item) in items.iter().enumerate() {
+        env.query.tick()?;
+        let values = [Some(item.clone()), value, Some(Value::Int(index as i64))];
+        let frame = env.frame(&values[..bound]);
+        value = call.field(1, &env.bind(&frame))?;
+        // Each step may put a level around the last value; looking every time would be quadratic for growing arrays.
+        if index % DEPTH_CHECKED_EVERY == 0
+            && let Some(value) = &value
+        {
+            check_depth(value, env.query)?;
+        }
+    }
+    Ok(value)
+}

@@ -1,0 +1,150 @@
+//! Asks a compiled filter about one document.
+
+use super::bits::Bits;
+use super::comparison::Comparison;
+use super::node::{Element, Node, Test};
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::query_path::Leaf;
+
+/// Whether `document`, the row or an array element of it, satisfies the predicate.
+pub fn matches(node: &Node, document: &Value, env: &Env) -> Result<bool> {
+    match node {
+        Node::And(nodes) => {
+            for node in nodes {
+                if !matches(node, document, env)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        Node::Or(nodes) => any(nodes, document, env),
+        Node::Nor(nodes) => Ok(!any(nodes, document, env)?),
+        Node::Not(node) => Ok(!matches(node, document, env)?),
+        Node::Constant(answer) => Ok(*answer),
+        Node::Expr(expr) => Ok(Expr::truthy(expr.eval(env)?.as_ref())),
+        Node::Schema(schema) => schema.matches(document, env),
+        Node::Field(path, test) => path.any(document, test.leaf(), &mut |value| test.matches(value, env)),
+    }
+}
+
+fn any(nodes: &[Node], document: &Value, env: &Env) -> Result<bool> {
+    for node in nodes {
+        if matches(node, document, env)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+impl Test {
+    /// Whether an array at the path's end is looked into before the test sees it.
+    pub fn leaf(&self) -> Leaf {
+        match self {
+            Test::Compare(..)
+            | Test::In(_)
+            | Test::Exists
+            | Test::Type(_)
+            | Test::Regex(_)
+            | Test::Mod { .. }
+            | Test::Bits(_) => Leaf::Expanded,
+            Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => Leaf::Whole,
+        }
+    }
+
+    /// Whether this one value, `None` for a missing one, satisfies the test.
+    pub fn matches(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
+        match (self, value) {
+            (Test::Compare(comparison, operand), value) => Ok(comparison.holds(value, operand)),
+            (Test::In(members), value) => Ok(members.contains(value)),
+            (Test::Exists, value) => Ok(value.is_some()),
+            (Test::Type(types), Some(value)) => Ok(types.contains(value)),
+            (Test::Regex(regex), Some(Value::String(text))) => regex.is_match(text, env.query),
+            (Test::Mod { divisor, remainder }, Some(value)) => {
+                // A divisor of -1 overflows on the lowest integer, and its remainder is always 0.
+                Ok(truncated(value).is_some_and(|number| number.checked_rem(*divisor).unwrap_or(0) == *remainder))
+            }
+            (Test::Size(size), Some(Value::Array(items))) => Ok(i64::try_from(items.len()) == Ok(*size)),
+            (Test::Bits(bits), Some(value)) => Ok(Bits::matches(bits, value)),
+            (Test::ElemMatchObject(node), Some(Value::Array(items))) => {
+                for item in items.iter() {
+                    env.query.tick()?;
+                    if matches!(item, Value::Object(_) | Value::Array(_)) && matches(node, item, env)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            (Test::ElemMatchValue(tests), Some(Value::Array(items))) => {
+                for item in items.iter() {
+                    env.query.tick()?;
+                    if all(tests, item, env)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            (
+                Test::Type(_)
+                | Test::Regex(_)
+                | Test::Mod { .. }
+                | Test::Size(_)
+                | Test::Bits(_)
+                | Test::ElemMatchObject(_)
+                | Test::ElemMatchValue(_),
+                _,
+            ) => Ok(false),
+        }
+    }
+}
+
+fn all(tests: &[Element], item: &Value, env: &Env) -> Result<bool> {
+    for test in tests {
+        let holds = match test {
+            Element::Is(test) => test.matches(Some(item), env)?,
+            Element::Not(tests) => !all(tests, item, env)?,
+        };
+        if !holds {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The number without its fraction, if 64 bits hold it.
+fn truncated(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Double(number) => whole_double(number.trunc()),
+        Value::Null | Value::Bool(_) | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+}
+
+impl Comparison {
+    /// Whether `value` stands so to `operand`. Only values of one type compare; missing is null.
+    pub fn holds(self, value: Option<&Value>, operand: &Value) -> bool {
+        let value = value.unwrap_or(&Value::Null);
+        if value.type_rank() != operand.type_rank() {
+            return false;
+        }
+        if is_nan(value) || is_nan(operand) {
+            // NaN is equal to itself and neither above nor below any number.
+            let both = is_nan(value) && is_nan(operand);
+            return both && matches!(self, Comparison::Eq | Comparison::Gte | Comparison::Lte);
+        }
+        let order = value.compare(operand);
+        match self {
+            Comparison::Eq => order.is_eq(),
+            Comparison::Gt => order.is_gt(),
+            Comparison::Gte => order.is_ge(),
+            Comparison::Lt => order.is_lt(),
+            Comparison::Lte => order.is_le(),
+        }
+    }
+}
+
+fn is_nan(value: &Value) -> bool {
+    matches!(value, Value::Double(number) if number.is_nan())
+}

@@ -1,0 +1,175 @@
+//! Reads the operators of one field: `{field: {$gt: 1, $lt: 5}}`.
+
+use super::bits::BitTest;
+use super::comparison::Comparison;
+use super::node::{Element, Node, Test};
+use super::operand;
+use super::parse::{Place, fields};
+use super::pattern::Pattern;
+use super::types::TypeSet;
+use super::word::OF_FIELD;
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::query_path::Path;
+
+/// One operator's meaning: a test, the negation of one, or something that needs the path itself.
+enum Operator {
+    Is(Test),
+    Not(Test),
+    Node(Node),
+    /// A comment.
+    Nothing,
+}
+
+/// Whether an object holds operators; otherwise it is a value to be equal to.
+pub fn is_operators(object: &Object) -> bool {
+    object.keys().next().is_some_and(|name| name.starts_with('$') && !matches!(&**name, "$ref" | "$id" | "$db"))
+}
+
+/// The conjunction of all operators over the path.
+pub fn operators(path: &Path, object: &Object, place: Place) -> Result<Node> {
+    let place = place.deeper()?;
+    let mut nodes = Vec::new();
+    for (name, value) in object.iter() {
+        let node = match operator(path, name, value, object, place)? {
+            Operator::Is(test) => Node::Field(path.clone(), test),
+            Operator::Not(test) => Node::Not(Box::new(Node::Field(path.clone(), test))),
+            Operator::Node(node) => node,
+            Operator::Nothing => continue,
+        };
+        nodes.push(node);
+    }
+    Ok(match nodes.len() {
+        1 => nodes.swap_remove(0),
+        _ => Node::And(nodes),
+    })
+}
+
+fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) -> Result<Operator> {
+    let compare = |comparison| Test::Compare(comparison, value.clone());
+    Ok(match name {
+        "$eq" => Operator::Is(compare(Comparison::Eq)),
+        "$ne" => Operator::Not(compare(Comparison::Eq)),
+        "$gt" => Operator::Is(compare(Comparison::Gt)),
+        "$gte" => Operator::Is(compare(Comparison::Gte)),
+        "$lt" => Operator::Is(compare(Comparison::Lt)),
+        "$lte" => Operator::Is(compare(Comparison::Lte)),
+        "$in" => Operator::Is(Test::In(operand::members("$in", value)?)),
+        "$nin" => Operator::Not(Test::In(operand::members("$nin", value)?)),
+        "$exists" if is_true(value) => Operator::Is(Test::Exists),
+        "$exists" => Operator::Not(Test::Exists),
+        "$type" => Operator::Is(Test::Type(TypeSet::parse(value)?)),
+        "$regex" => Operator::Is(Test::Regex(Pattern::of(all)?.compile()?)),
+        "$options" if all.contains("$regex") => Operator::Nothing,
+        "$options" => return Err(Error::new(2, "$options needs a $regex")),
+        "$mod" => {
+            let (divisor, remainder) = operand::modulo(value)?;
+            Operator::Is(Test::Mod { divisor, remainder })
+        }
+        "$size" => Operator::Is(Test::Size(operand::size(value)?)),
+        "$bitsAllSet" => Operator::Is(Test::Bits(operand::bits(BitTest::AllSet, name, value)?)),
+        "$bitsAllClear" => Operator::Is(Test::Bits(operand::bits(BitTest::AllClear, name, value)?)),
+        "$bitsAnySet" => Operator::Is(Test::Bits(operand::bits(BitTest::AnySet, name, value)?)),
+        "$bitsAnyClear" => Operator::Is(Test::Bits(operand::bits(BitTest::AnyClear, name, value)?)),
+        "$elemMatch" => Operator::Is(elem_match(value, place)?),
+        "$all" => Operator::Node(all_of(path, value, place)?),
+        "$not" => Operator::Node(Node::Not(Box::new(negated(path, value, place)?))),
+        "$comment" => Operator::Nothing,
+        "$near" | "$nearSphere" | "$geoNear" => {
+            return Err(Error::new(5626500, "$geoNear, $near, and $nearSphere are not allowed in this context"));
+        }
+        _ => {
+            let error = Error::new(2, format!("unknown operator: {name}"));
+            return Err(match hint::did_you_mean(name, OF_FIELD.iter().map(|word| word.name)) {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            });
+        }
+    })
+}
+
+/// MongoDB's reading of a value as a flag: false, 0 and null are false.
+fn is_true(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Int(number) => *number != 0,
+        Value::Double(number) => *number != 0.0,
+        Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => true,
+    }
+}
+
+fn negated(path: &Path, value: &Value, place: Place) -> Result<Node> {
+    match value {
+        Value::Object(object) if object.is_empty() => Err(Error::new(2, "$not cannot be empty")),
+        Value::Object(object) => operators(path, object, place),
+        _ => Err(Error::new(2, "$not needs a regex or a document")),
+    }
+}
+
+fn all_of(path: &Path, value: &Value, place: Place) -> Result<Node> {
+    let Value::Array(items) = value else { return Err(Error::new(2, "$all needs an array")) };
+    let is_elem_match = |item: &Value| {
+        item.as_object().and_then(|object| object.keys().next()).is_some_and(|name| &**name == "$elemMatch")
+    };
+    let elements = items.first().is_some_and(is_elem_match);
+    let mut nodes = Vec::with_capacity(items.len());
+    for item in items.iter() {
+        let test = match item {
+            Value::Object(object) if elements => match object.get("$elemMatch") {
+                Some(inner) if object.len() == 1 => elem_match(inner, place)?,
+                _ => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
+            },
+            _ if elements => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
+            Value::Object(object) if is_operators(object) => {
+                return Err(Error::new(2, "no $ expressions in $all"));
+            }
+            operand => Test::Compare(Comparison::Eq, operand.clone()),
+        };
+        nodes.push(Node::Field(path.clone(), test));
+    }
+    // Nothing contains all of nothing.
+    Ok(if nodes.is_empty() { Node::Constant(false) } else { Node::And(nodes) })
+}
+
+fn elem_match(value: &Value, place: Place) -> Result<Test> {
+    let Value::Object(object) = value else { return Err(Error::new(2, "$elemMatch needs an Object")) };
+    let place = place.element()?;
+    let first = object.keys().next().map(|name| &**name);
+    let over_values = is_operators(object) && !matches!(first, Some("$and" | "$or" | "$nor" | "$where" | "$text"));
+    if over_values {
+        return Ok(Test::ElemMatchValue(elements(object, place)?));
+    }
+    Ok(Test::ElemMatchObject(Box::new(fields(object, place)?)))
+}
+
+/// The tests that one element must pass.
+fn elements(object: &Object, place: Place) -> Result<Vec<Element>> {
+    let place = place.deeper()?;
+    // The path is never walked: each test is asked about the element itself.
+    let path = Path::new("");
+    let mut tests = Vec::new();
+    for (name, value) in object.iter() {
+        let test = match operator(&path, name, value, object, place)? {
+            Operator::Is(test) => Element::Is(test),
+            Operator::Not(test) => Element::Not(vec![Element::Is(test)]),
+            Operator::Node(node) => of_node(node),
+            Operator::Nothing => continue,
+        };
+        tests.push(test);
+    }
+    Ok(tests)
+}
+
+/// What operators over a path mean for one element.
+fn of_node(node: Node) -> Element {
+    match node {
+        Node::Field(_, test) => Element::Is(test),
+        Node::Not(node) => Element::Not(vec![of_node(*node)]),
+        Node::And(nodes) => Element::Not(vec![Element::Not(nodes.into_iter().map(of_node).collect())]),
+        Node::Constant(answer) if answer => Element::Not(vec![Element::Not(Vec::new())]),
+        // No operator over one field makes any other node; what is left never holds.
+        Node::Constant(_) | Node::Or(_) | Node::Nor(_) | Node::Expr(_) | Node::Schema(_) => Element::Not(Vec::new()),
+    }
+}

@@ -1,0 +1,79 @@
+//! A compiled filter: predicates over a document and over the values that a path leads to.
+
+use std::sync::Arc;
+
+use super::bits::Bits;
+use super::comparison::{Comparison, Members};
+use super::schema::Schema;
+use super::types::TypeSet;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::regex::Regex;
+
+/// A predicate over one document.
+#[derive(Debug, Clone)]
+pub enum Node {
+    And(Vec<Node>),
+    Or(Vec<Node>),
+    Nor(Vec<Node>),
+    Not(Box<Node>),
+    /// `$alwaysTrue` and `$alwaysFalse`.
+    Constant(bool),
+    Expr(Arc<Expr>),
+    Schema(Arc<Schema>),
+    Field(Path, Test),
+}
+
+/// A predicate over the values that a path leads to.
+#[derive(Debug, Clone)]
+pub enum Test {
+    Compare(Comparison, Value),
+    In(Arc<Members>),
+    Exists,
+    Type(TypeSet),
+    Regex(Arc<Regex>),
+    Mod {
+        divisor: i64,
+        remainder: i64,
+    },
+    Size(i64),
+    Bits(Bits),
+    /// Some element is an object (or array) that satisfies the predicate.
+    ElemMatchObject(Box<Node>),
+    /// Some element satisfies all tests.
+    ElemMatchValue(Vec<Element>),
+}
+
+/// A test of one array element, or the negation of several.
+#[derive(Debug, Clone)]
+pub enum Element {
+    Is(Test),
+    Not(Vec<Element>),
+}
+
+impl Node {
+    /// Shows every path that is read; the empty path is the whole row. `false`: not all of it are plain paths.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
+                // Every path is shown, also after one that is not plain.
+                nodes.iter().map(|node| node.visit_paths(visit)).fold(true, std::ops::BitAnd::bitand)
+            }
+            Node::Not(node) => node.visit_paths(visit),
+            Node::Constant(_) => true,
+            Node::Expr(expr) => {
+                expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                false
+            }
+            Node::Schema(_) => {
+                visit("");
+                false
+            }
+            Node::Field(path, _) => {
+                visit(path.text());
+                true
+            }
+        }
+    }
+}

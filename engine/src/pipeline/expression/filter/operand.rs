@@ -1,0 +1,103 @@
+//! Reads the operands of the query operators that take more than a value.
+
+use std::sync::Arc;
+
+use super::bits::BitTest;
+use super::bits::Bits;
+use super::comparison::Members;
+use super::field::is_operators;
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_double;
+
+/// The members of `$in` and `$nin`.
+pub fn members(name: &str, value: &Value) -> Result<Arc<Members>> {
+    let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
+    if items.iter().filter_map(Value::as_object).any(is_operators) {
+        return Err(Error::new(2, format!("cannot nest $ under {name}")));
+    }
+    Ok(Arc::new(Members::new(items.iter().cloned())))
+}
+
+/// Divisor and remainder of `$mod`, both truncated.
+pub fn modulo(value: &Value) -> Result<(i64, i64)> {
+    let Value::Array(items) = value else { return Err(Error::new(2, "malformed mod, needs to be an array")) };
+    let [divisor, remainder] = items.as_slice() else {
+        let text = if items.len() < 2 { "not enough elements" } else { "too many elements" };
+        return Err(Error::new(2, format!("malformed mod, {text}")));
+    };
+    let number = |name: &str, value: &Value| match value {
+        Value::Int(number) => Ok(*number),
+        Value::Double(number) => whole_double(number.trunc())
+            .ok_or_else(|| Error::new(2, format!("malformed mod, {name} value is invalid: {number}"))),
+        _ => Err(Error::new(2, format!("malformed mod, {name} not a number"))),
+    };
+    let divisor = number("divisor", divisor)?;
+    if divisor == 0 {
+        return Err(Error::new(2, "divisor cannot be 0"));
+    }
+    Ok((divisor, number("remainder", remainder)?))
+}
+
+/// The length that `$size` asks for.
+pub fn size(value: &Value) -> Result<i64> {
+    let refuse = |reason: String| Err(Error::new(2, format!("Failed to parse $size. {reason}")));
+    let size = match value {
+        Value::Int(size) => *size,
+        Value::Double(size) => match whole_double(*size) {
+            Some(size) => size,
+            None => return refuse(format!("Expected an integer: $size: {value}")),
+        },
+        _ => return refuse(format!("Expected a number in: $size: {value}")),
+    };
+    if size < 0 {
+        return refuse(format!("Expected a non-negative number in: $size: {value}"));
+    }
+    if i32::try_from(size).is_err() {
+        return refuse(format!("Cannot represent as a 32-bit integer: $size: {value}"));
+    }
+    Ok(size)
+}
+
+/// The bits that a bit test looks at: a mask, or an array of positions.
+pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
+    let (mut mask, mut sign) = (0u64, false);
+    match value {
+        Value::Int(number) => mask = non_negative(name, value, Some(*number))?,
+        Value::Double(number) => mask = non_negative(name, value, whole_double(*number))?,
+        Value::Array(positions) => {
+            for position in positions.iter() {
+                let number = match position {
+                    Value::Int(number) => Some(*number),
+                    Value::Double(number) => whole_double(*number),
+                    _ => None,
+                };
+                let number = number.filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
+                    Error::new(2, format!("Failed to parse bit position. Expected a number in: {position}"))
+                })?;
+                match u32::try_from(number) {
+                    Ok(number @ 0..64) => mask |= 1 << number,
+                    Ok(_) => sign = true,
+                    Err(_) => {
+                        return Err(Error::new(
+                            2,
+                            format!("Failed to parse bit position. Expected a non-negative number in: {position}"),
+                        ));
+                    }
+                }
+            }
+        }
+        _ => {
+            return Err(Error::new(2, format!("{name} takes an Array, a number, or a BinData but received: {value}")));
+        }
+    }
+    Ok(Bits { test, mask, sign })
+}
+
+fn non_negative(name: &str, written: &Value, number: Option<i64>) -> Result<u64> {
+    match number {
+        None => Err(Error::new(9, format!("Expected an integer: {name}: {written}"))),
+        Some(number) => u64::try_from(number)
+            .map_err(|_| Error::new(9, format!("Expected a non-negative number in: {name}: {written}"))),
+    }
+}

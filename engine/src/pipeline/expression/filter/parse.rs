@@ -1,0 +1,127 @@
+//! Reads a query document: fields, and the operators that stand in a field's place.
+
+use std::sync::Arc;
+
+use super::comparison::Comparison;
+use super::field;
+use super::node::{Node, Test};
+use super::schema::Schema;
+use super::word::TOP_LEVEL;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::query_path::Path;
+
+/// Levels that predicates may nest (MongoDB's own limit).
+const MAX_DEPTH: usize = 100;
+
+/// Where a query document stands.
+#[derive(Clone, Copy)]
+pub struct Place<'s> {
+    scope: &'s Scope,
+    /// Inside `$elemMatch` only fields may be asked for, not the whole row.
+    nested: bool,
+    depth: usize,
+}
+
+impl Place<'_> {
+    /// One level further down.
+    pub fn deeper(self) -> Result<Self> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Error::new(2, format!("exceeded depth limit of {MAX_DEPTH} levels in the query")));
+        }
+        Ok(Place { depth: self.depth + 1, ..self })
+    }
+
+    /// Inside an array's element.
+    pub fn element(self) -> Result<Self> {
+        Ok(Place { nested: true, ..self.deeper()? })
+    }
+}
+
+/// The predicate of a whole `$match`.
+pub fn document(spec: &Value, scope: &Scope) -> Result<Node> {
+    let Value::Object(object) = spec else {
+        return Err(Error::new(15959, "the match filter must be an expression in an object"));
+    };
+    fields(object, Place { scope, nested: false, depth: 0 })
+}
+
+/// A conjunction with one node for each field written, comments aside.
+pub fn fields(object: &Object, place: Place) -> Result<Node> {
+    let place = place.deeper()?;
+    let mut nodes = Vec::with_capacity(object.len());
+    for (name, value) in object.iter() {
+        if name.starts_with('$') {
+            nodes.extend(top_level(name, value, place)?);
+        } else {
+            nodes.push(field(name, value, place)?);
+        }
+    }
+    Ok(Node::And(nodes))
+}
+
+fn field(name: &str, value: &Value, place: Place) -> Result<Node> {
+    let path = Path::new(name);
+    match value {
+        Value::Object(operators) if field::is_operators(operators) => field::operators(&path, operators, place),
+        operand => Ok(Node::Field(path, Test::Compare(Comparison::Eq, operand.clone()))),
+    }
+}
+
+fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
+    Ok(Some(match name {
+        "$and" => Node::And(branches(name, value, place)?),
+        "$or" => Node::Or(branches(name, value, place)?),
+        "$nor" => Node::Nor(branches(name, value, place)?),
+        "$comment" => return Ok(None),
+        "$expr" | "$jsonSchema" if place.nested => {
+            return Err(Error::new(2, format!("{name} can only be applied to the top-level document")));
+        }
+        "$expr" => Node::Expr(Arc::new(expr::parse(value, place.scope)?)),
+        "$jsonSchema" => Node::Schema(Arc::new(Schema::parse(value)?)),
+        "$alwaysTrue" | "$alwaysFalse" => {
+            if value.as_f64() != Some(1.0) {
+                return Err(Error::new(2, format!("{name} must be an integer value of 1")));
+            }
+            Node::Constant(name == "$alwaysTrue")
+        }
+        "$text" if place.nested => return Err(Error::new(2, "$text can only be applied to the top-level document")),
+        "$text" => {
+            return Err(Error::new(17313, "$match with $text is only allowed as the first pipeline stage")
+                .with_hint("text search is POST /aggregates/search"));
+        }
+        "$where" => return Err(Error::new(2, "$where is not allowed in this context")),
+        _ => {
+            let error = Error::new(
+                2,
+                format!(
+                    "unknown top level operator: {name}. If you have a field name that starts with a '$' symbol, \
+                     consider using $getField or $setField."
+                ),
+            );
+            let known = TOP_LEVEL.iter().map(|word| word.name).chain(["$comment"]);
+            return Err(match hint::did_you_mean(name, known) {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            });
+        }
+    }))
+}
+
+fn branches(name: &str, value: &Value, place: Place) -> Result<Vec<Node>> {
+    let items = match value {
+        Value::Array(items) if !items.is_empty() => items,
+        Value::Array(_) => return Err(Error::new(2, "$and/$or/$nor must be a nonempty array")),
+        _ => return Err(Error::new(2, format!("{name} must be an array"))),
+    };
+    items
+        .iter()
+        .map(|item| match item {
+            Value::Object(object) => fields(object, place),
+            _ => Err(Error::new(2, "$or/$and/$nor entries need to be full objects")),
+        })
+        .collect()
+}

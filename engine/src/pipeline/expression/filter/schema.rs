@@ -1,0 +1,246 @@
+//! `$jsonSchema`: whether a document has the shape that a schema describes.
+
+use rustc_hash::FxHashSet;
+
+use super::types::TypeSet;
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::number::whole_double;
+use crate::pipeline::value::regex::Regex;
+
+/// A schema: everything in it must hold for the value.
+#[derive(Debug, Clone, Default)]
+pub struct Schema {
+    pub keywords: Vec<Keyword>,
+}
+
+/// One restriction. Each holds for values of types that it does not speak of.
+#[derive(Debug, Clone)]
+pub enum Keyword {
+    Type(TypeSet),
+    Enum(Vec<Value>),
+    AllOf(Vec<Schema>),
+    AnyOf(Vec<Schema>),
+    OneOf(Vec<Schema>),
+    Not(Schema),
+    Minimum { bound: Value, exclusive: bool },
+    Maximum { bound: Value, exclusive: bool },
+    MultipleOf(Value),
+    MinLength(usize),
+    MaxLength(usize),
+    Pattern(Regex),
+    MinItems(usize),
+    MaxItems(usize),
+    UniqueItems,
+    Items(Items),
+    MinProperties(usize),
+    MaxProperties(usize),
+    Required(Vec<String>),
+    Properties(Properties),
+    Dependencies(Vec<(String, Dependency)>),
+}
+
+#[derive(Debug, Clone)]
+pub enum Items {
+    Each(Schema),
+    /// One schema a place, and what holds for the items after them.
+    Places(Vec<Schema>, Rest),
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Properties {
+    pub named: Vec<(String, Schema)>,
+    pub patterns: Vec<(Regex, Schema)>,
+    pub rest: Rest,
+}
+
+/// What holds for the members that nothing else speaks of.
+#[derive(Debug, Clone, Default)]
+pub enum Rest {
+    #[default]
+    Allowed,
+    Refused,
+    Like(Schema),
+}
+
+#[derive(Debug, Clone)]
+pub enum Dependency {
+    Names(Vec<String>),
+    Like(Schema),
+}
+
+impl Schema {
+    pub fn matches(&self, value: &Value, env: &Env) -> Result<bool> {
+        for keyword in &self.keywords {
+            env.query.tick()?;
+            if !keyword.holds(value, env)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Keyword {
+    fn holds(&self, value: &Value, env: &Env) -> Result<bool> {
+        Ok(match (self, value) {
+            (Keyword::Type(types), value) => types.contains(value),
+            (Keyword::Enum(values), value) => values.contains(value),
+            (Keyword::AllOf(schemas), value) => count(schemas, value, env)? == schemas.len(),
+            (Keyword::AnyOf(schemas), value) => count(schemas, value, env)? > 0,
+            (Keyword::OneOf(schemas), value) => count(schemas, value, env)? == 1,
+            (Keyword::Not(schema), value) => !schema.matches(value, env)?,
+            (Keyword::Minimum { bound, exclusive }, number) if number.is_number() => {
+                number > bound || (!exclusive && number == bound)
+            }
+            (Keyword::Maximum { bound, exclusive }, number) if number.is_number() => {
+                number < bound || (!exclusive && number == bound)
+            }
+            (Keyword::MultipleOf(divisor), number) if number.is_number() => is_multiple(number, divisor),
+            (Keyword::MinLength(least), Value::String(text)) => text.chars().count() >= *least,
+            (Keyword::MaxLength(most), Value::String(text)) => text.chars().count() <= *most,
+            (Keyword::Pattern(regex), Value::String(text)) => regex.is_match(text, env.query)?,
+            (Keyword::MinItems(least), Value::Array(items)) => items.len() >= *least,
+            (Keyword::MaxItems(most), Value::Array(items)) => items.len() <= *most,
+            (Keyword::UniqueItems, Value::Array(items)) => {
+                let mut seen = FxHashSet::default();
+                items.iter().all(|item| seen.insert(item))
+            }
+            (Keyword::Items(rule), Value::Array(items)) => rule.holds(items, env)?,
+            (Keyword::MinProperties(least), Value::Object(object)) => object.len() >= *least,
+            (Keyword::MaxProperties(most), Value::Object(object)) => object.len() <= *most,
+            (Keyword::Required(names), Value::Object(object)) => names.iter().all(|name| object.contains(name)),
+            (Keyword::Properties(properties), Value::Object(object)) => properties.hold(object, env)?,
+            (Keyword::Dependencies(dependencies), Value::Object(object)) => {
+                for (name, dependency) in dependencies {
+                    if object.contains(name) && !dependency.holds(value, object, env)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            (
+                Keyword::Minimum { .. }
+                | Keyword::Maximum { .. }
+                | Keyword::MultipleOf(_)
+                | Keyword::MinLength(_)
+                | Keyword::MaxLength(_)
+                | Keyword::Pattern(_)
+                | Keyword::MinItems(_)
+                | Keyword::MaxItems(_)
+                | Keyword::UniqueItems
+                | Keyword::Items(_)
+                | Keyword::MinProperties(_)
+                | Keyword::MaxProperties(_)
+                | Keyword::Required(_)
+                | Keyword::Properties(_)
+                | Keyword::Dependencies(_),
+                _,
+            ) => true,
+        })
+    }
+}
+
+fn count(schemas: &[Schema], value: &Value, env: &Env) -> Result<usize> {
+    let mut matching = 0;
+    for schema in schemas {
+        matching += usize::from(schema.matches(value, env)?);
+    }
+    Ok(matching)
+}
+
+fn is_multiple(number: &Value, divisor: &Value) -> bool {
+    match (number, divisor) {
+        (Value::Int(number), Value::Int(divisor)) => number.checked_rem(*divisor).is_none_or(|left| left == 0),
+        (number, divisor) => match (number.as_f64(), divisor.as_f64()) {
+            (Some(number), Some(divisor)) => number % divisor == 0.0,
+            _ => true,
+        },
+    }
+}
+
+impl Items {
+    fn holds(&self, items: &[Value], env: &Env) -> Result<bool> {
+        match self {
+            Items::Each(schema) => {
+                for item in items {
+                    if !schema.matches(item, env)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Items::Places(schemas, rest) => {
+                for (schema, item) in schemas.iter().zip(items) {
+                    if !schema.matches(item, env)? {
+                        return Ok(false);
+                    }
+                }
+                for item in items.iter().skip(schemas.len()) {
+                    if !rest.holds(item, env)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+impl Properties {
+    fn hold(&self, object: &Object, env: &Env) -> Result<bool> {
+        for (name, value) in object.iter() {
+            let mut spoken_of = false;
+            for (known, schema) in &self.named {
+                if **known == **name {
+                    spoken_of = true;
+                    if !schema.matches(value, env)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            for (pattern, schema) in &self.patterns {
+                if pattern.is_match(name, env.query)? {
+                    spoken_of = true;
+                    if !schema.matches(value, env)? {
+                        return Ok(false);
+                    }
+                }
+            }
+            if !spoken_of && !self.rest.holds(value, env)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl Rest {
+    fn holds(&self, value: &Value, env: &Env) -> Result<bool> {
+        match self {
+            Rest::Allowed => Ok(true),
+            Rest::Refused => Ok(false),
+            Rest::Like(schema) => schema.matches(value, env),
+        }
+    }
+}
+
+impl Dependency {
+    fn holds(&self, value: &Value, object: &Object, env: &Env) -> Result<bool> {
+        match self {
+            Dependency::Names(names) => Ok(names.iter().all(|name| object.contains(name))),
+            Dependency::Like(schema) => schema.matches(value, env),
+        }
+    }
+}
+
+/// A length or count: a whole number of at least 0.
+pub fn natural(value: &Value) -> Option<usize> {
+    let number = match value {
+        Value::Int(number) => *number,
+        Value::Double(number) => whole_double(*number)?,
+        _ => return None,
+    };
+    usize::try_from(number).ok()
+}

@@ -1,0 +1,302 @@
+//! Reads a `$jsonSchema`: draft 4 as MongoDB has it.
+
+use super::schema::{Dependency, Items, Keyword, Properties, Rest, Schema, natural};
+use super::types::TypeSet;
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::regex::Regex;
+
+/// Levels that schemas may nest.
+const MAX_DEPTH: usize = 60;
+
+const KEYWORDS: [&str; 28] = [
+    "type",
+    "bsonType",
+    "enum",
+    "allOf",
+    "anyOf",
+    "oneOf",
+    "not",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "items",
+    "additionalItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+    "properties",
+    "patternProperties",
+    "additionalProperties",
+    "dependencies",
+    "title",
+];
+
+const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "format", "id"];
+
+impl Schema {
+    pub fn parse(spec: &Value) -> Result<Schema> {
+        match spec {
+            Value::Object(object) => schema(object, 0),
+            _ => Err(Error::new(14, "$jsonSchema must be an object")),
+        }
+    }
+}
+
+fn schema(object: &Object, depth: usize) -> Result<Schema> {
+    if depth >= MAX_DEPTH {
+        return Err(Error::new(9, "$jsonSchema is nested too deeply"));
+    }
+    if object.contains("type") && object.contains("bsonType") {
+        return Err(failed("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'"));
+    }
+    let mut keywords = Vec::new();
+    for (name, value) in object.iter() {
+        keywords.extend(keyword(name, value, object, depth)?);
+    }
+    Ok(Schema { keywords })
+}
+
+fn keyword(name: &str, value: &Value, all: &Object, depth: usize) -> Result<Option<Keyword>> {
+    Ok(Some(match name {
+        "type" => Keyword::Type(json_types(value)?),
+        "bsonType" => Keyword::Type(bson_types(value)?),
+        "enum" => Keyword::Enum(distinct("enum", value)?),
+        "allOf" => Keyword::AllOf(schemas(name, value, depth)?),
+        "anyOf" => Keyword::AnyOf(schemas(name, value, depth)?),
+        "oneOf" => Keyword::OneOf(schemas(name, value, depth)?),
+        "not" => Keyword::Not(nested(name, value, depth)?),
+        "minimum" => Keyword::Minimum { bound: number(name, value)?, exclusive: flag("exclusiveMinimum", all)? },
+        "maximum" => Keyword::Maximum { bound: number(name, value)?, exclusive: flag("exclusiveMaximum", all)? },
+        "exclusiveMinimum" | "exclusiveMaximum" => {
+            flag(name, all)?;
+            let bound = if name == "exclusiveMinimum" { "minimum" } else { "maximum" };
+            if !all.contains(bound) {
+                return Err(failed(format!("$jsonSchema keyword '{bound}' must be a present if {name} is present")));
+            }
+            return Ok(None);
+        }
+        "multipleOf" => {
+            let divisor = number(name, value)?;
+            if divisor <= Value::Int(0) {
+                return Err(failed("$jsonSchema keyword 'multipleOf' must have a positive value"));
+            }
+            Keyword::MultipleOf(divisor)
+        }
+        "minLength" => Keyword::MinLength(length(name, value)?),
+        "maxLength" => Keyword::MaxLength(length(name, value)?),
+        "minItems" => Keyword::MinItems(length(name, value)?),
+        "maxItems" => Keyword::MaxItems(length(name, value)?),
+        "minProperties" => Keyword::MinProperties(length(name, value)?),
+        "maxProperties" => Keyword::MaxProperties(length(name, value)?),
+        "pattern" => match value {
+            Value::String(pattern) => Keyword::Pattern(Regex::new(pattern, "")?),
+            _ => return Err(mistyped(name, "a string")),
+        },
+        "uniqueItems" => match flag(name, all)? {
+            true => Keyword::UniqueItems,
+            false => return Ok(None),
+        },
+        "items" => Keyword::Items(items(value, all, depth)?),
+        "additionalItems" => {
+            rest(name, all, depth)?;
+            return Ok(None);
+        }
+        "required" => Keyword::Required(names(name, value)?),
+        "properties" => Keyword::Properties(properties(all, depth)?),
+        "patternProperties" if !all.contains("properties") => Keyword::Properties(properties(all, depth)?),
+        "additionalProperties" if !all.contains("properties") && !all.contains("patternProperties") => {
+            Keyword::Properties(properties(all, depth)?)
+        }
+        // Read together with the one that stands for all three.
+        "patternProperties" | "additionalProperties" => return Ok(None),
+        "dependencies" => Keyword::Dependencies(dependencies(value, depth)?),
+        "title" | "description" => match value {
+            Value::String(_) => return Ok(None),
+            _ => return Err(mistyped(name, "a string")),
+        },
+        unsupported if UNSUPPORTED.contains(&unsupported) => {
+            return Err(failed(format!("$jsonSchema keyword '{unsupported}' is not currently supported")));
+        }
+        unknown => {
+            let error = failed(format!("Unknown $jsonSchema keyword: {unknown}"));
+            return Err(match hint::did_you_mean(unknown, KEYWORDS) {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            });
+        }
+    }))
+}
+
+fn failed(message: impl Into<String>) -> Error {
+    Error::new(9, message)
+}
+
+fn mistyped(name: &str, expected: &str) -> Error {
+    Error::new(14, format!("$jsonSchema keyword '{name}' must be {expected}"))
+}
+
+fn nested(name: &str, value: &Value, depth: usize) -> Result<Schema> {
+    match value {
+        Value::Object(object) => schema(object, depth + 1),
+        _ => Err(mistyped(name, "an object")),
+    }
+}
+
+fn schemas(name: &str, value: &Value, depth: usize) -> Result<Vec<Schema>> {
+    match value {
+        Value::Array(items) if items.is_empty() => Err(Error::new(2, format!("'{name}' must be a non-empty array"))),
+        Value::Array(items) => items.iter().map(|item| nested(name, item, depth)).collect(),
+        _ => Err(mistyped(name, "an array")),
+    }
+}
+
+fn strings<'v>(name: &str, value: &'v Value) -> Result<Vec<&'v str>> {
+    match value {
+        Value::String(one) => Ok(vec![one]),
+        Value::Array(items) if items.is_empty() => {
+            Err(failed(format!("$jsonSchema keyword '{name}' must name at least one type")))
+        }
+        Value::Array(items) => {
+            items.iter().map(|item| item.as_str().ok_or_else(|| mistyped(name, "an array of strings"))).collect()
+        }
+        _ => Err(mistyped(name, "either a string or an array of strings")),
+    }
+}
+
+fn json_types(value: &Value) -> Result<TypeSet> {
+    let mut types = TypeSet::default();
+    for name in strings("type", value)? {
+        types.add_name(match name {
+            "boolean" => "bool",
+            "string" | "object" | "array" | "number" | "null" => name,
+            "integer" => return Err(unsupported_integer("type")),
+            other => return Err(Error::new(2, format!("Unknown type name alias: {other}"))),
+        })?;
+    }
+    Ok(types)
+}
+
+fn bson_types(value: &Value) -> Result<TypeSet> {
+    let mut types = TypeSet::default();
+    for name in strings("bsonType", value)? {
+        if name == "integer" {
+            return Err(unsupported_integer("bsonType"));
+        }
+        types.add_name(name)?;
+    }
+    Ok(types)
+}
+
+fn unsupported_integer(keyword: &str) -> Error {
+    failed(format!("$jsonSchema type 'integer' is not currently supported in '{keyword}'"))
+        .with_hint("use bsonType 'int' or 'long'")
+}
+
+fn distinct(name: &str, value: &Value) -> Result<Vec<Value>> {
+    let Value::Array(items) = value else { return Err(mistyped(name, "an array")) };
+    if items.is_empty() {
+        return Err(failed(format!("$jsonSchema keyword '{name}' cannot be an empty array")));
+    }
+    let mut sorted: Vec<&Value> = items.iter().collect();
+    sorted.sort();
+    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(failed(format!("$jsonSchema keyword '{name}' array cannot contain duplicate values")));
+    }
+    Ok(items.to_vec())
+}
+
+fn names(name: &str, value: &Value) -> Result<Vec<String>> {
+    let Value::Array(items) = value else { return Err(mistyped(name, "an array")) };
+    if items.iter().any(|item| item.as_str().is_none()) {
+        return Err(mistyped(name, "an array of strings"));
+    }
+    Ok(distinct(name, value)?.iter().filter_map(Value::as_str).map(String::from).collect())
+}
+
+fn number(name: &str, value: &Value) -> Result<Value> {
+    if value.is_number() { Ok(value.clone()) } else { Err(mistyped(name, "a number")) }
+}
+
+fn length(name: &str, value: &Value) -> Result<usize> {
+    if !value.is_number() {
+        return Err(mistyped(name, "a number"));
+    }
+    natural(value)
+        .ok_or_else(|| failed(format!("$jsonSchema keyword '{name}' must be a non-negative integer: {value}")))
+}
+
+fn flag(name: &str, all: &Object) -> Result<bool> {
+    match all.get(name) {
+        None => Ok(false),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(mistyped(name, "a boolean")),
+    }
+}
+
+fn rest(name: &str, all: &Object, depth: usize) -> Result<Rest> {
+    match all.get(name) {
+        None | Some(Value::Bool(true)) => Ok(Rest::Allowed),
+        Some(Value::Bool(false)) => Ok(Rest::Refused),
+        Some(Value::Object(object)) => Ok(Rest::Like(schema(object, depth + 1)?)),
+        Some(_) => Err(mistyped(name, "either an object or a boolean")),
+    }
+}
+
+fn items(value: &Value, all: &Object, depth: usize) -> Result<Items> {
+    match value {
+        Value::Object(object) => Ok(Items::Each(schema(object, depth + 1)?)),
+        Value::Array(places) => {
+            let places: Result<Vec<Schema>> = places.iter().map(|place| nested("items", place, depth)).collect();
+            Ok(Items::Places(places?, rest("additionalItems", all, depth)?))
+        }
+        _ => Err(mistyped("items", "an array or an object")),
+    }
+}
+
+fn properties(all: &Object, depth: usize) -> Result<Properties> {
+    let mut properties = Properties { rest: rest("additionalProperties", all, depth)?, ..Properties::default() };
+    if let Some(value) = all.get("properties") {
+        let named = value.as_object().ok_or_else(|| mistyped("properties", "an object"))?;
+        for (name, value) in named.iter() {
+            properties.named.push((name.to_string(), nested("properties", value, depth)?));
+        }
+    }
+    if let Some(value) = all.get("patternProperties") {
+        let patterns = value.as_object().ok_or_else(|| mistyped("patternProperties", "an object"))?;
+        for (pattern, value) in patterns.iter() {
+            let regex = Regex::new(pattern, "").map_err(|reason| {
+                Error::new(
+                    2,
+                    format!("Invalid regular expression in $jsonSchema keyword 'patternProperties': {reason}"),
+                )
+            })?;
+            properties.patterns.push((regex, nested("patternProperties", value, depth)?));
+        }
+    }
+    Ok(properties)
+}
+
+fn dependencies(value: &Value, depth: usize) -> Result<Vec<(String, Dependency)>> {
+    let object = value.as_object().ok_or_else(|| mistyped("dependencies", "an object"))?;
+    object
+        .iter()
+        .map(|(name, value)| {
+            let dependency = match value {
+                Value::Object(object) => Dependency::Like(schema(object, depth + 1)?),
+                Value::Array(_) => Dependency::Names(names("dependencies", value)?),
+                _ => return Err(mistyped("dependencies", "an object whose values are objects or arrays")),
+            };
+            Ok((name.to_string(), dependency))
+        })
+        .collect()
+}

@@ -1,0 +1,99 @@
+//! Type names and type numbers, as `$type` and `bsonType` write them.
+
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::number::whole_double;
+
+/// MongoDB's names with their numbers.
+const TYPES: [(&str, i64); 21] = [
+    ("double", 1),
+    ("string", 2),
+    ("object", 3),
+    ("array", 4),
+    ("binData", 5),
+    ("undefined", 6),
+    ("objectId", 7),
+    ("bool", 8),
+    ("date", 9),
+    ("null", 10),
+    ("regex", 11),
+    ("dbPointer", 12),
+    ("javascript", 13),
+    ("symbol", 14),
+    ("javascriptWithScope", 15),
+    ("int", 16),
+    ("timestamp", 17),
+    ("long", 18),
+    ("decimal", 19),
+    ("minKey", -1),
+    ("maxKey", 127),
+];
+
+/// Several types, `number` among them as one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TypeSet {
+    names: Vec<&'static str>,
+    any_number: bool,
+}
+
+impl TypeSet {
+    /// The types that a name, a number or an array of them stands for.
+    pub fn parse(spec: &Value) -> Result<TypeSet> {
+        let mut types = TypeSet::default();
+        match spec {
+            Value::Array(items) if items.is_empty() => {
+                return Err(Error::new(9, "$type must match at least one type"));
+            }
+            Value::Array(items) => items.iter().try_for_each(|item| types.add(item))?,
+            one => types.add(one)?,
+        }
+        Ok(types)
+    }
+
+    fn add(&mut self, spec: &Value) -> Result<()> {
+        match spec {
+            Value::String(name) => self.add_name(name),
+            Value::Int(code) => self.add_code(*code),
+            Value::Double(code) => match whole_double(*code) {
+                Some(code) => self.add_code(code),
+                None => Err(Error::new(2, format!("Invalid numerical type code: {code}"))),
+            },
+            Value::Null | Value::Bool(_) | Value::Date(_) | Value::Array(_) | Value::Object(_) => {
+                Err(Error::new(14, "type must be represented as a number or a string"))
+            }
+        }
+    }
+
+    /// Adds a type by one of MongoDB's names.
+    pub fn add_name(&mut self, name: &str) -> Result<()> {
+        if name == "number" {
+            self.any_number = true;
+            return Ok(());
+        }
+        let (known, _) = TYPES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+            let error = Error::new(2, format!("Unknown type name alias: {name}"));
+            match crate::pipeline::value::hint::did_you_mean(name, TYPES.iter().map(|(known, _)| *known)) {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            }
+        })?;
+        self.names.push(known);
+        Ok(())
+    }
+
+    fn add_code(&mut self, code: i64) -> Result<()> {
+        if code == 0 {
+            return Err(Error::new(2, "Invalid numerical type code: 0. Instead use {$exists:false}."));
+        }
+        let (known, _) = TYPES
+            .iter()
+            .find(|(_, known)| *known == code)
+            .ok_or_else(|| Error::new(2, format!("Invalid numerical type code: {code}")))?;
+        self.names.push(known);
+        Ok(())
+    }
+
+    pub fn contains(&self, value: &Value) -> bool {
+        (self.any_number && value.is_number()) || self.names.contains(&value.type_name())
+    }
+}

@@ -1,0 +1,199 @@
+//! Which fields of a row go on, and which are computed: what `$project`, `$set` and `$unset` do.
+
+mod parse;
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+pub use parse::{exclusion, projection, set};
+
+use super::expr::{Env, Expr};
+use crate::model::value::{Object, Value};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+
+/// A compiled projection.
+#[derive(Debug)]
+pub struct Projection {
+    pub kind: Kind,
+    pub root: Branch,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Fields named are kept, others dropped.
+    Inclusion,
+    /// Fields named are dropped, others kept.
+    Exclusion,
+    /// Every field is kept, those named are computed.
+    Set,
+}
+
+/// The fields named below one place, in the order written.
+#[derive(Debug, Default)]
+pub struct Branch {
+    pub fields: IndexMap<Arc<str>, Field>,
+    computes: bool,
+}
+
+#[derive(Debug)]
+pub enum Field {
+    Keep,
+    Drop,
+    Computed(Expr),
+    Branch(Branch),
+}
+
+impl Projection {
+    /// The row that becomes of `env`'s root.
+    pub fn apply(&self, env: &Env) -> Result<Value> {
+        let Value::Object(row) = env.root else { return Ok(env.root.clone()) };
+        let mut object = match self.kind {
+            Kind::Inclusion => self.root.included(row, true),
+            Kind::Exclusion => self.root.excluded(row),
+            Kind::Set => Object::clone(row),
+        };
+        self.root.compute(&mut object, env)?;
+        Ok(object.into())
+    }
+
+    /// Whether everything at and below the path's first field is in the row as it was before.
+    pub fn leaves_alone(&self, path: &str) -> bool {
+        // Deeper down arrays could be shortened or filled, and a path through them would see it.
+        let first = path.split('.').next().unwrap_or(path);
+        match self.root.fields.get(first) {
+            Some(Field::Keep) => true,
+            Some(Field::Drop | Field::Computed(_) | Field::Branch(_)) => false,
+            None => self.kind != Kind::Inclusion,
+        }
+    }
+
+    /// Shows every path that expressions read, and every one that is kept by name or computed into what stands there.
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
+        self.root.visit_paths("", visit);
+    }
+}
+
+impl Branch {
+    fn included(&self, object: &Object, top: bool) -> Object {
+        let mut out = Object::with_capacity(self.fields.len());
+        if top && let (Some(Field::Keep), Some(id)) = (self.fields.get("_id"), object.get("_id")) {
+            out.push("_id", id.clone());
+        }
+        for (name, value) in object.iter() {
+            match self.fields.get(name) {
+                Some(Field::Keep) if top && &**name == "_id" => {}
+                Some(Field::Keep) => out.push(name.clone(), value.clone()),
+                Some(Field::Branch(branch)) => {
+                    if let Some(value) = branch.included_value(value) {
+                        out.push(name.clone(), value);
+                    }
+                }
+                Some(Field::Drop | Field::Computed(_)) | None => {}
+            }
+        }
+        out
+    }
+
+    /// Scalars hold none of the fields named, so nothing is left of them; in an array one that is computed into keeps
+    /// its place.
+    fn included_value(&self, value: &Value) -> Option<Value> {
+        match value {
+            Value::Object(object) => Some(self.included(object, false).into()),
+            Value::Array(items) => {
+                let place = || self.computes.then_some(Value::Null);
+                Some(
+                    items.iter().filter_map(|item| self.included_value(item).or_else(place)).collect::<Vec<_>>().into(),
+                )
+            }
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => None,
+        }
+    }
+
+    fn excluded(&self, object: &Object) -> Object {
+        let mut out = Object::with_capacity(object.len());
+        for (name, value) in object.iter() {
+            match self.fields.get(name) {
+                Some(Field::Drop) => {}
+                Some(Field::Branch(branch)) => out.push(name.clone(), branch.excluded_value(value)),
+                Some(Field::Keep | Field::Computed(_)) | None => out.push(name.clone(), value.clone()),
+            }
+        }
+        out
+    }
+
+    fn excluded_value(&self, value: &Value) -> Value {
+        match value {
+            Value::Object(object) => self.excluded(object).into(),
+            Value::Array(items) => items.iter().map(|item| self.excluded_value(item)).collect::<Vec<_>>().into(),
+            scalar => scalar.clone(),
+        }
+    }
+
+    /// Writes the computed fields; every expression sees the row as it came in.
+    fn compute(&self, out: &mut Object, env: &Env) -> Result<()> {
+        if !self.computes {
+            return Ok(());
+        }
+        for (name, field) in &self.fields {
+            env.query.tick()?;
+            match field {
+                Field::Computed(expr) => match expr.eval(env)? {
+                    Some(value) => {
+                        memory::check_depth(&value, env.query)?;
+                        out.insert(name.clone(), value);
+                    }
+                    None => {
+                        out.remove(name);
+                    }
+                },
+                Field::Branch(branch) if branch.computes => {
+                    let value = branch.computed_value(out.get(name), env)?;
+                    out.insert(name.clone(), value);
+                }
+                Field::Branch(_) | Field::Keep | Field::Drop => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An object takes the fields in, an array into each item; anything else gives way to a new object.
+    fn computed_value(&self, value: Option<&Value>, env: &Env) -> Result<Value> {
+        match value {
+            Some(Value::Array(items)) => {
+                let items: Result<Vec<Value>> = items
+                    .iter()
+                    .map(|item| {
+                        env.query.tick()?;
+                        self.computed_value(Some(item), env)
+                    })
+                    .collect();
+                Ok(items?.into())
+            }
+            value => {
+                let mut object = value.and_then(Value::as_object).cloned().unwrap_or_default();
+                self.compute(&mut object, env)?;
+                Ok(object.into())
+            }
+        }
+    }
+
+    fn visit_paths(&self, prefix: &str, visit: &mut dyn FnMut(&str)) {
+        for (name, field) in &self.fields {
+            let path = if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") };
+            match field {
+                Field::Keep => visit(&path),
+                Field::Drop => {}
+                Field::Computed(expr) => {
+                    expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                    // Further down the field goes into the objects and arrays that are there.
+                    if !prefix.is_empty() {
+                        visit(&path);
+                    }
+                }
+                Field::Branch(branch) => branch.visit_paths(&path, visit),
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! Reads the specifications of `$project`, `$set` and `$unset`.
+
+use std::sync::Arc;
+
+use super::{Branch, Field, Kind, Projection};
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::path::FieldPath;
+
+/// The projection of a `$project`.
+pub fn projection(spec: &Value, scope: &Scope) -> Result<Projection> {
+    let Value::Object(object) = spec else { return Err(Error::new(15969, "$project specification must be an object")) };
+    if object.is_empty() {
+        return Err(within("$project", Error::new(51272, "projection specification must have at least one field")));
+    }
+    let mut reader = Reader { kind: None, id: None, root: Branch::default() };
+    reader.fields(object, &mut Vec::new(), scope).map_err(|error| within("$project", error))?;
+    Ok(reader.finish())
+}
+
+/// The projection of a `$unset` over these paths.
+pub fn exclusion(paths: &[&str]) -> Result<Projection> {
+    let mut root = Branch::default();
+    for path in paths {
+        let path = FieldPath::parse(path).map_err(|error| within("$unset", error))?;
+        insert(&mut root, path.segments(), Field::Drop)
+            .map_err(|error| within("$unset", error.in_projection(&path)))?;
+    }
+    Ok(Projection { kind: Kind::Exclusion, root })
+}
+
+/// The projection of a `$set`; `stage` is the name that was written.
+pub fn set(stage: &'static str, spec: &Value, scope: &Scope) -> Result<Projection> {
+    let Value::Object(object) = spec else {
+        let text = format!("{stage} specification stage must be an object, got {}", spec.type_name());
+        return Err(Error::new(40272, text));
+    };
+    let mut root = Branch::default();
+    set_fields(object, &mut Vec::new(), &mut root, scope).map_err(|error| within(stage, error))?;
+    Ok(Projection { kind: Kind::Set, root })
+}
+
+/// The same error, saying in whose specification it is.
+fn within(stage: &str, error: Error) -> Error {
+    Error { message: format!("Invalid {stage} :: caused by :: {}", error.message), ..error }
+}
+
+/// Why a path cannot stand beside the others.
+enum Collision {
+    /// The path stands there already, or something below it does.
+    Same,
+    /// So many segments of it lead to a field that stands there already.
+    Below(usize),
+}
+
+impl Collision {
+    fn in_projection(self, path: &FieldPath) -> Error {
+        let text = path.segments().join(".");
+        match self {
+            Collision::Same => Error::new(31250, format!("Path collision at {text}")),
+            Collision::Below(taken) => {
+                let rest = path.segments()[taken..].join(".");
+                Error::new(31249, format!("Path collision at {text} remaining portion {rest}"))
+            }
+        }
+    }
+}
+
+fn insert(root: &mut Branch, segments: &[Arc<str>], field: Field) -> Result<(), Collision> {
+    let Some((last, parents)) = segments.split_last() else { return Err(Collision::Same) };
+    let computes = matches!(field, Field::Computed(_));
+    let mut branch = root;
+    branch.computes |= computes;
+    for (taken, name) in parents.iter().enumerate() {
+        match branch.fields.entry(name.clone()).or_insert_with(|| Field::Branch(Branch::default())) {
+            Field::Branch(deeper) => branch = deeper,
+            Field::Keep | Field::Drop | Field::Computed(_) => return Err(Collision::Below(taken + 1)),
+        }
+        branch.computes |= computes;
+    }
+    if branch.fields.contains_key(last) {
+        return Err(Collision::Same);
+    }
+    branch.fields.insert(last.clone(), field);
+    Ok(())
+}
+
+/// Reads a `$project` field by field; the first one decides whether fields are kept or dropped.
+struct Reader {
+    kind: Option<Kind>,
+    /// What was said about the whole of `_id`, which goes with either kind.
+    id: Option<bool>,
+    root: Branch,
+}
+
+impl Reader {
+    fn fields(&mut self, object: &Object, above: &mut Vec<Arc<str>>, scope: &Scope) -> Result<()> {
+        for (name, value) in object.iter() {
+            let path = FieldPath::parse(name)?;
+            let depth = above.len();
+            above.extend(path.segments().iter().cloned());
+            self.field(value, above, scope)?;
+            above.truncate(depth);
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, value: &Value, path: &mut Vec<Arc<str>>, scope: &Scope) -> Result<()> {
+        let keeps = match value {
+            Value::Bool(flag) => *flag,
+            Value::Int(number) => *number != 0,
+            Value::Double(number) => *number != 0.0,
+            Value::Object(object) if object.is_empty() => {
+                return Err(Error::new(
+                    51270,
+                    "An empty sub-projection is not a valid value. Found empty object at path",
+                ));
+            }
+            Value::Object(object) if !starts_expression(object) => {
+                // The way to here is a path as well: it is checked when a field ends it.
+                return self.fields(object, path, scope);
+            }
+            Value::Null | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
+                return self.computed(value, path, scope);
+            }
+        };
+        if let [only] = path.as_slice()
+            && &**only == "_id"
+        {
+            if self.id.is_some() || self.root.fields.contains_key("_id") {
+                return Err(Error::new(31250, "Path collision at _id"));
+            }
+            self.id = Some(keeps);
+            return Ok(());
+        }
+        let text = path.join(".");
+        match (self.kind, keeps) {
+            (Some(Kind::Inclusion | Kind::Set), false) => {
+                Err(Error::new(31254, format!("Cannot do exclusion on field {text} in inclusion projection")))
+            }
+            (Some(Kind::Exclusion), true) => {
+                Err(Error::new(31253, format!("Cannot do inclusion on field {text} in exclusion projection")))
+            }
+            (_, true) => self.insert(path, Kind::Inclusion, Field::Keep),
+            (_, false) => self.insert(path, Kind::Exclusion, Field::Drop),
+        }
+    }
+
+    fn computed(&mut self, value: &Value, path: &[Arc<str>], scope: &Scope) -> Result<()> {
+        let expr = expression(value, scope)?;
+        if self.kind == Some(Kind::Exclusion) {
+            return Err(match value {
+                Value::Object(_) => Error::new(31252, "Cannot use expression other than $meta in exclusion projection"),
+                _ => Error::new(
+                    31310,
+                    format!("Cannot use an expression {}: {value} in an exclusion projection", path.join(".")),
+                ),
+            });
+        }
+        self.insert(path, Kind::Inclusion, Field::Computed(expr))
+    }
+
+    fn insert(&mut self, path: &[Arc<str>], kind: Kind, field: Field) -> Result<()> {
+        self.kind = Some(kind);
+        let whole = FieldPath::parse(&path.join("."))?;
+        if self.id.is_some() && whole.segments().first().is_some_and(|first| &**first == "_id") {
+            return Err(Collision::Same.in_projection(&whole));
+        }
+        insert(&mut self.root, whole.segments(), field).map_err(|collision| collision.in_projection(&whole))
+    }
+
+    /// `_id` stays unless it was said otherwise.
+    fn finish(mut self) -> Projection {
+        let kind = self.kind.unwrap_or(if self.id == Some(false) { Kind::Exclusion } else { Kind::Inclusion });
+        let field = match (kind, self.id) {
+            (Kind::Inclusion | Kind::Set, Some(true) | None) => Some(Field::Keep),
+            (Kind::Exclusion, Some(false)) => Some(Field::Drop),
+            (Kind::Exclusion, _) | (Kind::Inclusion | Kind::Set, Some(false)) => None,
+        };
+        if let Some(field) = field
+            && !self.root.fields.contains_key("_id")
+        {
+            self.root.fields.shift_insert(0, "_id".into(), field);
+        }
+        Projection { kind, root: self.root }
+    }
+}
+
+fn starts_expression(object: &Object) -> bool {
+    object.keys().next().is_some_and(|name| name.starts_with('$'))
+}
+
+/// An expression of `$project`, whose unknown operators have a text of their own.
+fn expression(value: &Value, scope: &Scope) -> Result<Expr> {
+    expr::parse(value, scope).map_err(|error| {
+        let operator = value.as_object().and_then(|object| object.keys().next());
+        match operator {
+            Some(name)
+                if error.code == Code::Number(168)
+                    && &**name != "$elemMatch"
+                    && error.message.ends_with(&format!("'{name}'")) =>
+            {
+                Error { code: Code::Number(31325), message: format!("Unknown expression {name}"), ..error }
+            }
+            _ => error,
+        }
+    })
+}
+
+fn set_fields(object: &Object, above: &mut Vec<Arc<str>>, root: &mut Branch, scope: &Scope) -> Result<()> {
+    for (name, value) in object.iter() {
+        if !above.is_empty() && name.contains('.') {
+            let text = format!("FieldPath field names may not contain '.' in a nested object: '{name}'");
+            return Err(Error::new(40183, text));
+        }
+        let path = FieldPath::parse(name)?;
+        let depth = above.len();
+        above.extend(path.segments().iter().cloned());
+        match value {
+            Value::Object(nested) if !nested.is_empty() && !starts_expression(nested) => {
+                set_fields(nested, above, root, scope)?;
+            }
+            value => {
+                let whole = FieldPath::parse(&above.join("."))?;
+                let field = Field::Computed(expr::parse(value, scope)?);
+                insert(root, whole.segments(), field).map_err(|collision| {
+                    let text = whole.segments().join(".");
+                    let other = match collision {
+                        Collision::Same => text.clone(),
+                        Collision::Below(taken) => whole.segments()[..taken].join("."),
+                    };
+                    let text = format!(
+                        "specification contains two conflicting paths. Cannot specify both '{text}' and '{other}'"
+                    );
+                    Error::new(40176, text)
+                })?;
+            }
+        }
+        above.truncate(depth);
+    }
+    Ok(())
+}

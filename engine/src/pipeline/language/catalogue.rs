@@ -1,0 +1,141 @@
+//! Everything the language knows, in one list: what documentation and clients are shown, drawn from the tables that the
+//! parsers read.
+
+use super::parse;
+use crate::pipeline::expression::{accumulator, expr, filter};
+use crate::pipeline::value::word::Word;
+
+/// What a name may stand as. Some stand as more than one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Stage,
+    Query,
+    Accumulator,
+    Expression,
+    Variable,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 5] = [Kind::Stage, Kind::Query, Kind::Accumulator, Kind::Expression, Kind::Variable];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Stage => "stage",
+            Kind::Query => "query",
+            Kind::Accumulator => "accumulator",
+            Kind::Expression => "expression",
+            Kind::Variable => "variable",
+        }
+    }
+}
+
+/// One entry of the catalogue.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry {
+    pub kind: Kind,
+    pub word: &'static Word,
+}
+
+/// One argument of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Argument {
+    pub name: &'static str,
+    pub type_name: &'static str,
+    pub required: bool,
+    /// Any number of such may be given.
+    pub repeated: bool,
+}
+
+impl Entry {
+    pub fn arguments(&self) -> impl Iterator<Item = Argument> + use<> {
+        self.word.arguments.split(", ").filter(|text| !text.is_empty()).map(argument)
+    }
+
+    /// The example as a pipeline that brings its own rows, as JSON. `$fold` is the one that reads events instead.
+    pub fn pipeline(&self) -> String {
+        let [written, input, _] = self.word.example;
+        let rows = if input.starts_with('[') { input.to_owned() } else { format!("[{input}]") };
+        let documents = format!(r#"{{"$documents":{rows}}}"#);
+        match self.kind {
+            Kind::Stage if matches!(self.word.name, "$fold" | "$documents") => format!("[{written}]"),
+            Kind::Stage => format!("[{documents},{written}]"),
+            Kind::Query => format!(r#"[{documents},{{"$match":{written}}}]"#),
+            Kind::Accumulator => {
+                format!(r#"[{documents},{{"$group":{{"_id":null,"result":{written}}}}},{{"$project":{{"_id":0}}}}]"#)
+            }
+            Kind::Variable if matches!(self.word.name, "$$DESCEND" | "$$PRUNE" | "$$KEEP") => {
+                format!(r#"[{documents},{{"$redact":{written}}}]"#)
+            }
+            Kind::Expression | Kind::Variable => {
+                format!(r#"[{documents},{{"$project":{{"_id":0,"result":{written}}}}}]"#)
+            }
+        }
+    }
+}
+
+fn argument(text: &'static str) -> Argument {
+    let (name, type_name) = text.split_once(": ").unwrap_or((text, ""));
+    let (name, required) = name.strip_suffix('?').map_or((name, true), |name| (name, false));
+    let (name, repeated) = name.strip_suffix("...").map_or((name, false), |name| (name, true));
+    Argument { name, type_name: if type_name.is_empty() { name } else { type_name }, required, repeated }
+}
+
+/// All there is, kind by kind.
+pub fn catalogue() -> impl Iterator<Item = Entry> {
+    let stages = parse::STAGES.iter().map(|word| Entry { kind: Kind::Stage, word });
+    let queries = filter::words().map(|word| Entry { kind: Kind::Query, word });
+    let accumulators = accumulator::catalogue().map(|known| Entry { kind: Kind::Accumulator, word: &known.word });
+    let expressions = expr::catalogue::catalogue().map(|known| Entry { kind: Kind::Expression, word: &known.word });
+    let variables = expr::VARIABLES.iter().map(|word| Entry { kind: Kind::Variable, word });
+    stages.chain(queries).chain(accumulators).chain(expressions).chain(variables)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json;
+    use crate::model::value::{Object, Value};
+    use crate::pipeline::plan::options::Options;
+    use crate::pipeline::value::context::Context;
+    use crate::pipeline::{Table, prepare};
+
+    #[test]
+    fn every_example_gives_its_result() {
+        let elapsed = || 0;
+        let mut query = Context::new(1_700_000_000_000, 7, &elapsed, u64::MAX, 1 << 20);
+        query.user = Object::from_iter([("id", "someone")]).into();
+        query.workspace = query.user.clone();
+        let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        // What folds events is tried over a log, elsewhere.
+        for entry in catalogue().filter(|entry| entry.word.name != "$fold") {
+            let name = entry.word.name;
+            assert!(entry.word.example[0].contains(name), "{name} does not occur in its example");
+            let prepared = prepare(&read(&entry.pipeline()), &Options::default());
+            let prepared = prepared.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let none: Vec<Value> = Vec::new();
+            let tables: Vec<&dyn Table> = prepared.scans().iter().map(|_| &none as &dyn Table).collect();
+            let rows = prepared.run(&tables, &query).unwrap_or_else(|error| panic!("{name}: {error}")).rows;
+            let found = match rows.as_slice() {
+                [row] if entry.pipeline().contains(r#""result":"#) => row.get("result").cloned().unwrap_or_default(),
+                rows => Value::from(rows.to_vec()),
+            };
+            assert_eq!(found.to_string(), read(entry.word.example[2]).to_string(), "{} {name}", entry.kind.name());
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_sentences_end() {
+        let mut names: Vec<(&str, &str)> = catalogue().map(|entry| (entry.kind.name(), entry.word.name)).collect();
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+        for entry in catalogue() {
+            let Word { name, summary, remark, .. } = entry.word;
+            assert!(summary.ends_with('.') && (remark.is_empty() || remark.ends_with('.')), "{name}");
+            for argument in entry.arguments() {
+                let known = ["any", "number", "integer", "string", "boolean", "date", "object", "array"];
+                let mut types = argument.type_name.split(" | ");
+                assert!(types.all(|type_name| known.contains(&type_name)), "{name}: {}", argument.type_name);
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Reads `$documents`: rows that the pipeline brings along.
+
+use crate::model::value::Value;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::language::ast::Documents;
+use crate::pipeline::value::error::{Error, Result};
+
+pub fn parse(value: &Value, position: usize, scope: &Scope) -> Result<Documents> {
+    if position > 0 {
+        return Err(Error::new(40602, "$documents is only valid as the first stage in a pipeline"));
+    }
+    match value {
+        Value::Array(rows) if rows.iter().all(|row| row.as_object().is_some()) => Ok(Documents::Literal(rows.clone())),
+        Value::Array(_) => Err(not_objects()),
+        computed => Ok(Documents::Computed(expr::parse(computed, scope)?.into())),
+    }
+}
+
+/// The refusal of rows that are no objects, here or once they are computed.
+pub fn not_objects() -> Error {
+    Error::new(5858203, "an array is expected: $documents must evaluate to an array of objects")
+}

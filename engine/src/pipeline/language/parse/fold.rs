@@ -1,0 +1,77 @@
+//! Reads `$fold`: how streams of events become states.
+
+use crate::model::date::parse_date;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::language::ast::Fold;
+use crate::pipeline::source::scan::AsOf;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::number::whole_double;
+
+const OPTIONS: [&str; 5] = ["at", "version", "position", "deleted", "events"];
+
+pub fn parse(value: &Value, scope: &Scope) -> Result<Fold> {
+    let Value::Object(object) = value else {
+        return Err(Error::new(14, "the $fold stage specification must be an object"));
+    };
+    let mut fold = Fold::default();
+    for (name, value) in object.iter() {
+        let as_of = match &**name {
+            "at" => AsOf::At(time(value, scope)?),
+            "version" => AsOf::Version(number(name, value)?),
+            "position" => AsOf::Position(number(name, value)?),
+            "deleted" => {
+                fold.deleted = flag(name, value)?;
+                continue;
+            }
+            "events" => {
+                fold.events = flag(name, value)?;
+                continue;
+            }
+            unknown => {
+                let error = Error::new(9, format!("unknown argument to $fold: {unknown}"));
+                return Err(match hint::did_you_mean(unknown, OPTIONS) {
+                    Some(hint) => error.with_hint(hint),
+                    None => error,
+                });
+            }
+        };
+        if fold.as_of != AsOf::Now {
+            return Err(Error::new(9, "$fold takes only one of 'at', 'version' and 'position'"));
+        }
+        fold.as_of = as_of;
+    }
+    Ok(fold)
+}
+
+fn time(value: &Value, scope: &Scope) -> Result<i64> {
+    let known = match value {
+        Value::Object(_) => expr::parse(value, scope)?.constant().cloned(),
+        plain => Some(plain.clone()),
+    };
+    match known {
+        Some(Value::Date(ms)) => Some(ms),
+        Some(Value::String(text)) => parse_date(&text).or_else(|| parse_date(&format!("{text}T00:00:00Z"))),
+        _ => None,
+    }
+    .ok_or_else(|| Error::new(14, "the 'at' argument to $fold must be an RFC 3339 time, known before any row is read"))
+}
+
+fn number(name: &str, value: &Value) -> Result<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Double(number) => whole_double(*number),
+        _ => None,
+    }
+    .filter(|number| *number >= 0)
+    .ok_or_else(|| Error::new(14, format!("the '{name}' argument to $fold must be a non-negative integer")))
+}
+
+fn flag(name: &str, value: &Value) -> Result<bool> {
+    match value {
+        Value::Bool(flag) => Ok(*flag),
+        _ => Err(Error::new(14, format!("the '{name}' argument to $fold must be a boolean"))),
+    }
+}

@@ -1,0 +1,129 @@
+//! Reads `$lookup`.
+
+use std::sync::Arc;
+
+use super::place::{Place, Within};
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::language::ast::{From, Lookup, Pipeline};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
+
+const ARGUMENTS: [&str; 6] = ["from", "localField", "foreignField", "as", "let", "pipeline"];
+
+pub fn parse(value: &Value, place: &Place) -> Result<Lookup> {
+    let Value::Object(object) = value else {
+        return Err(Error::new(
+            9,
+            format!("the $lookup stage specification must be an object, but found {}", value.type_name()),
+        ));
+    };
+    let stages = match object.get("pipeline") {
+        None | Some(Value::Null) => None,
+        Some(Value::Array(stages)) => Some(stages.as_slice()),
+        Some(other) => return Err(mistyped("pipeline", other)),
+    };
+    let from = match object.get("from") {
+        Some(Value::String(name)) => source(name)?,
+        None if stages.is_some_and(begins_with_documents) => From::Documents,
+        None => return Err(Error::new(9, "must specify 'from' field for a $lookup")),
+        Some(other) => {
+            let text = format!("$lookup argument 'from' must be a string, is type {}", other.type_name());
+            return Err(Error::new(9, text));
+        }
+    };
+    if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
+        let error = Error::new(40415, format!("BSON field '$lookup.{unknown}' is an unknown field."));
+        return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+    let target = match object.get("as") {
+        Some(Value::String(path)) => FieldPath::parse(path)?,
+        Some(Value::Null) => return Err(Error::new(40414, "BSON field '$lookup.as' is missing but a required field")),
+        Some(other) => return Err(mistyped("as", other)),
+        None => return Err(Error::new(9, "must specify 'as' field for a $lookup")),
+    };
+    let join = match (field("localField", object)?, field("foreignField", object)?) {
+        (Some(local), Some(foreign)) => {
+            FieldPath::parse(local)?;
+            FieldPath::parse(foreign)?;
+            Some((Path::new(local), Path::new(foreign)))
+        }
+        (None, None) if stages.is_some() => None,
+        _ => {
+            let text = "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified";
+            return Err(Error::new(9, text));
+        }
+    };
+    let variables = variables(object, place)?;
+    let mut inside = place.inside(Within::Lookup)?;
+    inside.variables.extend(variables.iter().map(|(name, _)| name.clone()));
+    let pipeline = match stages {
+        Some(stages) => inside.pipeline(stages)?,
+        None if object.contains("let") => {
+            return Err(Error::new(9, "$lookup with a 'let' argument must also specify 'pipeline'"));
+        }
+        None => Pipeline::default(),
+    };
+    Ok(Lookup { from, join, variables, scope: inside.scope(), pipeline, target })
+}
+
+/// What a name after `from` or `coll` stands for.
+pub fn source(name: &str) -> Result<From> {
+    if name.is_empty() || name.starts_with('.') || name.contains('\0') {
+        return Err(Error::new(73, format!("Invalid namespace specified '{name}'")));
+    }
+    Ok(if name == "$events" { From::Events } else { From::Type(name.into()) })
+}
+
+/// Whether a sub-pipeline brings its own rows.
+pub fn begins_with_documents(stages: &[Value]) -> bool {
+    stages.first().is_some_and(|stage| stage.get("$documents").is_some())
+}
+
+fn mistyped(name: &str, value: &Value) -> Error {
+    Error::new(14, format!("BSON field '$lookup.{name}' is the wrong type '{}'", value.type_name()))
+}
+
+/// A path argument; null and the empty path are none.
+fn field<'s>(name: &str, object: &'s Object) -> Result<Option<&'s str>> {
+    match object.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(path)) => Ok(Some(&**path).filter(|path| !path.is_empty())),
+        Some(other) => Err(mistyped(name, other)),
+    }
+}
+
+fn variables(object: &Object, place: &Place) -> Result<Vec<(Arc<str>, Expr)>> {
+    let scope = place.scope();
+    match object.get("let") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Object(variables)) => variables
+            .iter()
+            .map(|(name, value)| {
+                check_variable(name)?;
+                Ok((name.clone(), expr::parse(value, &scope)?))
+            })
+            .collect(),
+        Some(other) => Err(mistyped("let", other)),
+    }
+}
+
+/// A user's variable begins with a lower-case letter (or one beyond ASCII) and goes on with letters, digits, `_`.
+fn check_variable(name: &str) -> Result<()> {
+    let Some(first) = name.chars().next() else {
+        return Err(Error::new(9, "empty variable names are not allowed"));
+    };
+    if first.is_ascii() && !first.is_ascii_lowercase() {
+        return Err(Error::new(9, format!("'{name}' starts with an invalid character for a user variable name")));
+    }
+    if let Some(wrong) = name.chars().find(|c| c.is_ascii() && !c.is_ascii_alphanumeric() && *c != '_') {
+        return Err(Error::new(9, format!("'{name}' contains an invalid character for a variable name: '{wrong}'")));
+    }
+    Ok(())
+}

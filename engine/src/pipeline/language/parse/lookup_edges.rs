@@ -1,0 +1,81 @@
+//! Reads a `$lookup` along the edges of the knowledge graph: `{edge, direction, depth, localField, pipeline, as}`.
+
+use std::sync::Arc;
+
+use super::place::{Place, Within};
+use crate::model::graph::Direction;
+use crate::model::value::{Object, Value};
+use crate::pipeline::language::ast::{Follow, Pipeline};
+use crate::pipeline::source::scan::EdgeScan;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+use crate::pipeline::value::path::FieldPath;
+
+const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipeline", "as"];
+/// The farthest that edges are followed.
+const MAX_DEPTH: i64 = 3;
+
+pub fn parse(object: &Object, place: &Place) -> Result<Follow> {
+    if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
+        let error = Error::new(9, format!("unknown argument to $lookup along edges: {unknown}"));
+        return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+    let edges = EdgeScan { kinds: kinds(object)?, direction: direction(object)?, depth: depth(object)? };
+    let local = match object.get("localField") {
+        None => FieldPath::parse("_id")?,
+        Some(Value::String(path)) => FieldPath::parse(path)?,
+        Some(other) => return Err(mistyped("localField", "a string", other)),
+    };
+    let target = match object.get("as") {
+        Some(Value::String(path)) => FieldPath::parse(path)?,
+        Some(other) => return Err(mistyped("as", "a string", other)),
+        None => return Err(Error::new(9, "must specify 'as' field for a $lookup")),
+    };
+    let pipeline = match object.get("pipeline") {
+        None => Pipeline::default(),
+        Some(Value::Array(stages)) => place.inside(Within::Facet)?.pipeline(stages)?,
+        Some(other) => return Err(mistyped("pipeline", "an array", other)),
+    };
+    Ok(Follow { edges, local, pipeline, target })
+}
+
+/// One kind or several; the empty list is all kinds.
+fn kinds(object: &Object) -> Result<Vec<Arc<str>>> {
+    let wrong = |found: &Value| mistyped("edge", "a kind of edges or an array of kinds", found);
+    match object.get("edge") {
+        Some(Value::String(kind)) => Ok(vec![kind.clone()]),
+        Some(Value::Array(kinds)) => {
+            kinds.iter().map(|kind| kind.as_str().map(Arc::from).ok_or_else(|| wrong(kind))).collect()
+        }
+        Some(other) => Err(wrong(other)),
+        None => Ok(Vec::new()),
+    }
+}
+
+fn direction(object: &Object) -> Result<Direction> {
+    match object.get("direction") {
+        None => Ok(Direction::Out),
+        Some(Value::String(name)) => Direction::parse(name)
+            .ok_or_else(|| Error::new(2, format!("$lookup 'direction' must be out, in or both, found: {name}"))),
+        Some(other) => Err(mistyped("direction", "a string", other)),
+    }
+}
+
+fn depth(object: &Object) -> Result<u32> {
+    let Some(written) = object.get("depth") else { return Ok(1) };
+    let whole = written.as_f64().filter(|number| number.fract() == 0.0).map(|number| number as i64);
+    match whole.filter(|depth| (1..=MAX_DEPTH).contains(depth)) {
+        Some(depth) => Ok(depth as u32),
+        None => Err(Error::new(
+            2,
+            format!("$lookup 'depth' must be a whole number from 1 to {MAX_DEPTH}, found: {written}"),
+        )),
+    }
+}
+
+fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
+    Error::new(14, format!("$lookup argument '{name}' must be {expected}, is type {}", found.type_name()))
+}

@@ -1,0 +1,117 @@
+//! Reads JSON into stages; everything that can be refused without a row is refused here.
+
+mod accumulators;
+mod bucket;
+mod documents;
+mod facet;
+mod fold;
+mod group;
+mod lookup;
+mod lookup_edges;
+mod names;
+mod numbers;
+mod place;
+mod reshape;
+mod sort;
+mod stages;
+mod union_with;
+mod unwind;
+
+pub use documents::not_objects;
+pub use stages::STAGES;
+
+use place::{Place, Within};
+
+use super::ast::{Pipeline, Stage, Staged};
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::{self, Scope};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::projection;
+use crate::pipeline::value::error::{Error, Result};
+
+/// Stages that a pipeline or sub-pipeline may have (MongoDB's own limit).
+const MAX_STAGES: usize = 1_000;
+
+/// Reads a request's pipeline.
+pub fn pipeline(spec: &Value) -> Result<Pipeline> {
+    let Value::Array(stages) = spec else {
+        return Err(Error::new(14, "'pipeline' option must be specified as an array"));
+    };
+    sub_pipeline(stages, &Place::top(sub_pipeline))
+}
+
+/// Reads the stages of a pipeline at any place.
+fn sub_pipeline(stages: &[Value], place: &Place) -> Result<Pipeline> {
+    if stages.len() > MAX_STAGES {
+        return Err(Error::new(7749501, format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
+    }
+    let scope = place.scope();
+    let mut read = Vec::with_capacity(stages.len());
+    for (position, spec) in stages.iter().enumerate() {
+        let index = place.index.unwrap_or(position);
+        let place = place.of_stage(index);
+        read.push(staged(spec, position, index, &place, &scope).map_err(|error| error.at_stage(index))?);
+    }
+    Ok(Pipeline { stages: read })
+}
+
+fn staged(spec: &Value, position: usize, index: usize, place: &Place, scope: &Scope) -> Result<Staged> {
+    let Value::Object(object) = spec else {
+        let code = if place.within == Within::Facet { 40171 } else { 14 };
+        return Err(Error::new(code, "Each element of the 'pipeline' array must be an object"));
+    };
+    let mut fields = object.iter();
+    let (Some((name, value)), None) = (fields.next(), fields.next()) else {
+        return Err(Error::new(40323, "A pipeline stage specification object must contain exactly one field."));
+    };
+    names::check(name, place)?;
+    let stage = stage(name, value, position, place, scope)?;
+    let (name, text): (&str, Value) = match &**name {
+        "$addFields" => ("$set", value.clone()),
+        "$replaceWith" => ("$replaceRoot", Object::from_iter([("newRoot", value.clone())]).into()),
+        name => (name, value.clone()),
+    };
+    Ok(Staged { index, text: Object::from_iter([(name, text)]).into(), stage })
+}
+
+fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scope) -> Result<Stage> {
+    Ok(match name {
+        "$documents" => Stage::Documents(documents::parse(value, position, scope)?),
+        "$match" => Stage::Match(Filter::parse(value, scope)?),
+        "$fold" => Stage::Fold(fold::parse(value, scope)?),
+        "$project" => Stage::Project(projection::projection(value, scope)?),
+        "$set" => Stage::Set(projection::set("$set", value, scope)?),
+        "$addFields" => Stage::Set(projection::set("$addFields", value, scope)?),
+        "$unset" => Stage::Unset(reshape::unset(value)?),
+        "$group" => Stage::Group(group::parse(value, scope)?),
+        "$sort" => Stage::Sort(sort::parse(value)?),
+        "$limit" => Stage::Limit(numbers::limit(value)?),
+        "$skip" => Stage::Skip(numbers::skip(value)?),
+        "$sample" => Stage::Sample(numbers::sample(value)?),
+        "$count" => Stage::Count(names::count(value)?),
+        "$sortByCount" => Stage::SortByCount(group::sort_by_count(value, scope)?),
+        "$unwind" => Stage::Unwind(unwind::parse(value)?),
+        "$replaceRoot" => Stage::ReplaceRoot(reshape::replace_root(value, scope)?),
+        "$replaceWith" => Stage::ReplaceRoot(expr::parse(value, scope)?),
+        "$facet" => Stage::Facet(facet::parse(value, place)?),
+        "$bucket" => Stage::Bucket(bucket::parse(value, scope)?),
+        "$bucketAuto" => Stage::BucketAuto(bucket::parse_auto(value, scope)?),
+        "$lookup" => match value {
+            Value::Object(object) if along_edges(object) => {
+                Stage::Follow(Box::new(lookup_edges::parse(object, place)?))
+            }
+            _ => Stage::Lookup(Box::new(lookup::parse(value, place)?)),
+        },
+        "$unionWith" => {
+            let (from, pipeline) = union_with::parse(value, place)?;
+            Stage::UnionWith(from, pipeline)
+        }
+        "$redact" => Stage::Redact(expr::parse(value, &place.redact_scope())?),
+        unknown => return Err(names::unknown(unknown)),
+    })
+}
+
+/// Whether a `$lookup` follows the edges of the graph instead of matching fields.
+fn along_edges(object: &Object) -> bool {
+    ["edge", "direction", "depth"].iter().any(|name| object.contains(name))
+}

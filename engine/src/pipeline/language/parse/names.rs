@@ -1,0 +1,91 @@
+//! Which stage names there are, where they may stand, and the names that stages give to fields.
+
+use std::sync::Arc;
+
+use super::place::{Place, Within};
+use super::stages::STAGES;
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::hint;
+
+/// Stages that may not stand in a `$facet`, nor in a sub-pipeline inside one.
+const NOT_IN_FACET: [&str; 15] = [
+    "$facet",
+    "$documents",
+    "$fold",
+    "$out",
+    "$merge",
+    "$geoNear",
+    "$collStats",
+    "$indexStats",
+    "$planCacheStats",
+    "$querySettings",
+    "$search",
+    "$searchMeta",
+    "$listSearchIndexes",
+    "$vectorSearch",
+    "$searchBeta",
+];
+
+/// Refuses a stage where it may not stand.
+pub fn check(name: &str, place: &Place) -> Result<()> {
+    let nested = place.within != Within::Request;
+    if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
+        return Err(Error::new(73, format!("{name} must be run against the 'admin' database")));
+    }
+    match (place.within, name) {
+        (Within::Lookup, "$out" | "$merge") => {
+            return Err(Error::new(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")));
+        }
+        (Within::UnionWith, "$out" | "$merge") => {
+            return Err(Error::new(31441, format!("{name} is not allowed within a $unionWith's sub-pipeline")));
+        }
+        (Within::Request | Within::Facet | Within::Lookup | Within::UnionWith, _) => {}
+    }
+    // A sub-pipeline inside a facet brings rows of its own.
+    let brings_rows = place.within != Within::Facet && matches!(name, "$documents" | "$fold");
+    let refused = NOT_IN_FACET.contains(&name) || name == "$changeStream";
+    if place.facet && refused && !brings_rows {
+        return Err(Error::new(40600, format!("{name} is not allowed to be used within a $facet stage")));
+    }
+    Ok(())
+}
+
+/// The refusal of a name that is no stage.
+pub fn unknown(name: &str) -> Error {
+    let error = Error::new(40324, format!("Unrecognized pipeline stage name: '{name}'"));
+    match name {
+        "$out" | "$merge" => error.with_hint("a query never writes"),
+        "$graphLookup" | "$geoNear" | "$setWindowFields" | "$densify" | "$fill" => {
+            error.with_hint(format!("{name} is a stage of MongoDB that is not offered here"))
+        }
+        _ => match hint::did_you_mean(name, STAGES.iter().map(|stage| stage.name)) {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        },
+    }
+}
+
+/// The field that `$count` writes.
+pub fn count(value: &Value) -> Result<Arc<str>> {
+    let Value::String(name) = value else {
+        return Err(Error::new(40156, "the count field must be a non-empty string"));
+    };
+    let refuse = |code, text: &str| Err(Error::new(code, text));
+    if name.is_empty() {
+        return refuse(40157, "the count field must be a non-empty string");
+    }
+    if name.starts_with('$') {
+        return refuse(40158, "the count field cannot be a $-prefixed path");
+    }
+    if name.contains('\0') {
+        return refuse(40159, "the count field cannot contain a null byte");
+    }
+    if name.contains('.') {
+        return refuse(40160, "the count field cannot contain '.'");
+    }
+    if &**name == "_id" {
+        return refuse(9039800, "the count field cannot be '_id'");
+    }
+    Ok(name.clone())
+}

@@ -1,0 +1,53 @@
+//! Reads the stages that take one number: `$limit`, `$skip` and `$sample`.
+
+use crate::model::value::Value;
+use crate::pipeline::value::error::{Error, Result};
+
+pub fn limit(value: &Value) -> Result<u64> {
+    match whole("$limit", 5107201, value)? {
+        0 => Err(Error::new(15958, "the limit must be positive")),
+        limit => Ok(limit),
+    }
+}
+
+pub fn skip(value: &Value) -> Result<u64> {
+    whole("$skip", 5107200, value)
+}
+
+/// Rows that `$sample` takes; a fraction is cut off.
+pub fn sample(value: &Value) -> Result<u64> {
+    let Value::Object(object) = value else {
+        return Err(Error::new(28745, "the $sample stage specification must be an object"));
+    };
+    if let Some(unknown) = object.keys().find(|name| &***name != "size") {
+        return Err(Error::new(28748, format!("unrecognized option to $sample: {unknown}")));
+    }
+    let size = object.get("size").ok_or_else(|| Error::new(28749, "$sample stage must specify a size"))?;
+    let number = size.as_f64().ok_or_else(|| Error::new(28746, "size argument to $sample must be a number"))?;
+    if number.trunc() < 1.0 || number.is_nan() {
+        return Err(Error::new(28747, "size argument to $sample must be a positive integer"));
+    }
+    // The cast stops at the highest integer, which is as good as no limit.
+    Ok(size.as_int().and_then(|int| u64::try_from(int).ok()).unwrap_or(number as u64))
+}
+
+fn whole(stage: &str, code: i32, value: &Value) -> Result<u64> {
+    let refuse =
+        |reason: &str| Err(Error::new(code, format!("invalid argument to {stage} stage: {reason}: {stage}: {value}")));
+    let number = match value {
+        Value::Int(number) => *number,
+        Value::Double(number) if !number.is_finite() => {
+            return refuse("Expected an integer, but found NaN or infinity in");
+        }
+        Value::Double(number) if number.fract() != 0.0 => return refuse("Expected an integer"),
+        Value::Double(number) => match crate::pipeline::value::number::whole_double(*number) {
+            Some(number) => number,
+            None => return refuse("Cannot represent as a 64-bit integer"),
+        },
+        _ => return refuse("Expected a number in"),
+    };
+    match u64::try_from(number) {
+        Ok(number) => Ok(number),
+        Err(_) => refuse("Expected a non-negative number in"),
+    }
+}

@@ -1,0 +1,49 @@
+//! Reads `$sort`.
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::language::ast::SortKey;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
+
+/// Keys that a sort may have (MongoDB's own limit).
+const MAX_KEYS: usize = 32;
+
+pub fn parse(value: &Value) -> Result<Vec<SortKey>> {
+    let Value::Object(object) = value else {
+        return Err(Error::new(15973, "the $sort key specification must be an object"));
+    };
+    if object.is_empty() {
+        return Err(Error::new(15976, "$sort stage must have at least one sort key"));
+    }
+    if object.len() > MAX_KEYS {
+        return Err(Error::new(13103, "too many compound keys"));
+    }
+    object.iter().map(|(name, value)| key(name, value)).collect()
+}
+
+fn key(name: &str, value: &Value) -> Result<SortKey> {
+    let direction = match value {
+        Value::Object(object) => return Err(metadata(object)),
+        Value::Int(number) => *number,
+        // Only the whole part counts; the cast stops at the ends of the range.
+        Value::Double(number) => number.trunc() as i64,
+        _ => return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {value}"))),
+    };
+    if direction != 1 && direction != -1 {
+        return Err(Error::new(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"));
+    }
+    FieldPath::parse(name)?;
+    Ok(SortKey { path: Path::new(name), descending: direction == -1 })
+}
+
+/// Rows here carry no metadata to sort by.
+fn metadata(object: &Object) -> Error {
+    match (object.len(), object.get("$meta")) {
+        (1, Some(Value::String(name))) if matches!(&**name, "textScore" | "geoNearDistance") => {
+            Error::new(40218, format!("query requires {name} metadata, but it is not available"))
+        }
+        (1, Some(name)) => Error::new(31138, format!("Illegal $meta sort: {name}")),
+        _ => Error::new(17312, "$meta is the only expression supported by $sort right now"),
+    }
+}

@@ -1,0 +1,43 @@
+//! Reads `$unionWith`.
+
+use super::lookup;
+use super::place::{Place, Within};
+use crate::model::value::Value;
+use crate::pipeline::language::ast::{From, Pipeline};
+use crate::pipeline::value::error::{Error, Result};
+
+pub fn parse(value: &Value, place: &Place) -> Result<(From, Pipeline)> {
+    let object = match value {
+        Value::String(name) => return Ok((lookup::source(name)?, Pipeline::default())),
+        Value::Object(object) => object,
+        _ => {
+            let text = format!(
+                "the $unionWith stage specification must be an object or string, but found {}",
+                value.type_name()
+            );
+            return Err(Error::new(9, text));
+        }
+    };
+    let (mut from, mut stages) = (None, &[][..]);
+    for (name, value) in object.iter() {
+        match (&**name, value) {
+            ("coll", Value::String(name)) => from = Some(lookup::source(name)?),
+            ("pipeline", Value::Array(items)) => stages = items,
+            ("coll" | "pipeline", other) => {
+                let text = format!("BSON field '$unionWith.{name}' is the wrong type '{}'", other.type_name());
+                return Err(Error::new(14, text));
+            }
+            (unknown, _) => {
+                return Err(Error::new(40415, format!("BSON field '$unionWith.{unknown}' is an unknown field.")));
+            }
+        }
+    }
+    if from.is_none() && !lookup::begins_with_documents(stages) {
+        return Err(Error::new(
+            9,
+            "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
+        ));
+    }
+    let pipeline = place.inside(Within::UnionWith)?.pipeline(stages)?;
+    Ok((from.unwrap_or(From::Documents), pipeline))
+}

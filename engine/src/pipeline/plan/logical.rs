@@ -1,0 +1,218 @@
+//! The logical plan: where rows come from, and what is done to them in which order.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::language::ast;
+use crate::pipeline::language::ast::{Documents, Fold, From, SortKey, Stage, Staged};
+use crate::pipeline::source::scan;
+use crate::pipeline::source::scan::EdgeScan;
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::Path;
+
+#[derive(Debug)]
+pub struct Plan {
+    pub source: Source,
+    pub nodes: Vec<Node>,
+}
+
+/// Where rows come from, and what was pushed there.
+#[derive(Debug)]
+pub enum Source {
+    Documents(Documents),
+    Events(Events),
+    States(States),
+}
+
+#[derive(Debug, Default)]
+pub struct Events {
+    /// All of them hold for each row.
+    pub filters: Vec<Filter>,
+    pub limit: Option<u64>,
+    pub fields: Option<BTreeSet<Arc<str>>>,
+}
+
+#[derive(Debug)]
+pub struct States {
+    /// All of them hold for each event that is folded.
+    pub event_filters: Vec<Filter>,
+    pub fold: Fold,
+    pub choice: scan::Source,
+    /// All of them hold for each row.
+    pub filters: Vec<Filter>,
+    pub limit: Option<u64>,
+    pub fields: Option<BTreeSet<Arc<str>>>,
+}
+
+/// One step and the top-level stage that it stems from.
+#[derive(Debug)]
+pub struct Node {
+    pub index: usize,
+    /// The stage as it was written.
+    pub text: Value,
+    pub step: Step,
+}
+
+#[derive(Debug)]
+pub enum Step {
+    Match(Filter),
+    Project(Projection),
+    Group(ast::Group),
+    /// A stable sort; with a limit, no more rows than that are kept.
+    Sort {
+        keys: Vec<SortKey>,
+        limit: Option<u64>,
+    },
+    Limit(u64),
+    Skip(u64),
+    Count(Arc<str>),
+    Unwind(ast::Unwind),
+    ReplaceRoot(Expr),
+    Facet(Vec<(Arc<str>, Vec<Node>)>),
+    Bucket(ast::Bucket),
+    BucketAuto(ast::BucketAuto),
+    Lookup(Box<Lookup>),
+    Follow(Box<Follow>),
+    Union(Plan),
+    Sample(u64),
+    Redact(Expr),
+}
+
+#[derive(Debug)]
+pub struct Lookup {
+    pub join: Option<(Path, Path)>,
+    /// A foreign path that must equal an expression over the variables, so that an index finds the rows. What the
+    /// index lets through is asked again by the step that says so.
+    pub probe: Option<(FieldPath, Expr)>,
+    pub variables: Vec<(Arc<str>, Expr)>,
+    pub scope: Scope,
+    pub plan: Plan,
+    pub target: FieldPath,
+}
+
+#[derive(Debug)]
+pub struct Follow {
+    pub edges: EdgeScan,
+    pub local: FieldPath,
+    pub nodes: Vec<Node>,
+    pub target: FieldPath,
+}
+
+/// The plan of a request's pipeline: its rows are events, or states from `$fold` on.
+pub fn plan(pipeline: ast::Pipeline) -> Result<Plan> {
+    over(pipeline, From::Events)
+}
+
+/// The plan of a pipeline whose rows come from `from`.
+fn over(pipeline: ast::Pipeline, from: From) -> Result<Plan> {
+    let folds = pipeline.stages.iter().any(|staged| matches!(staged.stage, Stage::Fold(_)));
+    let mut stages = pipeline.stages.into_iter().peekable();
+    let source = match stages.next_if(|staged| matches!(staged.stage, Stage::Documents(_))).map(|staged| staged.stage) {
+        Some(Stage::Documents(documents)) => Source::Documents(documents),
+        _ => streams(&mut stages, folds, from)?,
+    };
+    Ok(Plan { source, nodes: nodes(stages)? })
+}
+
+/// Events or states, with the `$match` stages before a `$fold` taken in.
+fn streams(stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>, folds: bool, from: From) -> Result<Source> {
+    let of_type = match &from {
+        From::Type(name) => Some(type_filter(name)?),
+        From::Events | From::Documents => None,
+    };
+    if !folds && of_type.is_none() {
+        return Ok(Source::Events(Events::default()));
+    }
+    let mut event_filters: Vec<Filter> = of_type.into_iter().collect();
+    let mut fold = Fold::default();
+    if folds {
+        let index = stages.peek().map_or(0, |staged| staged.index);
+        loop {
+            match stages.next().map(|staged| (staged.index, staged.stage)) {
+                // Events are read before any row of an outer pipeline exists, so its variables are not visible.
+                Some((index, Stage::Match(filter))) => {
+                    event_filters.push(Filter::parse(filter.spec(), &Scope::root()).map_err(|e| e.at_stage(index))?)
+                }
+                Some((_, Stage::Fold(written))) => {
+                    fold = written;
+                    break;
+                }
+                other => return Err(misplaced_fold().at_stage(other.map_or(index, |(index, _)| index))),
+            }
+        }
+    }
+    let choice = scan::Source::Log;
+    Ok(Source::States(States { event_filters, fold, choice, filters: Vec::new(), limit: None, fields: None }))
+}
+
+fn misplaced_fold() -> Error {
+    Error::new(40602, "$fold may stand once, and only after $match stages")
+}
+
+fn type_filter(name: &Arc<str>) -> Result<Filter> {
+    let equal: Value = Object::from_iter([("$eq", name.clone())]).into();
+    let spec: Value = Object::from_iter([("aggregate_type", equal)]).into();
+    Filter::parse(&spec, &Scope::root())
+}
+
+fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
+    let mut nodes = Vec::new();
+    for Staged { index, text, stage } in stages {
+        let step = match stage {
+            Stage::Documents(_) => {
+                let text = "$documents is only valid as the first stage in a pipeline";
+                return Err(Error::new(40602, text).at_stage(index));
+            }
+            Stage::Fold(_) => return Err(misplaced_fold().at_stage(index)),
+            Stage::Match(filter) => Step::Match(filter),
+            Stage::Project(projection) | Stage::Set(projection) | Stage::Unset(projection) => Step::Project(projection),
+            Stage::Group(group) => Step::Group(group),
+            Stage::Sort(keys) => Step::Sort { keys, limit: None },
+            Stage::Limit(limit) => Step::Limit(limit),
+            Stage::Skip(skip) => Step::Skip(skip),
+            Stage::Count(name) => Step::Count(name),
+            Stage::SortByCount(by) => {
+                nodes.push(Node { index, text: text.clone(), step: Step::Group(counted(by)?) });
+                let keys = vec![SortKey { path: Path::new("count"), descending: true }];
+                Step::Sort { keys, limit: None }
+            }
+            Stage::Unwind(unwind) => Step::Unwind(unwind),
+            Stage::ReplaceRoot(expr) => Step::ReplaceRoot(expr),
+            Stage::Facet(facets) => Step::Facet(
+                facets
+                    .into_iter()
+                    .map(|(name, pipeline)| Ok((name, self::nodes(pipeline.stages.into_iter())?)))
+                    .collect::<Result<_>>()?,
+            ),
+            Stage::Bucket(bucket) => Step::Bucket(bucket),
+            Stage::BucketAuto(bucket) => Step::BucketAuto(bucket),
+            Stage::Lookup(lookup) => {
+                let ast::Lookup { from, join, variables, scope, pipeline, target } = *lookup;
+                let plan = over(pipeline, from)?;
+                Step::Lookup(Box::new(Lookup { join, probe: None, variables, scope, plan, target }))
+            }
+            Stage::Follow(follow) => {
+                let ast::Follow { edges, local, pipeline, target } = *follow;
+                let nodes = self::nodes(pipeline.stages.into_iter())?;
+                Step::Follow(Box::new(Follow { edges, local, nodes, target }))
+            }
+            Stage::UnionWith(from, pipeline) => Step::Union(over(pipeline, from)?),
+            Stage::Sample(size) => Step::Sample(size),
+            Stage::Redact(expr) => Step::Redact(expr),
+        };
+        nodes.push(Node { index, text, step });
+    }
+    Ok(nodes)
+}
+
+/// The grouping that `$sortByCount` begins with.
+fn counted(by: Expr) -> Result<ast::Group> {
+    let one: Value = Object::from_iter([("$sum", 1i64)]).into();
+    let count = crate::pipeline::expression::accumulator::parse("count", &one, &Scope::root())?;
+    Ok(ast::Group { id: by, fields: vec![("count".into(), count)] })
+}

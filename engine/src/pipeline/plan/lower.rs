@@ -1,0 +1,181 @@
+//! Turns a plan into scans and operators; what a scan does not do stays an operator.
+
+use std::sync::Arc;
+
+use super::logical::{self, Node, Plan, Step};
+use super::vectorize::vectorized;
+use crate::model::value::{Object, Value};
+use crate::pipeline::column::can_keep;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::language::ast::Documents;
+use crate::pipeline::run::operator;
+use crate::pipeline::run::program::{Feed, Lowered, Program};
+use crate::pipeline::run::rows::{Operator, Owner};
+use crate::pipeline::run::vectored::Vectored;
+use crate::pipeline::source::scan::{EventScan, Read, Scan, Source, StateScan};
+use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
+
+/// What is gathered while a plan is lowered.
+pub struct Lowering {
+    /// Everything that is to be read.
+    pub scans: Vec<Scan>,
+    /// Whether columns are made use of.
+    pub columns: bool,
+}
+
+/// Lowers a plan and the plans inside it.
+pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
+    let mut vectored = None;
+    let feed = match plan.source {
+        logical::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
+        logical::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
+        logical::Source::Events(events) => {
+            let (streams, filter) = streams(&events.filters);
+            let read = Read::Events(EventScan { streams, filter, limit: events.limit });
+            scan(Scan { read, fields: events.fields, columns: None }, lowering)
+        }
+        logical::Source::States(states) => {
+            let (mut streams, event_filter) = streams(&states.event_filters);
+            let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
+            // Single aggregates are found by their ids.
+            if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
+                vectored = Some(vectorized(filter.as_deref(), states.limit, &plan.nodes));
+            }
+            let columns = vectored.as_ref().map(Vectored::paths);
+            let read = Read::States(StateScan {
+                source: states.choice,
+                streams,
+                event_filter,
+                as_of: states.fold.as_of,
+                deleted: states.fold.deleted,
+                events: states.fold.events,
+                filter,
+                limit: states.limit,
+            });
+            scan(Scan { read, fields: states.fields, columns }, lowering)
+        }
+    };
+    Program { feed, steps: steps(plan.nodes, Owner::Source, lowering), vectored }
+}
+
+fn scan(scan: Scan, lowering: &mut Lowering) -> Feed {
+    lowering.scans.push(scan);
+    Feed::Scan(lowering.scans.len() - 1)
+}
+
+/// Filters over events, split into the streams they select and what they ask of single events.
+fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
+    let mut streams = StreamFilter::default();
+    let mut of_stream = Vec::new();
+    let filter = rest(filters, |conjunct| {
+        let taken = streams.take_set(conjunct, "aggregate_id");
+        if !taken && is_of_stream(conjunct) {
+            of_stream.push(conjunct.clone());
+            return true;
+        }
+        taken
+    });
+    streams.filter = all(&of_stream);
+    (streams, filter)
+}
+
+/// What of the filters is not taken elsewhere.
+fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
+    let conjuncts = filters.iter().flat_map(Filter::conjuncts);
+    all(&conjuncts.filter(|conjunct| !take(conjunct)).collect::<Vec<_>>())
+}
+
+fn all(conjuncts: &[Filter]) -> Option<Arc<Filter>> {
+    (!conjuncts.is_empty()).then(|| Arc::new(Filter::all(conjuncts)))
+}
+
+fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered> {
+    let mut steps: Vec<Lowered> = Vec::with_capacity(nodes.len());
+    for Node { index, text, step } in nodes {
+        let owner = steps.last().map_or(above, |step| step.owner);
+        let mut about = Object::new();
+        let (name, operator, made): (&str, Box<dyn Operator>, Owner) = match step {
+            Step::Match(filter) => ("match", Box::new(operator::Match { filter }), owner),
+            Step::Project(projection) => ("project", Box::new(operator::Project { projection }), Owner::Pipeline),
+            Step::Group(group) => ("group", Box::new(operator::Group { group }), Owner::Pipeline),
+            Step::Sort { keys, limit } => {
+                if let Some(limit) = limit {
+                    about.push("keeps", i64::try_from(limit).unwrap_or(i64::MAX));
+                }
+                let name = if limit.is_some() { "top" } else { "sort" };
+                (name, Box::new(operator::Sort::new(keys, limit, owner)), owner)
+            }
+            Step::Limit(rows) => ("limit", Box::new(operator::Limit { rows }), owner),
+            Step::Skip(rows) => ("skip", Box::new(operator::Skip { rows }), owner),
+            Step::Count(name) => ("count", Box::new(operator::Count { name }), Owner::Pipeline),
+            Step::Unwind(unwind) => ("unwind", Box::new(operator::Unwind { unwind }), Owner::Pipeline),
+            Step::ReplaceRoot(new_root) => {
+                ("replace_root", Box::new(operator::ReplaceRoot { new_root }), Owner::Pipeline)
+            }
+            Step::Facet(facets) => {
+                let facets: Vec<(Arc<str>, Program)> =
+                    facets.into_iter().map(|(name, nodes)| (name, given(nodes, owner, lowering))).collect();
+                let plans: Object =
+                    facets.iter().map(|(name, program)| (name.clone(), program.describe(&lowering.scans))).collect();
+                about.push("plans", plans);
+                ("facet", Box::new(operator::Facet { facets, owner }), Owner::Pipeline)
+            }
+            Step::Bucket(bucket) => ("bucket", Box::new(operator::Bucket { bucket }), Owner::Pipeline),
+            Step::BucketAuto(bucket) => {
+                ("bucket_auto", Box::new(operator::BucketAuto { bucket, owner }), Owner::Pipeline)
+            }
+            Step::Lookup(lookup) => {
+                let logical::Lookup { join, probe, variables, scope: _, plan, target } = *lookup;
+                let program = lower(plan, lowering);
+                if let Some((_, foreign)) = &join {
+                    want(&program, foreign.text(), lowering);
+                }
+                let kind = match (&join, &probe) {
+                    (Some(_), _) => "hash",
+                    (None, Some(_)) => "index",
+                    (None, None) => "none",
+                };
+                about.push("join", kind);
+                about.push("plan", program.describe(&lowering.scans));
+                ("lookup", Box::new(operator::Lookup { join, probe, variables, program, target }), Owner::Pipeline)
+            }
+            Step::Follow(follow) => {
+                let logical::Follow { edges, local, nodes, target } = *follow;
+                about.push("edges", edges.describe());
+                lowering.scans.push(Scan { read: Read::Edges(edges), fields: None, columns: None });
+                let scan = lowering.scans.len() - 1;
+                let program = given(nodes, Owner::Source, lowering);
+                about.push("plan", program.describe(&lowering.scans));
+                ("follow", Box::new(operator::Follow { scan, local, program, target }), Owner::Pipeline)
+            }
+            Step::Union(plan) => {
+                let program = lower(plan, lowering);
+                about.push("plan", program.describe(&lowering.scans));
+                ("union", Box::new(operator::Union { program }), Owner::Pipeline)
+            }
+            Step::Sample(size) => ("sample", Box::new(operator::Sample { size, owner }), owner),
+            Step::Redact(expr) => ("redact", Box::new(operator::Redact { expr }), Owner::Pipeline),
+        };
+        let mut description = Object::from_iter([("operator", Value::from(name))]);
+        description.push("stage", i64::try_from(index).unwrap_or(i64::MAX));
+        description.push("from", text);
+        about.into_iter().for_each(|(name, value)| description.push(name, value));
+        steps.push(Lowered { index, description, operator, owner: made });
+    }
+    steps
+}
+
+/// Steps over rows that whoever runs them brings.
+fn given(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
+    Program { feed: Feed::Given, steps: steps(nodes, owner, lowering), vectored: None }
+}
+
+/// Asks a program's source for a column of a path.
+fn want(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
+    let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
+    if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())
+        && can_keep(path)
+    {
+        columns.insert(path.clone());
+    }
+}

@@ -1,0 +1,29 @@
+//! States that are kept already need not be folded from the log.
+
+use super::surroundings::Surroundings;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Plan, Source, States};
+use crate::pipeline::plan::options::SourceChoice;
+use crate::pipeline::source::scan;
+use crate::pipeline::source::scan::AsOf;
+use crate::pipeline::source::streams::is_of_stream;
+
+pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
+    let Source::States(states) = &mut plan.source else { return false };
+    let chosen = match around.options.source {
+        SourceChoice::Auto | SourceChoice::Resident => scan::Source::Resident,
+        SourceChoice::Nodes => scan::Source::Nodes,
+        SourceChoice::Log => scan::Source::Log,
+    };
+    if !is_kept(states) || states.choice == chosen {
+        return false;
+    }
+    states.choice = chosen;
+    true
+}
+
+/// Whether the states asked for are those that are kept: as of now, of all events, without the events themselves.
+fn is_kept(states: &States) -> bool {
+    let mut event_filters = states.event_filters.iter().flat_map(Filter::conjuncts);
+    states.fold.as_of == AsOf::Now && !states.fold.events && event_filters.all(|conjunct| is_of_stream(&conjunct))
+}

@@ -1,0 +1,40 @@
+//! A sort is told how many rows of it are wanted; limits and skips in a row become one.
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::plan::logical::{Node, Step};
+
+pub fn apply(nodes: &mut Vec<Node>) -> bool {
+    let before = nodes.len();
+    nodes.dedup_by(|next, first| match (&mut first.step, &next.step) {
+        (Step::Limit(limit), Step::Limit(other)) => {
+            *limit = (*limit).min(*other);
+            first.text = text("$limit", *limit);
+            true
+        }
+        (Step::Skip(skip), Step::Skip(other)) => {
+            *skip = skip.saturating_add(*other);
+            first.text = text("$skip", *skip);
+            true
+        }
+        (Step::Sort { limit, .. }, Step::Limit(wanted)) => {
+            *limit = Some(limit.map_or(*wanted, |limit| limit.min(*wanted)));
+            true
+        }
+        _ => false,
+    });
+    let mut changed = nodes.len() != before;
+    for at in 2..nodes.len() {
+        let [sort, skip, rows] = &mut nodes[at - 2..=at] else { continue };
+        if let (Step::Sort { limit: limit @ None, .. }, Step::Skip(skip), Step::Limit(rows)) =
+            (&mut sort.step, &skip.step, &rows.step)
+        {
+            *limit = Some(skip.saturating_add(*rows));
+            changed = true;
+        }
+    }
+    changed
+}
+
+fn text(stage: &str, number: u64) -> Value {
+    Object::from_iter([(stage, i64::try_from(number).unwrap_or(i64::MAX))]).into()
+}

@@ -1,0 +1,46 @@
+//! A `$lookup` whose sub-pipeline asks for `{$expr: {$eq: ["$field", "$$variable"]}}` finds its rows by an index.
+
+use std::sync::Arc;
+
+use crate::model::value::Value;
+use crate::pipeline::expression::expr;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Lookup, Node, Step};
+use crate::pipeline::value::path::FieldPath;
+
+pub fn apply(nodes: &mut Vec<Node>) -> bool {
+    let mut changed = false;
+    for node in nodes {
+        if let Step::Lookup(lookup) = &mut node.step
+            && lookup.join.is_none()
+            && lookup.probe.is_none()
+            && !lookup.variables.is_empty()
+        {
+            lookup.probe = probe(lookup);
+            changed |= lookup.probe.is_some();
+        }
+    }
+    changed
+}
+
+fn probe(lookup: &Lookup) -> Option<(FieldPath, Expr)> {
+    let Step::Match(filter) = &lookup.plan.nodes.first()?.step else { return None };
+    filter.conjuncts().iter().find_map(|conjunct| equality(conjunct, lookup))
+}
+
+fn equality(conjunct: &Filter, lookup: &Lookup) -> Option<(FieldPath, Expr)> {
+    let equal = conjunct.spec().get("$expr")?.get("$eq")?;
+    let [Value::String(a), Value::String(b)] = equal.as_array()? else { return None };
+    [(a, b), (b, a)].into_iter().find_map(|(field, variable)| {
+        let path = field.strip_prefix('$').filter(|path| !path.starts_with('$'))?;
+        Some((FieldPath::parse(path).ok()?, of_variable(variable, lookup)?))
+    })
+}
+
+/// The expression, if it reads nothing but a variable.
+fn of_variable(text: &Arc<str>, lookup: &Lookup) -> Option<Expr> {
+    let name = text.strip_prefix("$$")?.split('.').next()?;
+    let known = lookup.variables.iter().any(|(variable, _)| **variable == *name);
+    known.then(|| expr::parse(&Value::String(text.clone()), &lookup.scope).ok()).flatten()
+}

@@ -1,0 +1,88 @@
+//! A `$match` goes before sorts, and before projections that leave alone what it asks about.
+
+use crate::model::value::Object;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Node, Step};
+
+/// Conjuncts that may be moved one step each: a huge filter after a thousand stages is not worth the work.
+const MAX_MOVES: usize = 20_000;
+
+pub fn apply(nodes: &mut Vec<Node>) -> bool {
+    let mut moves = 0;
+    let mut at = 1;
+    while at < nodes.len() {
+        let mut here = at;
+        while here > 0 && moves < MAX_MOVES {
+            let looked_at = conjuncts(&nodes[here]);
+            if !step_forward(nodes, here) {
+                break;
+            }
+            moves += looked_at;
+            here -= 1;
+        }
+        at += 1;
+    }
+    moves > 0
+}
+
+/// How many conjuncts a step has to be taken apart into.
+fn conjuncts(node: &Node) -> usize {
+    match &node.step {
+        Step::Match(filter) => filter.conjuncts().len().max(1),
+        _ => 0,
+    }
+}
+
+/// Moves the filter at `at`, or the part of it that may, one step towards the source.
+fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
+    let (before, from) = nodes.split_at_mut(at);
+    let (Some(previous), Some(Node { index, step: Step::Match(filter), .. })) = (before.last(), from.first()) else {
+        return false;
+    };
+    let index = *index;
+    let (moving, staying): (Vec<Filter>, Vec<Filter>) = match &previous.step {
+        // Fewer rows sort faster; with a limit, the rows that it lets through would be others.
+        Step::Sort { limit: None, .. } => return swap(nodes, at),
+        Step::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
+            let mut alone = true;
+            let plain = conjunct.visit_paths(&mut |path| alone &= projection.leaves_alone(path));
+            plain && alone
+        }),
+        Step::Match(_)
+        | Step::Group(_)
+        | Step::Sort { .. }
+        | Step::Limit(_)
+        | Step::Skip(_)
+        | Step::Count(_)
+        | Step::Unwind(_)
+        | Step::ReplaceRoot(_)
+        | Step::Facet(_)
+        | Step::Bucket(_)
+        | Step::BucketAuto(_)
+        | Step::Lookup(_)
+        | Step::Follow(_)
+        | Step::Union(_)
+        | Step::Sample(_)
+        | Step::Redact(_) => return false,
+    };
+    if moving.is_empty() {
+        return false;
+    }
+    if staying.is_empty() {
+        return swap(nodes, at);
+    }
+    nodes[at] = node(index, &staying);
+    nodes.insert(at - 1, node(index, &moving));
+    true
+}
+
+fn swap(nodes: &mut [Node], at: usize) -> bool {
+    nodes.swap(at - 1, at);
+    true
+}
+
+fn node(index: usize, conjuncts: &[Filter]) -> Node {
+    let filter = Filter::all(conjuncts);
+    let text = Object::from_iter([("$match", filter.spec().clone())]).into();
+    Node { index, text, step: Step::Match(filter) }
+}

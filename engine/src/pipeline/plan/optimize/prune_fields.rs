@@ -1,0 +1,101 @@
+//! The source learns which fields the steps look at.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::surroundings::Surroundings;
+use crate::pipeline::expression::accumulator::Accumulator;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::expression::projection::Kind;
+use crate::pipeline::plan::logical::{Node, Plan, Source, Step};
+
+/// What is read of a row.
+#[derive(Default)]
+struct Fields {
+    names: BTreeSet<Arc<str>>,
+    whole: bool,
+}
+
+pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
+    let mut fields = Fields::default();
+    if let Some(path) = &around.join {
+        fields.add(path);
+    }
+    if !read(&plan.nodes, &mut fields) {
+        return false;
+    }
+    let (filters, pruned) = match &mut plan.source {
+        Source::Documents(_) => return false,
+        Source::Events(events) => (&events.filters, &mut events.fields),
+        Source::States(states) => (&states.filters, &mut states.fields),
+    };
+    for filter in filters {
+        filter.visit_paths(&mut |path| fields.add(path));
+    }
+    if fields.whole {
+        return false;
+    }
+    *pruned = Some(fields.names);
+    true
+}
+
+/// Collects what the steps read, up to the one that makes rows of its own. `false`: whole rows come out at the end.
+fn read(nodes: &[Node], fields: &mut Fields) -> bool {
+    for node in nodes {
+        match &node.step {
+            Step::Match(filter) => {
+                filter.visit_paths(&mut |path| fields.add(path));
+            }
+            Step::Sort { keys, .. } => {
+                keys.iter().for_each(|key| fields.add(key.path.text()));
+                fields.add("_id");
+            }
+            Step::Limit(_) | Step::Skip(_) | Step::Sample(_) => {}
+            Step::Unwind(unwind) => fields.add(&unwind.path.segments().join(".")),
+            Step::Count(_) => return true,
+            Step::Lookup(lookup) => {
+                if let Some((local, _)) = &lookup.join {
+                    fields.add(local.text());
+                }
+                lookup.variables.iter().for_each(|(_, expr)| fields.of(expr));
+            }
+            Step::Follow(follow) => fields.add(&follow.local.segments().join(".")),
+            Step::Project(projection) => {
+                projection.visit_paths(&mut |path| fields.add(path));
+                if projection.kind == Kind::Inclusion {
+                    return true;
+                }
+            }
+            Step::Group(group) => return rebuilt(&group.id, &group.fields, fields),
+            Step::Bucket(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
+            Step::BucketAuto(bucket) => return rebuilt(&bucket.by, &bucket.fields, fields),
+            Step::ReplaceRoot(expr) => return rebuilt(expr, &[], fields),
+            Step::Facet(facets) => return facets.iter().all(|(_, nodes)| read(nodes, fields)),
+            Step::Union(_) | Step::Redact(_) => return false,
+        }
+    }
+    false
+}
+
+fn rebuilt(expr: &Expr, computed: &[(Arc<str>, Accumulator)], fields: &mut Fields) -> bool {
+    fields.of(expr);
+    for (_, accumulator) in computed {
+        accumulator.visit_paths(&mut |path| fields.add(&path.segments().join(".")));
+    }
+    true
+}
+
+impl Fields {
+    /// The empty path is the whole row.
+    fn add(&mut self, path: &str) {
+        let first = path.split('.').next().unwrap_or(path);
+        self.whole |= first.is_empty();
+        if !self.names.contains(first) {
+            self.names.insert(first.into());
+        }
+    }
+
+    fn of(&mut self, expr: &Expr) {
+        expr.visit_paths(&mut |path| self.add(&path.segments().join(".")));
+    }
+}

@@ -1,0 +1,54 @@
+//! The `$match` next to the source is asked by the source, as far as the source can ask it.
+
+use super::surroundings::Surroundings;
+use crate::model::value::Object;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Plan, Source, Step};
+use crate::pipeline::source::scan;
+use crate::pipeline::source::streams::StreamFilter;
+use crate::pipeline::source::surrealql;
+use crate::pipeline::source::surrealql::Answer;
+
+pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
+    let Some(Step::Match(filter)) = plan.nodes.first().map(|node| &node.step) else { return false };
+    let (filters, ask): (&mut Vec<Filter>, fn(&Filter) -> Answer) = match &mut plan.source {
+        Source::Documents(_) => return false,
+        Source::Events(events) => (&mut events.filters, plain),
+        Source::States(states) => match states.choice {
+            scan::Source::Resident => (&mut states.filters, plain),
+            scan::Source::Nodes => (&mut states.filters, surrealql::answer),
+            scan::Source::Log => (&mut states.filters, of_stream),
+        },
+    };
+    let mut staying = Vec::new();
+    let known = filters.len();
+    for conjunct in filter.conjuncts() {
+        match ask(&conjunct) {
+            Answer::Exact => filters.push(conjunct),
+            Answer::Inexact => {
+                filters.push(conjunct.clone());
+                staying.push(conjunct);
+            }
+            Answer::No => staying.push(conjunct),
+        }
+    }
+    let changed = filters.len() > known;
+    if staying.is_empty() {
+        plan.nodes.remove(0);
+    } else {
+        let rest = Filter::all(&staying);
+        plan.nodes[0].text = Object::from_iter([("$match", rest.spec().clone())]).into();
+        plan.nodes[0].step = Step::Match(rest);
+    }
+    changed
+}
+
+/// Sources in memory ask what reads nothing but the row's fields.
+fn plain(conjunct: &Filter) -> Answer {
+    if conjunct.is_plain() { Answer::Exact } else { Answer::No }
+}
+
+/// Folding can only be spared for whole streams.
+fn of_stream(conjunct: &Filter) -> Answer {
+    if StreamFilter::default().take_set(conjunct, "_id") { Answer::Exact } else { Answer::No }
+}

@@ -1,0 +1,29 @@
+//! What of a plan columns can do: the scan's filter, and the steps right above it.
+
+use super::logical::{Node, Step};
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::run::vectored::{Group, Preceding, Selects, Tail, Top, Vectored};
+
+/// What columns do for a scan with this filter and limit, under these steps.
+pub fn vectorized(filter: Option<&Filter>, limit: Option<u64>, nodes: &[Node]) -> Vectored {
+    let (tail, covers) = if limit.is_none() { tail(nodes) } else { (Tail::Rows, 0) };
+    Vectored { selects: Selects::new(filter, limit), tail, covers }
+}
+
+fn tail(nodes: &[Node]) -> (Tail, usize) {
+    let mut steps = nodes.iter().map(|node| &node.step);
+    let (first, second) = (steps.next(), steps.next());
+    let (tail, covers) = match (first, second) {
+        (Some(Step::Count(name)), _) => (Some(Tail::Count(name.clone())), 1),
+        (Some(Step::Sort { keys, limit }), _) => (Top::new(keys, *limit).map(Tail::Top), 1),
+        (Some(Step::Group(group)), _) => (Group::new(Preceding::Nothing, group).map(Tail::Group), 1),
+        (Some(Step::Unwind(unwind)), Some(Step::Group(group))) => {
+            (Group::new(Preceding::Unwind(unwind), group).map(Tail::Group), 2)
+        }
+        (Some(Step::Project(projection)), Some(Step::Group(group))) => {
+            (Group::new(Preceding::Project(projection), group).map(Tail::Group), 2)
+        }
+        _ => (None, 0),
+    };
+    tail.map_or((Tail::Rows, 0), |tail| (tail, covers))
+}

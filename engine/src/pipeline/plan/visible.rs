@@ -1,0 +1,115 @@
+//! Which names rows can have: before `$fold` they are events, after it states. A name that cannot be there is no
+//! error, as in MongoDB, but deserves a warning.
+
+use super::logical::{Node, Plan, Source, Step};
+
+/// Every field of an event's row.
+const EVENT_FIELDS: [&str; 12] = [
+    "_id",
+    "aggregate_id",
+    "aggregate_type",
+    "event_type",
+    "project_id",
+    "version",
+    "position",
+    "payload",
+    "metadata",
+    "actor",
+    "occurred_at",
+    "recorded_at",
+];
+
+/// What is worth telling about names in the plan and the plans inside it.
+pub fn warnings(plan: &Plan) -> Vec<String> {
+    let mut found = Vec::new();
+    check(plan, &mut found);
+    found
+}
+
+fn check(plan: &Plan, found: &mut Vec<String>) {
+    let mut tell = |warning: Option<String>| {
+        if let Some(warning) = warning.filter(|warning| !found.contains(warning)) {
+            found.push(warning);
+        }
+    };
+    match &plan.source {
+        Source::Documents(_) => {}
+        Source::Events(_) => names(&plan.nodes, &mut |path| tell(of_event(path))),
+        Source::States(states) => {
+            for filter in &states.event_filters {
+                filter.visit_paths(&mut |path| tell(of_event(path)));
+            }
+            names(&plan.nodes, &mut |path| tell(of_state(path)));
+        }
+    }
+    for node in &plan.nodes {
+        match &node.step {
+            Step::Lookup(lookup) => check(&lookup.plan, found),
+            Step::Union(plan) => check(plan, found),
+            Step::Match(_)
+            | Step::Project(_)
+            | Step::Group(_)
+            | Step::Sort { .. }
+            | Step::Limit(_)
+            | Step::Skip(_)
+            | Step::Count(_)
+            | Step::Unwind(_)
+            | Step::ReplaceRoot(_)
+            | Step::Facet(_)
+            | Step::Bucket(_)
+            | Step::BucketAuto(_)
+            | Step::Follow(_)
+            | Step::Sample(_)
+            | Step::Redact(_) => {}
+        }
+    }
+}
+
+fn of_event(path: &str) -> Option<String> {
+    let first = first(path);
+    (!first.is_empty() && !EVENT_FIELDS.contains(&first))
+        .then(|| format!("events have no field '{first}': 'payload.{path}' may be meant, or a $fold before this stage"))
+}
+
+fn of_state(path: &str) -> Option<String> {
+    match first(path) {
+        "aggregate_id" => Some("after $fold the aggregate's id is '_id', not 'aggregate_id'".to_owned()),
+        "event_type" => Some("after $fold rows are states, which have no 'event_type'".to_owned()),
+        _ => None,
+    }
+}
+
+fn first(path: &str) -> &str {
+    path.split('.').next().unwrap_or(path)
+}
+
+/// Shows the paths that are read in the source's own rows, up to the first step that may give rows other fields.
+fn names(nodes: &[Node], visit: &mut dyn FnMut(&str)) {
+    for node in nodes {
+        match &node.step {
+            Step::Match(filter) => {
+                filter.visit_paths(visit);
+            }
+            Step::Sort { keys, .. } => keys.iter().for_each(|key| visit(key.path.text())),
+            Step::Limit(_) | Step::Skip(_) | Step::Sample(_) => {}
+            Step::Group(group) => {
+                group.id.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                for (_, accumulator) in &group.fields {
+                    accumulator.visit_paths(&mut |path| visit(&path.segments().join(".")));
+                }
+                return;
+            }
+            Step::Unwind(unwind) => return visit(&unwind.path.segments().join(".")),
+            Step::Facet(facets) => return facets.iter().for_each(|(_, nodes)| names(nodes, visit)),
+            Step::Project(_)
+            | Step::Count(_)
+            | Step::ReplaceRoot(_)
+            | Step::Bucket(_)
+            | Step::BucketAuto(_)
+            | Step::Lookup(_)
+            | Step::Follow(_)
+            | Step::Union(_)
+            | Step::Redact(_) => return,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! What is measured of a run: rows and time of each operator.
+
+use std::cell::Cell;
+
+use super::rows::Rows;
+use crate::model::value::Value;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+
+/// Rows that came out of an operator, and the time until then, that of the operators below included.
+#[derive(Debug, Default)]
+pub struct Meter {
+    rows: Cell<u64>,
+    us: Cell<u64>,
+    by_columns: Cell<bool>,
+}
+
+impl Meter {
+    /// Says what was measured of a step that was done over columns.
+    pub fn measured(&self, rows: u64, us: u64) {
+        self.rows.set(rows);
+        self.us.set(us);
+    }
+
+    /// Says that the source was read by columns.
+    pub fn by_columns(&self) {
+        self.by_columns.set(true);
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> u64 {
+        self.rows.get()
+    }
+
+    /// Microseconds so far.
+    pub fn us(&self) -> u64 {
+        self.us.get()
+    }
+
+    /// Whether the source was read by columns.
+    pub fn is_by_columns(&self) -> bool {
+        self.by_columns.get()
+    }
+
+    /// Adds microseconds.
+    pub fn took(&self, us: u64) {
+        self.us.set(self.us.get().saturating_add(us));
+    }
+}
+
+/// An operator's rows; an error among them is told its stage, and all are measured where a meter is.
+pub struct Tracked<'a> {
+    pub rows: Rows<'a>,
+    pub index: usize,
+    pub meter: Option<&'a Meter>,
+    pub query: &'a Context<'a>,
+}
+
+impl Iterator for Tracked<'_> {
+    type Item = Result<Value>;
+
+    fn next(&mut self) -> Option<Result<Value>> {
+        let Some(meter) = self.meter else {
+            return self.rows.next().map(|row| row.map_err(|error| error.at_stage(self.index)));
+        };
+        let start = (self.query.elapsed_us)();
+        let row = self.rows.next();
+        meter.took((self.query.elapsed_us)().saturating_sub(start));
+        if row.is_some() {
+            meter.rows.set(meter.rows.get() + 1);
+        }
+        row.map(|row| row.map_err(|error| error.at_stage(self.index)))
+    }
+}

@@ -1,0 +1,52 @@
+//! `$bucket`: rows grouped by the range that a value falls into.
+
+use std::collections::BTreeMap;
+
+use super::group::Gathering;
+use crate::model::value::Value;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
+
+pub struct Bucket {
+    pub bucket: ast::Bucket,
+}
+
+impl Operator for Bucket {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let fields = &self.bucket.fields;
+        let mut buckets: BTreeMap<Value, Gathering> = BTreeMap::new();
+        for row in input {
+            let row = row?;
+            let env = run.env(&row);
+            let value = run.passing(|| self.bucket.by.eval(&env))?.unwrap_or_default();
+            let id = self.range(&value).ok_or_else(|| {
+                let text = "$switch could not find a matching branch for an input, and no default was specified.";
+                Error::new(40066, text)
+            })?;
+            if !buckets.contains_key(id) {
+                buckets.insert(id.clone(), Gathering::new(fields, id, &env)?);
+            }
+            if let Some(gathering) = buckets.get_mut(id) {
+                gathering.add(fields, &env)?;
+            }
+        }
+        Ok(Box::new(buckets.into_iter().map(move |(id, gathering)| gathering.finish(id, fields, run.query))))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}
+
+impl Bucket {
+    /// The lower boundary of the value's range, or the default.
+    fn range(&self, value: &Value) -> Option<&Value> {
+        let above = self.bucket.boundaries.partition_point(|boundary| boundary <= value);
+        let inside = (above < self.bucket.boundaries.len()).then(|| above.checked_sub(1)).flatten();
+        match inside {
+            Some(number) => self.bucket.boundaries.get(number),
+            None => self.bucket.default.as_ref(),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `$bucketAuto`: rows grouped into ranges that hold about as many rows each.
+
+use super::group::Gathering;
+use crate::model::value::{Object, Value};
+use crate::pipeline::language::ast;
+use crate::pipeline::language::ast::Granularity;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::sorting::{is_small, sorted};
+
+pub struct BucketAuto {
+    pub bucket: ast::BucketAuto,
+    pub owner: Owner,
+}
+
+struct Range {
+    min: Value,
+    max: Value,
+    gathering: Gathering,
+}
+
+impl Operator for BucketAuto {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut rows = Vec::new();
+        for row in input {
+            let row = row?;
+            let value = self.bucket.by.eval(&run.env(&row))?.unwrap_or_default();
+            if self.bucket.granularity.is_some() {
+                check_number(&value)?;
+            }
+            self.owner.hold(&row, run.query)?;
+            rows.push((value, row));
+        }
+        let rows = sorted(rows, run.query, |(value, _)| is_small(value), |(a, _), (b, _)| a.cmp(b))?;
+        let ranges = self.ranges(rows, run)?;
+        let fields = &self.bucket.fields;
+        Ok(Box::new(ranges.into_iter().map(move |range| {
+            let id: Object = Object::from_iter([("min", range.min), ("max", range.max)]);
+            range.gathering.finish(id.into(), fields, run.query)
+        })))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}
+
+fn check_number(value: &Value) -> Result<()> {
+    match value.as_f64() {
+        None => {
+            let text =
+                "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a value with type: ";
+            Err(Error::new(40258, format!("{text}{}", value.type_name())))
+        }
+        Some(number) if number.is_nan() => Err(Error::new(
+            40259,
+            "$bucketAuto can specify a 'granularity' with numeric boundaries only, but found a NaN",
+        )),
+        Some(number) if number < 0.0 => Err(Error::new(
+            40260,
+            "$bucketAuto can specify a 'granularity' with non-negative numbers only, but found a negative number",
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+impl BucketAuto {
+    fn ranges(&self, rows: Vec<(Value, Value)>, run: Run) -> Result<Vec<Range>> {
+        let fields = &self.bucket.fields;
+        let wanted = self.bucket.buckets;
+        // At least one row, and half a row counts as one.
+        let size = ((rows.len() as f64 / wanted as f64).round() as usize).max(1);
+        let mut ranges: Vec<Range> = Vec::new();
+        let mut rows = rows.into_iter().peekable();
+        while let Some((value, row)) = rows.next() {
+            let env = run.env(&row);
+            let gathering = Gathering::new(fields, &Value::Null, &env)?;
+            let mut range = Range { min: value.clone(), max: value, gathering };
+            range.gathering.add(fields, &env)?;
+            let last = ranges.len() + 1 == wanted;
+            let mut taken = 1;
+            while taken < size || last {
+                let Some((value, row)) = rows.next() else { break };
+                range.take(value, &row, fields, run)?;
+                taken += 1;
+            }
+            match self.bucket.granularity {
+                None => {
+                    while let Some((value, row)) = rows.next_if(|(value, _)| *value == range.max) {
+                        range.take(value, &row, fields, run)?;
+                    }
+                }
+                Some(granularity) => {
+                    let boundary = Value::Double(granularity.round_up(number(&range.max)));
+                    while let Some((value, row)) = rows.next_if(|(value, _)| *value < boundary) {
+                        range.take(value, &row, fields, run)?;
+                    }
+                    range.max = match rows.peek() {
+                        // Rows of zero alone end where the next ones begin.
+                        Some((next, _)) if number(&boundary) == 0.0 => {
+                            Value::Double(granularity.round_down(number(next)))
+                        }
+                        _ => boundary,
+                    };
+                }
+            }
+            join(&mut ranges, &mut range, self.bucket.granularity);
+            ranges.push(range);
+        }
+        Ok(ranges)
+    }
+}
+
+/// Lets the ranges meet: each ends where the next begins.
+fn join(ranges: &mut [Range], next: &mut Range, granularity: Option<Granularity>) {
+    match (ranges.last_mut(), granularity) {
+        (Some(previous), None) => previous.max = next.min.clone(),
+        (Some(previous), Some(_)) => next.min = previous.max.clone(),
+        (None, Some(granularity)) => next.min = Value::Double(granularity.round_down(number(&next.min))),
+        (None, None) => {}
+    }
+}
+
+/// Only numbers get here: everything else was refused.
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(0.0)
+}
+
+impl Range {
+    fn take(&mut self, value: Value, row: &Value, fields: &super::group::Fields, run: Run) -> Result<()> {
+        self.gathering.add(fields, &run.env(row))?;
+        self.max = value;
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! `$count`: one row with the number of rows, or none where there were none.
+
+use std::sync::Arc;
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
+
+pub struct Count {
+    pub name: Arc<str>,
+}
+
+impl Operator for Count {
+    fn open<'a>(&'a self, input: Rows<'a>, _run: Run<'a>) -> Result<Rows<'a>> {
+        let mut count = 0i64;
+        for row in input {
+            row?;
+            count += 1;
+        }
+        let row = (count > 0).then(|| Value::from(Object::from_iter([(self.name.clone(), count)])));
+        Ok(Box::new(row.into_iter().map(Ok)))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,48 @@
+//! `$lookup` along edges: each row with the states that edges of the knowledge graph lead to.
+
+use std::sync::Arc;
+
+use super::nested;
+use crate::model::value::Value;
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
+
+pub struct Follow {
+    /// Which of the scans follows the edges.
+    pub scan: usize,
+    pub local: FieldPath,
+    pub program: Program,
+    pub target: FieldPath,
+}
+
+impl Operator for Follow {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        Ok(Box::new(input.map(move |row| {
+            let mut row = row?;
+            let reached = run.passing(|| self.reached(&row, run))?;
+            if let Value::Object(object) = &mut row {
+                nested::set(Arc::make_mut(object), self.target.segments(), reached);
+            }
+            Ok(row)
+        })))
+    }
+}
+
+impl Follow {
+    /// The states around the nodes that a row names; none where it names no node.
+    fn reached(&self, row: &Value, run: Run) -> Result<Value> {
+        let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
+        let ids = match self.local.eval(row) {
+            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(Arc::from).collect(),
+            Some(Value::String(id)) => vec![id],
+            _ => Vec::new(),
+        };
+        let ticked = table.around(&ids).into_iter().map(|row| {
+            run.query.tick()?;
+            Ok(row)
+        });
+        Ok(collect(self.program.over(Box::new(ticked), run)?, Owner::Pipeline, run.query)?.into())
+    }
+}

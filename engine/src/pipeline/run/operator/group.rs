@@ -1,0 +1,82 @@
+//! `$group`: one row for each key, in the order in which the keys were first seen.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+
+pub struct Group {
+    pub group: ast::Group,
+}
+
+/// The computed fields of one output row while rows are taken in.
+pub struct Gathering {
+    states: Vec<State>,
+}
+
+/// Computed fields by name.
+pub type Fields = [(Arc<str>, Accumulator)];
+
+impl Gathering {
+    /// Of the group with this key.
+    pub fn new(fields: &Fields, id: &Value, env: &Env) -> Result<Gathering> {
+        env.query.charge(fields.len() * size_of::<State>())?;
+        let states = fields.iter().map(|(_, accumulator)| accumulator.start(id, env));
+        Ok(Gathering { states: states.collect::<Result<_>>()? })
+    }
+
+    pub fn add(&mut self, fields: &Fields, env: &Env) -> Result<()> {
+        for ((_, accumulator), state) in fields.iter().zip(&mut self.states) {
+            accumulator.add(state, env)?;
+        }
+        Ok(())
+    }
+
+    /// The output row.
+    pub fn finish(self, id: Value, fields: &Fields, query: &Context) -> Result<Value> {
+        let mut row = Object::with_capacity(fields.len() + 1);
+        row.push("_id", id);
+        for ((name, accumulator), state) in fields.iter().zip(self.states) {
+            let value = accumulator.finish(state, query)?;
+            memory::check_depth(&value, query)?;
+            row.push(name.clone(), value);
+        }
+        Ok(row.into())
+    }
+}
+
+impl Operator for Group {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let ast::Group { id, fields } = &self.group;
+        let mut numbers: FxHashMap<Value, usize> = FxHashMap::default();
+        let mut groups: Vec<(Value, Gathering)> = Vec::new();
+        for row in input {
+            let row = row?;
+            let env = run.env(&row);
+            let key = run.passing(|| id.eval(&env))?.unwrap_or_default();
+            let number = match numbers.get(&key) {
+                Some(number) => *number,
+                None => {
+                    memory::hold(&key, run.query)?;
+                    groups.push((key.clone(), Gathering::new(fields, &key, &env)?));
+                    numbers.insert(key, groups.len() - 1);
+                    groups.len() - 1
+                }
+            };
+            groups[number].1.add(fields, &env)?;
+        }
+        Ok(Box::new(groups.into_iter().map(move |(id, gathering)| gathering.finish(id, fields, run.query))))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,169 @@
+//! `$lookup`: each row with the rows of another pipeline that belong to it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::nested;
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::{Env, Expr};
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::run::vectored::Probe;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::path::FieldPath;
+use crate::pipeline::value::query_path::{Leaf, Path};
+
+pub struct Lookup {
+    pub join: Option<(Path, Path)>,
+    /// A foreign path and what it must equal, as expressions compare.
+    pub probe: Option<(FieldPath, Expr)>,
+    pub variables: Vec<(Arc<str>, Expr)>,
+    pub program: Program,
+    pub target: FieldPath,
+}
+
+/// The other side.
+enum Foreign<'a> {
+    Rows(Indexed),
+    /// Rows that a column finds when they are asked for.
+    Columns(Probe<'a>),
+}
+
+/// The other side's rows, read once, and which of them hold a value at the foreign path.
+struct Indexed {
+    rows: Vec<Value>,
+    by_value: FxHashMap<Value, Vec<usize>>,
+    /// Rows by what the probe's path reads in them; nothing is what a missing field reads.
+    by_read: FxHashMap<Option<Value>, Vec<usize>>,
+}
+
+impl Operator for Lookup {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut foreign: Option<Foreign<'a>> = None;
+        // Without variables of its own the sub-pipeline gives every row the same.
+        let mut same: Option<Value> = None;
+        Ok(Box::new(input.map(move |row| {
+            let mut row = row?;
+            let joined = match &same {
+                Some(joined) => joined.clone(),
+                None => {
+                    let foreign = match &mut foreign {
+                        Some(foreign) => foreign,
+                        None => foreign.insert(self.read(run)?),
+                    };
+                    // Whoever keeps the row counts what was joined.
+                    let joined = run.passing(|| self.joined(&row, foreign, run))?;
+                    if self.join.is_none() && self.variables.is_empty() {
+                        same = Some(joined.clone());
+                    }
+                    joined
+                }
+            };
+            if let Value::Object(object) = &mut row {
+                nested::set(Arc::make_mut(object), self.target.segments(), joined);
+            }
+            Ok(row)
+        })))
+    }
+}
+
+impl Lookup {
+    /// The rows before the sub-pipeline's steps.
+    fn read<'a>(&'a self, run: Run<'a>) -> Result<Foreign<'a>> {
+        if let Some((_, path)) = &self.join
+            && let Some(probe) = self.program.probe(path.text(), run)?
+        {
+            return Ok(Foreign::Columns(probe));
+        }
+        let rows = collect(self.program.source_rows(run, None)?, Owner::Source, run.query)?;
+        let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
+        if let Some((_, path)) = &self.join {
+            for (row_index, row) in rows.iter().enumerate() {
+                run.query.tick()?;
+                path.any(row, Leaf::Expanded, &mut |value| {
+                    run.query.charge(size_of::<Value>())?;
+                    let row_indices = by_value.entry(value.cloned().unwrap_or_default()).or_default();
+                    if row_indices.last() != Some(&row_index) {
+                        row_indices.push(row_index);
+                    }
+                    Ok(false)
+                })?;
+            }
+        }
+        let mut by_read: FxHashMap<Option<Value>, Vec<usize>> = FxHashMap::default();
+        if let Some((path, _)) = &self.probe {
+            for (row_index, row) in rows.iter().enumerate() {
+                run.query.tick()?;
+                run.query.charge(size_of::<Value>())?;
+                by_read.entry(path.eval(row)).or_default().push(row_index);
+            }
+        }
+        Ok(Foreign::Rows(Indexed { rows, by_value, by_read }))
+    }
+
+    /// The array of rows that belong to `row`.
+    fn joined(&self, row: &Value, foreign: &mut Foreign, run: Run) -> Result<Value> {
+        let env = run.env(row);
+        let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
+        let frame = env.frame(&values);
+        let inner: Env = env.bind(&frame);
+        let run = Run { query: run.query, tables: run.tables, variables: inner.variables };
+        let foreign = match foreign {
+            Foreign::Rows(foreign) => foreign,
+            Foreign::Columns(probe) => {
+                let values = self.join.as_ref().map(|(local, _)| local_values(local, row)).transpose()?;
+                let rows = probe.rows(values.unwrap_or_default(), run.query)?;
+                let input = Box::new(rows.into_iter().map(|row| ticked(row, run.query)));
+                return Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into());
+            }
+        };
+        let row_indices = match (&self.join, &self.probe) {
+            (Some((local, _)), _) => Some(foreign.matching(local_values(local, row)?)),
+            (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
+            (None, None) => None,
+        };
+        let input: Rows = match row_indices {
+            None => Box::new(foreign.rows.iter().cloned().map(|row| ticked(row, run.query))),
+            Some(row_indices) => {
+                Box::new(row_indices.into_iter().map(|row_index| ticked(foreign.rows[row_index].clone(), run.query)))
+            }
+        };
+        Ok(collect(self.program.over(input, run)?, Owner::Pipeline, run.query)?.into())
+    }
+}
+
+fn ticked(row: Value, query: &Context) -> Result<Value> {
+    query.tick()?;
+    Ok(row)
+}
+
+impl Indexed {
+    /// Indices of the rows that hold one of the values, in order.
+    fn matching(&self, values: Vec<Value>) -> Vec<usize> {
+        let found = values.iter().filter_map(|value| self.by_value.get(value));
+        let mut row_indices: Vec<usize> = found.flatten().copied().collect();
+        row_indices.sort_unstable();
+        row_indices.dedup();
+        row_indices
+    }
+}
+
+/// What a row asks the other side for.
+fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
+    let mut values: Vec<Value> = Vec::new();
+    local.any(row, Leaf::Whole, &mut |value| {
+        match value {
+            None => {}
+            Some(Value::Array(items)) => values.extend(items.iter().cloned()),
+            Some(value) => values.push(value.clone()),
+        }
+        Ok(false)
+    })?;
+    // Where no item is and no field, null is asked for.
+    if values.is_empty() {
+        values.push(Value::Null);
+    }
+    Ok(values)
+}

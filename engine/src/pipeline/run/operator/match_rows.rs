@@ -1,0 +1,25 @@
+//! `$match`: the rows that satisfy a filter.
+
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
+
+pub struct Match {
+    pub filter: Filter,
+}
+
+impl Operator for Match {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        Ok(Box::new(input.filter_map(move |row| {
+            let row = match row {
+                Ok(row) => row,
+                Err(error) => return Some(Err(error)),
+            };
+            match run.passing(|| self.filter.matches(&run.env(&row))) {
+                Ok(true) => Some(Ok(row)),
+                Ok(false) => None,
+                Err(error) => Some(Err(error)),
+            }
+        })))
+    }
+}

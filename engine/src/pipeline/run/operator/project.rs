@@ -1,0 +1,18 @@
+//! `$project`, `$set` and `$unset`: rows with other fields.
+
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
+
+pub struct Project {
+    pub projection: Projection,
+}
+
+impl Operator for Project {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        Ok(Box::new(input.map(move |row| {
+            let row = row?;
+            run.passing(|| self.projection.apply(&run.env(&row)))
+        })))
+    }
+}

@@ -1,0 +1,62 @@
+//! `$redact`: each object of a row is kept, dropped, or looked into.
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
+
+pub struct Redact {
+    pub expr: Expr,
+}
+
+impl Operator for Redact {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        Ok(Box::new(input.filter_map(move |row| {
+            let redacted = row.and_then(|row| run.passing(|| self.object(&row, &row, run)));
+            redacted.transpose()
+        })))
+    }
+}
+
+impl Redact {
+    /// What is left of an object, the whole row or a part of it.
+    fn object(&self, part: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
+        run.query.tick()?;
+        let env = run.env(row);
+        let current = [Some(part.clone())];
+        let decision = self.expr.eval(&env.bind(&env.frame(&current)))?;
+        match (decision.as_ref().and_then(Value::as_str), part) {
+            (Some("keep"), _) => Ok(Some(part.clone())),
+            (Some("prune"), _) => Ok(None),
+            (Some("descend"), Value::Object(object)) => {
+                let mut left = Object::with_capacity(object.len());
+                for (name, value) in object.iter() {
+                    if let Some(value) = self.value(value, row, run)? {
+                        left.push(name.clone(), value);
+                    }
+                }
+                Ok(Some(left.into()))
+            }
+            _ => {
+                let text = "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, \
+                            and $$PRUNE, but returned";
+                let shown = decision.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
+                Err(Error::new(17053, format!("{text} {shown}")))
+            }
+        }
+    }
+
+    fn value(&self, value: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
+        match value {
+            Value::Object(_) => self.object(value, row, run),
+            Value::Array(items) => {
+                let mut left = Vec::with_capacity(items.len());
+                for item in items.iter() {
+                    left.extend(self.value(item, row, run)?);
+                }
+                Ok(Some(left.into()))
+            }
+            scalar => Ok(Some(scalar.clone())),
+        }
+    }
+}

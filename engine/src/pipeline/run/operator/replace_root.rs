@@ -1,0 +1,38 @@
+//! `$replaceRoot`: another object in the row's place.
+
+use crate::model::value::Value;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory;
+
+pub struct ReplaceRoot {
+    pub new_root: Expr,
+}
+
+impl Operator for ReplaceRoot {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        Ok(Box::new(input.map(move |row| {
+            let row = row?;
+            match run.passing(|| self.new_root.eval(&run.env(&row)))? {
+                Some(object @ Value::Object(_)) => {
+                    memory::check_depth(&object, run.query)?;
+                    Ok(object)
+                }
+                other => {
+                    let (shown, kind) = match &other {
+                        Some(value) => (value.to_string(), value.type_name()),
+                        None => ("MISSING".to_owned(), "missing"),
+                    };
+                    Err(Error::new(
+                        40228,
+                        format!(
+                            "'newRoot' expression must evaluate to an object, but resulting value was: {shown}. Type of \
+                             resulting value: '{kind}'. Input document: {row}"
+                        ),
+                    ))
+                }
+            }
+        })))
+    }
+}

@@ -1,0 +1,27 @@
+//! `$sample`: some rows at random, each at most once.
+
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
+use crate::pipeline::value::error::Result;
+
+pub struct Sample {
+    pub size: u64,
+    pub owner: Owner,
+}
+
+impl Operator for Sample {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut rows = collect(input, self.owner, run.query)?;
+        let mut random = fastrand::Rng::with_seed(run.query.seed);
+        let size = usize::try_from(self.size).unwrap_or(usize::MAX).min(rows.len());
+        for index in 0..size {
+            let other = random.usize(index..rows.len());
+            rows.swap(index, other);
+        }
+        rows.truncate(size);
+        Ok(Box::new(rows.into_iter().map(Ok)))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}

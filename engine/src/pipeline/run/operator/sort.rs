@@ -1,0 +1,110 @@
+//! `$sort`: stable, `_id` after the keys; with a limit it keeps no more rows than are wanted.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::model::value::Value;
+use crate::pipeline::language::ast::SortKey;
+use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::query_path::Path;
+use crate::pipeline::value::sort_key::{Directed, Order};
+use crate::pipeline::value::sorting;
+use crate::pipeline::value::sorting::sorted;
+
+pub struct Sort {
+    order: Order,
+    /// Which of the keys descend.
+    descending: Vec<bool>,
+    limit: Option<usize>,
+    owner: Owner,
+}
+
+impl Sort {
+    pub fn new(mut keys: Vec<SortKey>, limit: Option<u64>, owner: Owner) -> Sort {
+        if !keys.iter().any(|key| &**key.path.text() == "_id") {
+            keys.push(SortKey { path: Path::new("_id"), descending: false });
+        }
+        let order = Order::new(keys.iter().map(|key| (&**key.path.text(), key.descending)));
+        let descending = keys.iter().map(|key| key.descending).collect();
+        Sort { order, descending, limit: limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX)), owner }
+    }
+}
+
+/// A row with what it is sorted by.
+struct Keyed {
+    keys: Box<[Directed]>,
+    row_index: usize,
+    row: Value,
+}
+
+impl Ord for Keyed {
+    fn cmp(&self, other: &Keyed) -> Ordering {
+        self.keys.cmp(&other.keys).then_with(|| self.row_index.cmp(&other.row_index))
+    }
+}
+
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Keyed) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Keyed) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Keyed {}
+
+impl Operator for Sort {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        let mut heap: BinaryHeap<Keyed> = BinaryHeap::new();
+        let mut rows: Vec<Keyed> = Vec::new();
+        for (row_index, row) in input.enumerate() {
+            let keyed = self.keyed(row?, row_index)?;
+            match self.limit {
+                Some(limit) if heap.len() >= limit => {
+                    // The highest row that was kept gives way to a lower one.
+                    if let Some(mut highest) = heap.peek_mut()
+                        && keyed < *highest
+                    {
+                        *highest = keyed;
+                    }
+                }
+                Some(_) => {
+                    self.hold(&keyed.row, run)?;
+                    heap.push(keyed);
+                }
+                None => {
+                    self.hold(&keyed.row, run)?;
+                    rows.push(keyed);
+                }
+            }
+        }
+        if self.limit.is_some() {
+            rows = heap.into_vec();
+        }
+        let is_small = |keyed: &Keyed| keyed.keys.iter().filter_map(|key| key.value.as_ref()).all(sorting::is_small);
+        let rows = sorted(rows, run.query, is_small, Keyed::cmp)?;
+        Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
+    }
+
+    fn is_blocking(&self) -> bool {
+        true
+    }
+}
+
+impl Sort {
+    fn hold(&self, row: &Value, run: Run) -> Result<()> {
+        run.query.charge(self.descending.len() * size_of::<Directed>())?;
+        self.owner.hold(row, run.query)
+    }
+
+    fn keyed(&self, row: Value, row_index: usize) -> Result<Keyed> {
+        let keys = self.order.key(&row)?.into_iter().zip(&self.descending);
+        let keys = keys.map(|(value, descending)| Directed { value, descending: *descending }).collect();
+        Ok(Keyed { keys, row_index, row })
+    }
+}

@@ -1,0 +1,20 @@
+//! `$unionWith`: the rows, then those of another pipeline.
+
+use crate::pipeline::run::program::Program;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
+
+pub struct Union {
+    pub program: Program,
+}
+
+impl Operator for Union {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        // The second pipeline is opened when the first has ended: a limit above may spare it.
+        let more = std::iter::once_with(move || match self.program.rows(run) {
+            Ok(rows) => rows,
+            Err(error) => Box::new(std::iter::once(Err(error))),
+        });
+        Ok(Box::new(input.chain(more.flatten())))
+    }
+}

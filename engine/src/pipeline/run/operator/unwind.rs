@@ -1,0 +1,69 @@
+//! `$unwind`: one row for each item of an array.
+
+use std::sync::Arc;
+
+use super::nested;
+use crate::model::value::Value;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::{Operator, Rows, Run};
+use crate::pipeline::value::error::Result;
+
+pub struct Unwind {
+    pub unwind: ast::Unwind,
+}
+
+impl Operator for Unwind {
+    fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        Ok(Box::new(input.flat_map(move |row| -> Rows<'a> {
+            match row {
+                Ok(row) => self.rows(row, run),
+                Err(error) => Box::new(std::iter::once(Err(error))),
+            }
+        })))
+    }
+}
+
+impl Unwind {
+    fn rows<'a>(&'a self, row: Value, run: Run<'a>) -> Rows<'a> {
+        let value = row.as_object().and_then(|object| nested::get(object, self.unwind.path.segments()));
+        let items = match value {
+            Some(Value::Array(items)) if !items.is_empty() => items.clone(),
+            // The empty array itself does not stay in a row that is preserved.
+            Some(Value::Array(_)) => return self.single(self.unwind.preserve, row, true),
+            None | Some(Value::Null) => return self.single(self.unwind.preserve, row, false),
+            Some(_) => return self.single(true, row, false),
+        };
+        Box::new((0..items.len()).map(move |nth| {
+            run.query.tick()?;
+            let index = i64::try_from(nth).map_or(Value::Null, Value::Int);
+            Ok(self.with(row.clone(), Some(items[nth].clone()), index))
+        }))
+    }
+
+    fn single<'a>(&self, passes: bool, row: Value, without_field: bool) -> Rows<'a> {
+        if !passes {
+            return Box::new(std::iter::empty());
+        }
+        let mut row = self.with(row, None, Value::Null);
+        if let (true, Value::Object(object)) = (without_field, &mut row) {
+            nested::remove(Arc::make_mut(object), self.unwind.path.segments());
+        }
+        Box::new(std::iter::once(Ok(row)))
+    }
+
+    /// The row with an item in the array's place, and its index.
+    fn with(&self, mut row: Value, item: Option<Value>, index: Value) -> Value {
+        if let Value::Object(object) = &mut row
+            && (item.is_some() || self.unwind.index.is_some())
+        {
+            let object = Arc::make_mut(object);
+            if let Some(item) = item {
+                nested::set(object, self.unwind.path.segments(), item);
+            }
+            if let Some(path) = &self.unwind.index {
+                nested::set(object, path.segments(), index);
+            }
+        }
+        row
+    }
+}

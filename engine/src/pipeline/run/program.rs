@@ -1,0 +1,226 @@
+//! A lowered pipeline as it runs: scans' rows, or columns, through operators.
+
+use std::sync::Arc;
+
+use super::meter::{Meter, Tracked};
+use super::rows::{Operator, Owner, Rows, Run, collect};
+use super::vectored::{Probe, Selection, Tail, Vectored};
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::language::parse::not_objects;
+use crate::pipeline::source::scan::Scan;
+use crate::pipeline::value::error::Result;
+
+/// Streaming operators that may stand over each other before rows are taken into memory, so that no pipeline's
+/// length is a depth of the stack.
+const MAX_CHAIN: usize = 16;
+
+/// A lowered pipeline.
+pub struct Program {
+    pub feed: Feed,
+    pub steps: Vec<Lowered>,
+    /// What columns can do, where the table offers them.
+    pub vectored: Option<Vectored>,
+}
+
+/// Where a program's rows come from.
+pub enum Feed {
+    /// One of the scans.
+    Scan(usize),
+    Literal(Arc<Vec<Value>>),
+    Computed(Arc<Expr>),
+    /// Whoever runs the program brings the rows.
+    Given,
+}
+
+/// An operator, and the stage that it stems from.
+pub struct Lowered {
+    pub index: usize,
+    /// For `explain`.
+    pub description: Object,
+    pub operator: Box<dyn Operator>,
+    /// Whose rows come out of it.
+    pub owner: Owner,
+}
+
+impl Program {
+    /// The scan that the rows come from.
+    pub fn scan(&self) -> Option<usize> {
+        match self.feed {
+            Feed::Scan(scan) => Some(scan),
+            Feed::Literal(_) | Feed::Computed(_) | Feed::Given => None,
+        }
+    }
+
+    /// Whether the rows are what an expression gives.
+    pub fn is_computed(&self) -> bool {
+        matches!(self.feed, Feed::Computed(_))
+    }
+
+    /// Runs the whole program.
+    pub fn rows<'a>(&'a self, run: Run<'a>) -> Result<Rows<'a>> {
+        self.measured(run, None, &[])
+    }
+
+    /// Runs the whole program; `read` measures the source, and each step is measured by its meter.
+    pub fn measured<'a>(&'a self, run: Run<'a>, read: Option<&'a Meter>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+        if let Some((rows, covered)) = self.tail_rows(run, read, meters)? {
+            return self.metered(rows, covered, run, meters);
+        }
+        let source = self.source_rows(run, read)?;
+        let source = match read {
+            Some(_) => Box::new(Tracked { rows: source, index: 0, meter: read, query: run.query }),
+            None => source,
+        };
+        self.metered(source, 0, run, meters)
+    }
+
+    /// The rows that come out of the steps that columns stand for, and how many steps these are.
+    fn tail_rows<'a>(
+        &'a self,
+        run: Run<'a>,
+        read: Option<&Meter>,
+        meters: &[Meter],
+    ) -> Result<Option<(Rows<'a>, usize)>> {
+        let Some((vectored, selection)) = self.selection(run)? else { return Ok(None) };
+        let index = self.steps.get(vectored.covers.saturating_sub(1)).map_or(0, |step| step.index);
+        let start = (run.query.elapsed_us)();
+        let columns = selection.columns;
+        let mut counts = [0; 3];
+        let rows: Rows = match &vectored.tail {
+            Tail::Rows => return Ok(None),
+            Tail::Count(name) => {
+                for segment in 0..selection.segments() {
+                    counts[0] += selection.mask(segment)?.count() as u64;
+                }
+                let count = i64::try_from(counts[0]).unwrap_or(i64::MAX);
+                counts[1] = u64::from(count > 0);
+                let row = (count > 0).then(|| Value::from(Object::from_iter([(name.clone(), count)])));
+                Box::new(row.into_iter().map(Ok))
+            }
+            Tail::Top(top) => match top.run(&selection, run.query, index)? {
+                Some((row_indices, selected)) => {
+                    (counts[0], counts[1]) = (selected, row_indices.len() as u64);
+                    Box::new(row_indices.into_iter().filter_map(move |row_index| columns.row(row_index)).map(Ok))
+                }
+                None => return Ok(None),
+            },
+            Tail::Group(group) => match group.run(&selection, run, index)? {
+                Some((rows, [selected, before])) => {
+                    counts = match vectored.covers {
+                        1 => [selected, rows.len() as u64, 0],
+                        _ => [selected, before, rows.len() as u64],
+                    };
+                    Box::new(rows.into_iter().map(Ok))
+                }
+                None => return Ok(None),
+            },
+        };
+        let us = (run.query.elapsed_us)().saturating_sub(start);
+        for (meter, count) in read.into_iter().chain(meters).zip(counts).take(vectored.covers + 1) {
+            meter.measured(count, us);
+        }
+        if let Some(read) = read {
+            read.by_columns();
+        }
+        Ok(Some((rows, vectored.covers)))
+    }
+
+    /// The scan's filter over the table's columns, where there are any.
+    fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectored, Selection<'a>)>> {
+        let (Some(vectored), Feed::Scan(scan)) = (&self.vectored, &self.feed) else { return Ok(None) };
+        let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };
+        Ok(Some((vectored, vectored.selects.bind(columns, run.query)?)))
+    }
+
+    /// The source's rows, to be asked for by what they hold at a path; `None` where no column tells that.
+    pub fn probe<'a>(&'a self, path: &str, run: Run<'a>) -> Result<Option<Probe<'a>>> {
+        match self.selection(run)? {
+            Some((_, selection)) => Probe::new(selection, path),
+            None => Ok(None),
+        }
+    }
+
+    /// The rows before the first step.
+    pub fn source_rows<'a>(&'a self, run: Run<'a>, read: Option<&Meter>) -> Result<Rows<'a>> {
+        if let Some((_, selection)) = self.selection(run)?
+            && selection.is_useful()
+        {
+            if let Some(read) = read {
+                read.by_columns();
+            }
+            return Ok(Box::new(selection.rows().map(move |row| {
+                run.query.tick()?;
+                row
+            })));
+        }
+        let rows: Box<dyn Iterator<Item = Value> + 'a> = match &self.feed {
+            Feed::Scan(scan) => match run.tables.get(*scan) {
+                Some(table) => table.rows(),
+                None => Box::new(std::iter::empty()),
+            },
+            Feed::Literal(rows) => Box::new(rows.iter().cloned()),
+            Feed::Computed(expr) => Box::new(computed(expr, run)?.into_iter()),
+            Feed::Given => Box::new(std::iter::empty()),
+        };
+        Ok(Box::new(rows.map(move |row| {
+            run.query.tick()?;
+            Ok(row)
+        })))
+    }
+
+    /// Puts the steps over `input`.
+    pub fn over<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
+        self.metered(input, 0, run, &[])
+    }
+
+    /// Puts the steps that are not `covered` over `input`; each is measured by its meter, where there is one.
+    fn metered<'a>(&'a self, input: Rows<'a>, covered: usize, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
+        let mut rows = input;
+        let mut chain = 0;
+        for (number, step) in self.steps.iter().enumerate().skip(covered) {
+            chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
+            if chain > MAX_CHAIN {
+                let owner = number.checked_sub(1).map_or(Owner::Source, |below| self.steps[below].owner);
+                rows = Box::new(collect(rows, owner, run.query)?.into_iter().map(Ok));
+                chain = 1;
+            }
+            let meter = meters.get(number);
+            let start = meter.map(|_| (run.query.elapsed_us)());
+            let opened = step.operator.open(rows, run).map_err(|error| error.at_stage(step.index))?;
+            if let (Some(meter), Some(start)) = (meter, start) {
+                meter.took((run.query.elapsed_us)().saturating_sub(start));
+            }
+            rows = Box::new(Tracked { rows: opened, index: step.index, meter, query: run.query });
+        }
+        Ok(rows)
+    }
+
+    /// Whose rows come out at the end.
+    pub fn owner(&self) -> Owner {
+        self.steps.last().map_or(Owner::Source, |step| step.owner)
+    }
+
+    /// Source and steps, for `explain`.
+    pub fn describe(&self, scans: &[Scan]) -> Value {
+        let source = match &self.feed {
+            Feed::Scan(scan) => scans.get(*scan).map(Scan::describe),
+            Feed::Literal(rows) => {
+                let count = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+                Some(Object::from_iter([("source", Value::from("documents")), ("rows", count.into())]))
+            }
+            Feed::Computed(_) => Some(Object::from_iter([("source", "documents")])),
+            Feed::Given => None,
+        };
+        let steps = self.steps.iter().map(|step| step.description.clone());
+        source.into_iter().chain(steps).map(Value::from).collect::<Vec<_>>().into()
+    }
+}
+
+fn computed(expr: &Expr, run: Run) -> Result<Vec<Value>> {
+    let no_row = Object::new().into();
+    match expr.eval(&run.env(&no_row))? {
+        Some(Value::Array(rows)) if rows.iter().all(|row| row.as_object().is_some()) => Ok(rows.to_vec()),
+        _ => Err(not_objects()),
+    }
+}

@@ -1,0 +1,367 @@
+//! Filters asked of whole segments: the answer is a mask.
+
+use std::cell::RefCell;
+use std::ops::RangeInclusive;
+
+use super::numbers;
+use crate::model::value::Value;
+use crate::pipeline::column::Lists;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::{Cells, Kind, Segment};
+use crate::pipeline::column::{Column, SEGMENT, can_keep};
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::expression::filter::{Comparison, Filter, Members, Node, Test};
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::query_path::Leaf;
+
+/// Paths that a filter reads, if columns can answer it.
+pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().all(|node| paths(node, visit)),
+        Node::Not(node) => paths(node, visit),
+        Node::Constant(_) => true,
+        Node::Expr(_) | Node::Schema(_) => false,
+        Node::Field(path, test) => {
+            visit(path.text());
+            can_keep(path.text()) && is_of_cells(test)
+        }
+    }
+}
+
+/// Whether cells can be asked: not where a test sees more than the value.
+fn is_of_cells(test: &Test) -> bool {
+    !matches!(test, Test::ElemMatchObject(_))
+}
+
+/// Whether asking may fail, or take long: such tests are spared every row that others leave out.
+fn is_costly(node: &Node) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(is_costly),
+        Node::Not(node) => is_costly(node),
+        Node::Field(_, test) => matches!(test, Test::Regex(_) | Test::ElemMatchValue(_)),
+        Node::Constant(_) => false,
+        Node::Expr(_) | Node::Schema(_) => true,
+    }
+}
+
+/// A filter with the columns that it reads.
+pub enum Predicate<'a> {
+    And(Vec<Predicate<'a>>),
+    Or(Vec<Predicate<'a>>),
+    Not(Box<Predicate<'a>>),
+    Constant(bool),
+    Test(Box<Asked<'a>>),
+}
+
+/// A test of one column.
+pub struct Asked<'a> {
+    column: &'a Column,
+    test: &'a Test,
+    null: bool,
+    missing: bool,
+    texts: Texts,
+}
+
+/// What is known of a test over texts.
+enum Texts {
+    /// It holds for these numbers and no other text.
+    OneOf(Vec<u32>),
+    /// What was found for each number so far.
+    Verdicts(RefCell<Vec<Verdict>>),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    Unknown,
+    Holds,
+    Fails,
+}
+
+impl<'a> Predicate<'a> {
+    /// `None` where some column is not kept, or cannot tell what the filter asks.
+    pub fn bind(node: &'a Node, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
+        let all = |nodes: &'a [Node]| -> Result<Option<Vec<Predicate<'a>>>> {
+            nodes.iter().map(|node| Predicate::bind(node, columns, query)).collect::<Result<Option<Vec<_>>>>()
+        };
+        Ok(match node {
+            Node::And(nodes) => all(nodes)?.map(Predicate::And),
+            Node::Or(nodes) => all(nodes)?.map(Predicate::Or),
+            Node::Nor(nodes) => all(nodes)?.map(|nodes| Predicate::Not(Box::new(Predicate::Or(nodes)))),
+            Node::Not(node) => {
+                Predicate::bind(node, columns, query)?.map(|predicate| Predicate::Not(Box::new(predicate)))
+            }
+            Node::Constant(answer) => Some(Predicate::Constant(*answer)),
+            Node::Expr(_) | Node::Schema(_) => None,
+            Node::Field(path, test) if is_of_cells(test) => {
+                let column = columns.column(path.text()).filter(|column| column.is_clear());
+                column.map(|column| Ok(Predicate::Test(Box::new(Asked::new(column, test, query)?)))).transpose()?
+            }
+            Node::Field(..) => None,
+        })
+    }
+
+    pub fn of_filter(filter: &'a Filter, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
+        Predicate::bind(filter.node(), columns, query)
+    }
+
+    /// Whether the filter is better asked of single rows.
+    pub fn is_of_rows(filter: &Filter) -> bool {
+        is_costly(filter.node())
+    }
+
+    /// Whether one row satisfies the filter.
+    pub fn holds(&self, row_index: usize, query: &Context) -> Result<bool> {
+        match self {
+            Predicate::And(nodes) => {
+                for node in nodes {
+                    if !node.holds(row_index, query)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Predicate::Or(nodes) => {
+                for node in nodes {
+                    if node.holds(row_index, query)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Predicate::Not(node) => Ok(!node.holds(row_index, query)?),
+            Predicate::Constant(answer) => Ok(*answer),
+            Predicate::Test(asked) => match asked.column.segments().get(row_index / SEGMENT) {
+                Some(segment) => asked.cell(segment, row_index % SEGMENT, &Env::new(query, &Value::Null)),
+                None => Ok(false),
+            },
+        }
+    }
+
+    /// The rows of a segment that satisfy the filter.
+    pub fn mask(&self, segment: usize, len: usize, query: &Context) -> Result<Mask> {
+        match self {
+            Predicate::And(nodes) => {
+                let mut mask = Mask::all(len);
+                for node in nodes {
+                    if mask.is_empty() {
+                        break;
+                    }
+                    mask.and(&node.mask(segment, len, query)?);
+                }
+                Ok(mask)
+            }
+            Predicate::Or(nodes) => {
+                let mut mask = Mask::none(len);
+                for node in nodes {
+                    mask.or(&node.mask(segment, len, query)?);
+                }
+                Ok(mask)
+            }
+            Predicate::Not(node) => {
+                let mut mask = node.mask(segment, len, query)?;
+                mask.negate();
+                Ok(mask)
+            }
+            Predicate::Constant(answer) => Ok(Mask::constant(len, *answer)),
+            Predicate::Test(asked) => match asked.column.segments().get(segment) {
+                Some(segment) => {
+                    query.tick_many(len)?;
+                    asked.mask(segment, query)
+                }
+                None => Ok(Mask::none(len)),
+            },
+        }
+    }
+}
+
+impl<'a> Asked<'a> {
+    pub fn new(column: &'a Column, test: &'a Test, query: &Context) -> Result<Asked<'a>> {
+        let env = Env::new(query, &Value::Null);
+        let code = |value: &Value| value.as_str().and_then(|text| column.texts().code(text));
+        let texts = match test {
+            Test::Compare(Comparison::Eq, operand) => Texts::OneOf(code(operand).into_iter().collect()),
+            Test::In(members) => Texts::OneOf(members.values().filter_map(code).collect()),
+            _ => Texts::Verdicts(RefCell::default()),
+        };
+        Ok(Asked {
+            column,
+            test,
+            null: test.matches(Some(&Value::Null), &env)?,
+            missing: test.matches(None, &env)?,
+            texts,
+        })
+    }
+
+    /// The rows of a segment whose cells satisfy the test.
+    pub fn mask(&self, segment: &Segment, query: &Context) -> Result<Mask> {
+        let mut mask = match self.values(segment) {
+            Some(mask) => mask,
+            None => return self.cell_by_cell(segment, query),
+        };
+        if !segment.is_plain() {
+            let kinds = segment.kinds();
+            mask.and(&Mask::of(kinds, |kind| matches!(kind, Kind::Value | Kind::Int)));
+            if self.null {
+                mask.or(&Mask::of(kinds, |kind| *kind == Kind::Null));
+            }
+            if self.missing {
+                mask.or(&Mask::of(kinds, |kind| *kind == Kind::Missing));
+            }
+        }
+        Ok(mask)
+    }
+
+    /// The rows whose cells would satisfy the test if all of them held values; `None` where no loop is there for it.
+    fn values(&self, segment: &Segment) -> Option<Mask> {
+        let len = segment.len();
+        match (segment.cells(), self.test) {
+            (Cells::Empty, _) => Some(Mask::none(len)),
+            (_, Test::Exists) => Some(Mask::all(len)),
+            (Cells::Ints(cells), Test::Compare(comparison, operand)) => {
+                Some(match numbers::ints(*comparison, operand) {
+                    Some(range) => in_range(cells, range, segment.span()),
+                    None => Mask::none(len),
+                })
+            }
+            (Cells::Dates(cells), Test::Compare(comparison, operand)) => Some(match operand {
+                Value::Date(ms) => match numbers::ints(*comparison, &Value::Int(*ms)) {
+                    Some(range) => in_range(cells, range, segment.span()),
+                    None => Mask::none(len),
+                },
+                _ => Mask::none(len),
+            }),
+            (Cells::Ints(cells), Test::In(members)) => Some(among(cells, members)),
+            (Cells::Numbers(cells), Test::Compare(comparison, operand)) => {
+                let comparison = *comparison;
+                Some(match operand {
+                    Value::Double(number) if !number.is_nan() => compare(cells, comparison, *number),
+                    Value::Int(number) if *number as f64 as i64 == *number && *number != i64::MAX => {
+                        compare(cells, comparison, *number as f64)
+                    }
+                    operand if operand.is_number() => {
+                        Mask::of(cells, |cell| comparison.holds(Some(&Value::Double(*cell)), operand))
+                    }
+                    _ => Mask::none(len),
+                })
+            }
+            (Cells::Texts(cells), _) => match &self.texts {
+                Texts::OneOf(codes) => Some(one_of(cells, codes)),
+                Texts::Verdicts(_) => None,
+            },
+            (Cells::Lists(lists), Test::Compare(Comparison::Eq, Value::String(_))) => self.listed(lists, len),
+            (Cells::Lists(lists), Test::In(members)) if members.values().all(|member| member.as_str().is_some()) => {
+                self.listed(lists, len)
+            }
+            _ => None,
+        }
+    }
+
+    /// The lists that hold one of the texts.
+    fn listed(&self, lists: &Lists, len: usize) -> Option<Mask> {
+        let Texts::OneOf(codes) = &self.texts else { return None };
+        let mut mask = Mask::none(len);
+        if codes.is_empty() {
+            return Some(mask);
+        }
+        for row in 0..len {
+            if lists.get(row).iter().any(|code| codes.contains(code)) {
+                mask.set(row);
+            }
+        }
+        Some(mask)
+    }
+
+    /// Asks about each cell; texts once for each that is different.
+    fn cell_by_cell(&self, segment: &Segment, query: &Context) -> Result<Mask> {
+        let env = Env::new(query, &Value::Null);
+        let mut mask = Mask::none(segment.len());
+        for row in 0..segment.len() {
+            if self.cell(segment, row, &env)? {
+                mask.set(row);
+            }
+        }
+        Ok(mask)
+    }
+
+    fn cell(&self, segment: &Segment, row: usize, env: &Env) -> Result<bool> {
+        match (segment.kind(row), segment.cells(), &self.texts) {
+            (Kind::Null, ..) => Ok(self.null),
+            (Kind::Missing, ..) => Ok(self.missing),
+            (Kind::Value, Cells::Texts(cells), Texts::Verdicts(verdicts)) => {
+                self.verdict(cells[row], &mut verdicts.borrow_mut(), env)
+            }
+            _ => self.holds(segment.value(row, self.column.texts()).as_ref(), env),
+        }
+    }
+
+    fn verdict(&self, code: u32, verdicts: &mut Vec<Verdict>, env: &Env) -> Result<bool> {
+        let number = code as usize;
+        if verdicts.len() <= number {
+            verdicts.resize(self.column.texts().len().max(number + 1), Verdict::Unknown);
+        }
+        if verdicts[number] == Verdict::Unknown {
+            let text = self.column.texts().text(code).cloned().map(Value::String);
+            verdicts[number] = if self.holds(text.as_ref(), env)? { Verdict::Holds } else { Verdict::Fails };
+        }
+        Ok(verdicts[number] == Verdict::Holds)
+    }
+
+    /// As a path that ends at this value asks: about the items of an array, then about the array.
+    fn holds(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
+        if let (Some(Value::Array(items)), Leaf::Expanded) = (value, self.test.leaf()) {
+            for item in items.iter() {
+                if self.test.matches(Some(item), env)? {
+                    return Ok(true);
+                }
+            }
+        }
+        self.test.matches(value, env)
+    }
+}
+
+/// The cells within a range; none is looked at where those that there can be are all within it, or none of them.
+fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
+    let (least, most) = (*range.start(), *range.end());
+    if least <= *there.start() && most >= *there.end() {
+        return Mask::all(cells.len());
+    }
+    if least > *there.end() || most < *there.start() || least > most {
+        return Mask::none(cells.len());
+    }
+    Mask::of(cells, |cell| (*cell >= least) & (*cell <= most))
+}
+
+fn compare(cells: &[f64], comparison: Comparison, operand: f64) -> Mask {
+    // NaN among the cells is beside every number, as these operators have it.
+    match comparison {
+        Comparison::Eq => Mask::of(cells, |cell| *cell == operand),
+        Comparison::Gt => Mask::of(cells, |cell| *cell > operand),
+        Comparison::Gte => Mask::of(cells, |cell| *cell >= operand),
+        Comparison::Lt => Mask::of(cells, |cell| *cell < operand),
+        Comparison::Lte => Mask::of(cells, |cell| *cell <= operand),
+    }
+}
+
+fn one_of(cells: &[u32], codes: &[u32]) -> Mask {
+    match codes {
+        [] => Mask::none(cells.len()),
+        [code] => Mask::of(cells, |cell| cell == code),
+        few if few.len() <= 8 => Mask::of(cells, |cell| few.contains(cell)),
+        many => {
+            let many: rustc_hash::FxHashSet<u32> = many.iter().copied().collect();
+            Mask::of(cells, |cell| many.contains(cell))
+        }
+    }
+}
+
+fn among(cells: &[i64], members: &Members) -> Mask {
+    let mut wanted: Vec<i64> = members.values().filter_map(crate::pipeline::value::number::whole).collect();
+    wanted.sort_unstable();
+    match wanted.as_slice() {
+        [] => Mask::none(cells.len()),
+        few if few.len() <= 8 => Mask::of(cells, |cell| few.contains(cell)),
+        many => Mask::of(cells, |cell| many.binary_search(cell).is_ok()),
+    }
+}

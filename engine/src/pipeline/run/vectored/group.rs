@@ -1,0 +1,300 @@
+//! `$group` over columns, with the `$unwind` or the projection that may stand before it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::accumulate::Gathered;
+use super::input::{Before, Input, Row};
+use super::keys::{Feed, Keys};
+use super::select::Selection;
+use super::source::{Cells, Chunk, Source};
+use super::unwind::Unwound;
+use crate::model::value::{Object, Value};
+use crate::pipeline::column::{Column, can_keep};
+use crate::pipeline::expression::accumulator::{Accumulator, State};
+use crate::pipeline::expression::projection::Projection;
+use crate::pipeline::language::ast;
+use crate::pipeline::run::rows::Run;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+
+/// A grouping that reads nothing but cells.
+#[derive(Debug)]
+pub struct Group {
+    unwind: Option<(Arc<str>, bool)>,
+    /// The key's fields; of a key that is no object, the one value.
+    key: Vec<(Arc<str>, Input)>,
+    is_object: bool,
+    fields: Vec<(Arc<str>, Accumulator, Taken)>,
+}
+
+/// The step between the scan and the grouping.
+pub enum Preceding<'p> {
+    Nothing,
+    Unwind(&'p ast::Unwind),
+    Project(&'p Projection),
+}
+
+/// What an accumulator takes in.
+#[derive(Debug)]
+enum Taken {
+    /// Values: it needs no more of a row.
+    Value(Input),
+    /// Rows of what it reads.
+    Row(Row),
+}
+
+impl Group {
+    /// `None` where columns cannot stand for the step before, or for what is read.
+    pub fn new(preceding: Preceding, group: &ast::Group) -> Option<Group> {
+        let mut unwind = None;
+        let before = match preceding {
+            Preceding::Nothing => Before::Nothing,
+            Preceding::Unwind(ast::Unwind { path, preserve, index: None }) => {
+                let path: Arc<str> = path.segments().join(".").into();
+                let (path, _) = unwind.insert((path, *preserve));
+                can_keep(path).then_some(Before::Unwind(path))?
+            }
+            Preceding::Unwind(_) => return None,
+            Preceding::Project(projection) => Before::projection(projection, group)?,
+        };
+        let (key, is_object) = match group.id.fields() {
+            Some(fields) => {
+                let part = |(name, expr): &(Arc<str>, _)| Some((name.clone(), before.input(expr)?));
+                (fields.iter().map(part).collect::<Option<Vec<_>>>()?, true)
+            }
+            None => (vec![("_id".into(), before.input(&group.id)?)], false),
+        };
+        let field = |(name, accumulator): &(Arc<str>, Accumulator)| {
+            let taken = match accumulator.value_input() {
+                Some(expr) => Taken::Value(before.input(expr)?),
+                None if accumulator.draws() => return None,
+                None => Taken::Row(before.row(|visit| accumulator.visit_paths(visit))?),
+            };
+            Some((name.clone(), accumulator.clone(), taken))
+        };
+        let fields = group.fields.iter().map(field).collect::<Option<Vec<_>>>()?;
+        // Without fields every key is the empty object, which no column numbers.
+        (!key.is_empty()).then_some(Group { unwind, key, is_object, fields })
+    }
+
+    /// Shows the paths that columns are wanted of.
+    pub fn visit_paths<'g>(&'g self, visit: &mut dyn FnMut(&'g Arc<str>)) {
+        self.unwind.iter().for_each(|(path, _)| visit(path));
+        self.key.iter().for_each(|(_, input)| input.visit_paths(visit));
+        for (_, _, taken) in &self.fields {
+            match taken {
+                Taken::Value(input) => input.visit_paths(visit),
+                Taken::Row(row) => row.visit_paths(visit),
+            }
+        }
+    }
+
+    /// A key of its parts.
+    fn id(&self, mut parts: impl Iterator<Item = Option<Value>>) -> Value {
+        if !self.is_object {
+            return parts.next().flatten().unwrap_or_default();
+        }
+        let named = self.key.iter().zip(parts);
+        named.filter_map(|((name, _), value)| Some((name.clone(), value?))).collect::<Object>().into()
+    }
+
+    /// Whether anything is evaluated, so that an error of a row may be found.
+    fn computes(&self) -> bool {
+        let computes = |taken: &Taken| match taken {
+            Taken::Value(input) => input.is_computed(),
+            Taken::Row(_) => true,
+        };
+        self.key.iter().any(|(_, input)| input.is_computed()) || self.fields.iter().any(|(_, _, taken)| computes(taken))
+    }
+
+    /// The groups' rows, and how many rows were selected and how many came out of the step before; `None` where a
+    /// column is not kept, or cannot tell.
+    pub fn run(&self, selection: &Selection, run: Run, index: usize) -> Result<Option<(Vec<Value>, [u64; 2])>> {
+        let Some(grouping) = Grouping::new(self, selection.columns) else { return Ok(None) };
+        let before = run.query.bytes_left.get();
+        match grouping.run(selection, run, index) {
+            // Columns are read one after the other: which row's error is the first, rows tell.
+            Err(_) if self.computes() => {
+                run.query.bytes_left.set(before);
+                Ok(None)
+            }
+            groups => groups.map(Some),
+        }
+    }
+}
+
+/// A grouping under way.
+struct Grouping<'a> {
+    group: &'a Group,
+    unwind: Option<(&'a Column, bool)>,
+    key: Vec<Source<'a>>,
+    keys: Vec<Keys<'a>>,
+    /// One for each part of the key after the first.
+    pairs: Vec<Pairs>,
+    fields: Vec<(Taking<'a>, Gathered)>,
+    /// The groups' keys, in order.
+    ids: Vec<Value>,
+}
+
+/// What an accumulator takes in, with the columns.
+enum Taking<'a> {
+    Values(Source<'a>),
+    Rows(Cells<'a>),
+}
+
+/// Numbers of pairs: of a number for the parts of the key so far, and one for the next part.
+type Pairs = FxHashMap<(u32, u32), u32>;
+
+impl<'a> Grouping<'a> {
+    fn new(group: &'a Group, columns: &'a dyn Columns) -> Option<Grouping<'a>> {
+        let unwind = match &group.unwind {
+            Some((path, preserve)) => Some((columns.column(path).filter(|column| column.is_clear())?, *preserve)),
+            None => None,
+        };
+        let unwound = unwind.map(|(column, _)| column);
+        let source = |input| Source::bind(input, columns, unwound);
+        let key: Vec<Source> = group.key.iter().map(|(_, input)| source(input)).collect::<Option<_>>()?;
+        let field = |(_, accumulator, taken): &'a (_, Accumulator, Taken)| {
+            Some(match taken {
+                Taken::Value(input) => (Taking::Values(source(input)?), Gathered::new(accumulator)),
+                Taken::Row(row) => (Taking::Rows(Cells::bind(row, columns, unwound)?), Gathered::States(Vec::new())),
+            })
+        };
+        let fields = group.fields.iter().map(field).collect::<Option<_>>()?;
+        let keys = key.iter().map(|source| Keys::new(source.texts(), group.is_object)).collect();
+        let pairs = key.iter().skip(1).map(|_| Pairs::default()).collect();
+        Some(Grouping { group, unwind, key, keys, pairs, fields, ids: Vec::new() })
+    }
+
+    fn run(mut self, selection: &Selection, run: Run, index: usize) -> Result<(Vec<Value>, [u64; 2])> {
+        let mut counts = [0u64; 2];
+        let mut rows = Vec::new();
+        let mut groups = [Vec::new(), Vec::new()];
+        let mut unwound = Unwound::default();
+        for segment in 0..selection.segments() {
+            selection.mask(segment)?.write_rows(&mut rows);
+            counts[0] += rows.len() as u64;
+            let mut rows = rows.as_slice();
+            if let Some((column, preserve)) = self.unwind {
+                let Some(segment) = column.segments().get(segment) else { continue };
+                unwound.fill(column, segment, rows, preserve);
+                rows = &unwound.rows;
+                run.query.tick_many(rows.len())?;
+            }
+            counts[1] += rows.len() as u64;
+            if !rows.is_empty() {
+                let chunk = Chunk { segment, rows, unwound: &unwound, run };
+                self.take(chunk, &mut groups).map_err(|error| error.at_stage(index))?;
+            }
+        }
+        Ok((self.finish(run.query).map_err(|error| error.at_stage(index))?, counts))
+    }
+
+    /// Takes in the rows of a segment.
+    fn take(&mut self, chunk: Chunk, [groups, next]: &mut [Vec<u32>; 2]) -> Result<()> {
+        let query = chunk.run.query;
+        let at_first = query.bytes_left.get();
+        let mut made = vec![Vec::new(); self.key.len()];
+        let feeds = self.key.iter().zip(&mut made).map(|(source, made)| source.feed(chunk, made));
+        let feeds = feeds.collect::<Result<Vec<_>>>()?;
+        // What is made of a segment's rows is gone with them.
+        let mut passing = at_first - query.bytes_left.get();
+        number((&mut self.keys, &mut self.pairs), &feeds, chunk.rows, (groups, next));
+        let ids = new_ids(self.group, (&self.key, &feeds), self.ids.len()..self.count(), (chunk.rows, groups));
+        for id in ids {
+            memory::hold(&id, query)?;
+            query.charge(self.fields.len() * size_of::<State>())?;
+            self.ids.push(id);
+        }
+        for ((taking, gathered), (_, accumulator, _)) in self.fields.iter_mut().zip(&self.group.fields) {
+            gathered.widen(&self.ids, accumulator, chunk.run)?;
+            match taking {
+                Taking::Values(source) => {
+                    let before = query.bytes_left.get();
+                    let mut made = Vec::new();
+                    let feed = source.feed(chunk, &mut made)?;
+                    passing += before - query.bytes_left.get();
+                    gathered.add(accumulator, feed, (chunk.rows, groups), source.texts(), query)?;
+                }
+                Taking::Rows(cells) => {
+                    cells.rows(chunk, |nth, row| gathered.add_row(accumulator, groups[nth], &chunk.run.env(row)))?
+                }
+            }
+        }
+        query.bytes_left.set(query.bytes_left.get() + passing);
+        Ok(())
+    }
+
+    /// How many keys were told apart.
+    fn count(&self) -> usize {
+        match self.pairs.last() {
+            Some(pairs) => pairs.len(),
+            None => self.keys.first().map_or(0, Keys::count),
+        }
+    }
+
+    fn finish(mut self, query: &Context) -> Result<Vec<Value>> {
+        let fields = std::mem::take(&mut self.fields);
+        let mut columns = Vec::with_capacity(fields.len());
+        for ((_, gathered), (_, accumulator, _)) in fields.into_iter().zip(&self.group.fields) {
+            columns.push(gathered.finish(accumulator, query)?.into_iter());
+        }
+        let mut rows = Vec::with_capacity(self.ids.len());
+        for id in self.ids {
+            let mut row = Object::with_capacity(columns.len() + 1);
+            row.push("_id", id);
+            for ((name, _, _), values) in self.group.fields.iter().zip(&mut columns) {
+                let value = values.next().unwrap_or_default();
+                memory::check_depth(&value, query)?;
+                row.push(name.clone(), value);
+            }
+            rows.push(row.into());
+        }
+        Ok(rows)
+    }
+}
+
+/// Writes the group of each row.
+fn number(
+    (keys, pairs): (&mut [Keys], &mut [Pairs]),
+    feeds: &[Feed],
+    rows: &[u32],
+    (groups, next): (&mut Vec<u32>, &mut Vec<u32>),
+) {
+    for (nth, (keys, feed)) in keys.iter_mut().zip(feeds).enumerate() {
+        let Some(before) = nth.checked_sub(1) else {
+            keys.number(*feed, rows, groups);
+            continue;
+        };
+        keys.number(*feed, rows, next);
+        let pairs = &mut pairs[before];
+        groups.iter_mut().zip(next.iter()).for_each(|(group, part)| {
+            let next = pairs.len() as u32;
+            *group = *pairs.entry((*group, *part)).or_insert(next);
+        });
+    }
+}
+
+/// The keys of new groups, whose first rows are among these. Equal keys may show differently: the first row's is shown.
+fn new_ids(
+    group: &Group,
+    (key, feeds): (&[Source], &[Feed]),
+    new: std::ops::Range<usize>,
+    (rows, groups): (&[u32], &[u32]),
+) -> Vec<Value> {
+    let mut ids = Vec::with_capacity(new.len());
+    for (nth, number) in groups.iter().enumerate() {
+        if ids.len() == new.len() {
+            break;
+        }
+        if *number as usize == new.start + ids.len() {
+            let parts = key.iter().zip(feeds).map(|(source, feed)| feed.value(nth, rows[nth], source.texts()));
+            ids.push(group.id(parts));
+        }
+    }
+    ids
+}

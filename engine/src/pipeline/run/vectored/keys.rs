@@ -1,0 +1,191 @@
+//! What groups are told apart by: a number for each value that is different.
+
+use rustc_hash::FxHashMap;
+
+use crate::model::value::Value;
+use crate::pipeline::column::Dictionary;
+use crate::pipeline::column::{Cells, Kind, Segment};
+use crate::pipeline::value::number::whole;
+
+/// The values of one column, for some rows.
+#[derive(Clone, Copy)]
+pub enum Feed<'a> {
+    /// By row of a segment.
+    Segment(&'a Segment),
+    /// In order: one for each row, as texts or as values.
+    Codes(&'a [u32]),
+    Values(&'a [Option<Value>]),
+    Constant(Option<&'a Value>),
+}
+
+impl Feed<'_> {
+    /// The value for the row that is the `nth` of these.
+    pub fn value(&self, nth: usize, row: u32, texts: &Dictionary) -> Option<Value> {
+        match self {
+            Feed::Segment(segment) => segment.value(row as usize, texts),
+            Feed::Codes(codes) => codes.get(nth).and_then(|code| texts.text(*code)).cloned().map(Value::String),
+            Feed::Values(values) => values.get(nth).cloned().flatten(),
+            Feed::Constant(value) => value.cloned(),
+        }
+    }
+
+    /// The number of the text that the row that is the `nth` of these has, if it has one.
+    pub fn code(&self, nth: usize, row: u32) -> Option<u32> {
+        match self {
+            Feed::Codes(codes) => codes.get(nth).copied(),
+            Feed::Segment(segment) => match (segment.cells(), segment.kind(row as usize)) {
+                (Cells::Texts(cells), Kind::Value) => cells.get(row as usize).copied(),
+                _ => None,
+            },
+            Feed::Values(_) | Feed::Constant(_) => None,
+        }
+    }
+}
+
+const NEW: u32 = u32::MAX;
+
+/// Numbers given to values, in the order in which they were first seen.
+pub struct Keys<'a> {
+    texts: &'a Dictionary,
+    by_code: Vec<u32>,
+    by_int: FxHashMap<i64, u32>,
+    by_value: FxHashMap<Value, u32>,
+    null: u32,
+    missing: u32,
+    /// A missing value is told from null.
+    apart: bool,
+    count: u32,
+}
+
+impl<'a> Keys<'a> {
+    /// Keys of a column with these texts; where a missing value is null, it is the same key.
+    pub fn new(texts: &'a Dictionary, apart: bool) -> Keys<'a> {
+        Keys {
+            texts,
+            by_code: Vec::new(),
+            by_int: FxHashMap::default(),
+            by_value: FxHashMap::default(),
+            null: NEW,
+            missing: NEW,
+            apart,
+            count: 0,
+        }
+    }
+
+    /// How many values were told apart.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Writes the number of each row's value into `out`.
+    pub fn number(&mut self, feed: Feed, rows: &[u32], out: &mut Vec<u32>) {
+        out.clear();
+        out.reserve(rows.len());
+        match feed {
+            Feed::Codes(codes) => {
+                self.widen();
+                out.extend(codes.iter().map(|code| self.of_code(*code)));
+            }
+            Feed::Values(values) => out.extend(values.iter().map(|value| self.of_value(value.as_ref()))),
+            Feed::Constant(value) => {
+                let key = self.of_value(value);
+                out.resize(rows.len(), key);
+            }
+            Feed::Segment(segment) => self.of_segment(segment, rows, out),
+        }
+    }
+
+    fn of_segment(&mut self, segment: &Segment, rows: &[u32], out: &mut Vec<u32>) {
+        match segment.cells() {
+            Cells::Texts(cells) if segment.is_plain() => {
+                self.widen();
+                out.extend(rows.iter().map(|row| self.of_code(cells[*row as usize])));
+            }
+            Cells::Texts(cells) => {
+                self.widen();
+                out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
+                    Kind::Value => self.of_code(cells[*row as usize]),
+                    kind => self.of_none(kind),
+                }));
+            }
+            Cells::Ints(cells) => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
+                Kind::Value => self.of_int(cells[*row as usize]),
+                kind => self.of_none(kind),
+            })),
+            _ => out.extend(rows.iter().map(|row| match segment.kind(*row as usize) {
+                Kind::Value | Kind::Int => {
+                    let value = segment.value(*row as usize, self.texts);
+                    self.of_value(value.as_ref())
+                }
+                kind => self.of_none(kind),
+            })),
+        }
+    }
+
+    fn widen(&mut self) {
+        if self.by_code.len() < self.texts.len() {
+            self.by_code.resize(self.texts.len(), NEW);
+        }
+    }
+
+    fn of_code(&mut self, code: u32) -> u32 {
+        match self.by_code.get(code as usize) {
+            Some(&key) if key != NEW => key,
+            _ => {
+                let key = self.add();
+                if let Some(slot) = self.by_code.get_mut(code as usize) {
+                    *slot = key;
+                }
+                key
+            }
+        }
+    }
+
+    fn of_int(&mut self, number: i64) -> u32 {
+        if let Some(key) = self.by_int.get(&number) {
+            return *key;
+        }
+        let key = self.add();
+        self.by_int.insert(number, key);
+        key
+    }
+
+    fn of_none(&mut self, kind: Kind) -> u32 {
+        let missing = kind == Kind::Missing && self.apart;
+        let known = if missing { self.missing } else { self.null };
+        if known != NEW {
+            return known;
+        }
+        let key = self.add();
+        *(if missing { &mut self.missing } else { &mut self.null }) = key;
+        key
+    }
+
+    fn of_value(&mut self, value: Option<&Value>) -> u32 {
+        match value {
+            None => self.of_none(Kind::Missing),
+            Some(Value::Null) => self.of_none(Kind::Null),
+            Some(Value::Int(number)) => self.of_int(*number),
+            // Equal numbers are one key, whatever their kind.
+            Some(value @ Value::Double(_)) if whole(value).is_some() => self.of_int(whole(value).unwrap_or_default()),
+            // A text that some segment holds by its number is the same text here.
+            Some(Value::String(text)) if self.texts.code(text).is_some() => {
+                self.widen();
+                self.of_code(self.texts.code(text).unwrap_or(NEW))
+            }
+            Some(value) => {
+                if let Some(key) = self.by_value.get(value) {
+                    return *key;
+                }
+                let key = self.add();
+                self.by_value.insert(value.clone(), key);
+                key
+            }
+        }
+    }
+
+    fn add(&mut self) -> u32 {
+        self.count += 1;
+        self.count - 1
+    }
+}

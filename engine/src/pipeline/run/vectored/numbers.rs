@@ -1,0 +1,67 @@
+//! Which integers and doubles stand so to a number, as ranges that a loop can test.
+
+use std::ops::RangeInclusive;
+
+use crate::model::value::Value;
+use crate::pipeline::expression::filter::Comparison;
+
+const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+
+/// Nothing is in it.
+const NOTHING: RangeInclusive<i64> = RangeInclusive::new(1, 0);
+
+/// The integers that stand so to a number; `None` where the operand is no number.
+pub fn ints(comparison: Comparison, operand: &Value) -> Option<RangeInclusive<i64>> {
+    Some(match (operand, comparison) {
+        (Value::Int(number), Comparison::Eq) => *number..=*number,
+        (Value::Int(number), Comparison::Gt) => number.checked_add(1).map_or(NOTHING, |least| least..=i64::MAX),
+        (Value::Int(number), Comparison::Gte) => *number..=i64::MAX,
+        (Value::Int(number), Comparison::Lt) => number.checked_sub(1).map_or(NOTHING, |most| i64::MIN..=most),
+        (Value::Int(number), Comparison::Lte) => i64::MIN..=*number,
+        (Value::Double(number), comparison) => against_double(comparison, *number),
+        _ => return None,
+    })
+}
+
+fn against_double(comparison: Comparison, number: f64) -> RangeInclusive<i64> {
+    if number.is_nan() {
+        return NOTHING;
+    }
+    let (all, low, high) = (i64::MIN..=i64::MAX, number < -LIMIT, number >= LIMIT);
+    match comparison {
+        Comparison::Eq if low || high || number.fract() != 0.0 => NOTHING,
+        Comparison::Gt | Comparison::Gte if low => all,
+        Comparison::Lt | Comparison::Lte if high => all,
+        Comparison::Gt | Comparison::Gte if high => NOTHING,
+        Comparison::Lt | Comparison::Lte if low => NOTHING,
+        Comparison::Eq => number as i64..=number as i64,
+        Comparison::Gt => (number.floor() as i64).checked_add(1).map_or(NOTHING, |least| least..=i64::MAX),
+        // What is rounded up to 2^63 was above every integer.
+        Comparison::Gte if number.ceil() >= LIMIT => NOTHING,
+        Comparison::Gte => number.ceil() as i64..=i64::MAX,
+        Comparison::Lt if number.ceil() >= LIMIT => all,
+        Comparison::Lt => (number.ceil() as i64).checked_sub(1).map_or(NOTHING, |most| i64::MIN..=most),
+        Comparison::Lte => i64::MIN..=number.floor() as i64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_say_what_comparisons_say() {
+        let ints = [i64::MIN, i64::MIN + 1, -(1 << 53) - 1, -2, -1, 0, 1, 2, (1 << 53) + 1, i64::MAX - 1, i64::MAX];
+        let doubles = [-1e300, -LIMIT, -2.5, -2.0, -0.0, 0.5, 2.0, 9_007_199_254_740_993.0, LIMIT, 1e300, f64::NAN];
+        let operands = ints.iter().map(|int| Value::Int(*int)).chain(doubles.map(Value::Double));
+        for operand in operands {
+            for comparison in [Comparison::Eq, Comparison::Gt, Comparison::Gte, Comparison::Lt, Comparison::Lte] {
+                let range = super::ints(comparison, &operand).expect("a number");
+                for int in ints {
+                    let holds = comparison.holds(Some(&Value::Int(int)), &operand);
+                    assert_eq!(range.contains(&int), holds, "{int} {comparison:?} {operand}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The other side of a `$lookup`, asked by column for the rows that hold a value.
+
+use std::sync::Arc;
+
+use super::filter::Asked;
+use super::select::Selection;
+use crate::model::value::Value;
+use crate::pipeline::column::Cells;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::{Column, SEGMENT};
+use crate::pipeline::expression::filter::{Members, Test};
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+
+/// Rows that are asked for one after the other, until an index of the whole column is cheaper.
+const SINGLE: usize = 4;
+const NONE: u32 = u32::MAX;
+
+/// Rows of a table by what they hold at a path.
+pub struct Probe<'a> {
+    selection: Selection<'a>,
+    column: &'a Column,
+    /// The rows selected, by segment.
+    masks: Vec<Mask>,
+    asked: usize,
+    /// Once many were asked for.
+    index: Option<Index>,
+}
+
+/// The rows that hold each text, as chains of indices.
+struct Index {
+    /// The first row by the text's number.
+    first: Vec<u32>,
+    /// The next row with the same text.
+    next: Vec<u32>,
+}
+
+impl<'a> Probe<'a> {
+    /// `None` where no column of the path is kept, or it cannot tell.
+    pub fn new(selection: Selection<'a>, path: &str) -> Result<Option<Probe<'a>>> {
+        let Some(column) = selection.columns.column(path).filter(|column| column.is_clear()) else { return Ok(None) };
+        if selection.is_limited() {
+            return Ok(None);
+        }
+        let masks = (0..selection.segments()).map(|segment| selection.mask(segment)).collect::<Result<_>>()?;
+        Ok(Some(Probe { selection, column, masks, asked: 0, index: None }))
+    }
+
+    /// The rows that hold one of the values, in order; null asks for those without one, too.
+    pub fn rows(&mut self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
+        self.asked += 1;
+        let texts: Option<Vec<u32>> = match self.asked > SINGLE && self.is_of_texts() {
+            true => values.iter().map(|value| self.column.texts().code(value.as_str()?)).collect(),
+            false => None,
+        };
+        let row_indices = match texts {
+            Some(codes) => self.indexed(&codes, query)?,
+            None => self.found(values, query)?,
+        };
+        let rows = row_indices.into_iter().filter_map(|row_index| self.selection.columns.row(row_index));
+        Ok(rows.collect())
+    }
+
+    fn found(&self, values: Vec<Value>, query: &Context) -> Result<Vec<usize>> {
+        let test = Test::In(Arc::new(Members::new(values)));
+        let asked = Asked::new(self.column, &test, query)?;
+        let mut row_indices = Vec::new();
+        for (number, (segment, selected)) in self.column.segments().iter().zip(&self.masks).enumerate() {
+            query.tick_many(segment.len())?;
+            let mut mask = asked.mask(segment, query)?;
+            mask.and(selected);
+            row_indices.extend(mask.rows().map(|row| number * SEGMENT + row as usize));
+        }
+        Ok(row_indices)
+    }
+
+    /// Whether every segment holds texts or nothing.
+    fn is_of_texts(&self) -> bool {
+        self.column.segments().iter().all(|segment| matches!(segment.cells(), Cells::Texts(_) | Cells::Empty))
+    }
+
+    fn indexed(&mut self, codes: &[u32], query: &Context) -> Result<Vec<usize>> {
+        let index = match &self.index {
+            Some(index) => index,
+            None => {
+                let index = self.make_index(query)?;
+                self.index.insert(index)
+            }
+        };
+        let mut row_indices = Vec::new();
+        for code in codes {
+            let mut row_index = index.first.get(*code as usize).copied().unwrap_or(NONE);
+            while row_index != NONE {
+                row_indices.push(row_index as usize);
+                row_index = index.next.get(row_index as usize).copied().unwrap_or(NONE);
+            }
+        }
+        row_indices.sort_unstable();
+        row_indices.dedup();
+        Ok(row_indices)
+    }
+
+    fn make_index(&self, query: &Context) -> Result<Index> {
+        let segments = self.column.segments();
+        let rows = segments.len() * SEGMENT;
+        query.charge((rows + self.column.texts().len()) * size_of::<u32>())?;
+        let mut index = Index { first: vec![NONE; self.column.texts().len()], next: vec![NONE; rows] };
+        for (number, (segment, selected)) in segments.iter().zip(&self.masks).enumerate().rev() {
+            query.tick_many(segment.len())?;
+            let Cells::Texts(cells) = segment.cells() else { continue };
+            let mut rows = Vec::new();
+            selected.write_rows(&mut rows);
+            for row in rows.into_iter().rev() {
+                // What is null or missing has no text's number.
+                let Some(first) = index.first.get_mut(cells[row as usize] as usize) else { continue };
+                let row_index = (number * SEGMENT) as u32 + row;
+                index.next[row_index as usize] = std::mem::replace(first, row_index);
+            }
+        }
+        Ok(index)
+    }
+}

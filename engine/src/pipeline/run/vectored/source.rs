@@ -1,0 +1,197 @@
+//! Inputs with the columns that they read: the values of some rows of a segment.
+
+use std::cell::RefCell;
+use std::sync::LazyLock;
+
+use super::input::{Input, Row, Shape};
+use super::keys::Feed;
+use super::unwind::Unwound;
+use crate::model::value::{Object, Value};
+use crate::pipeline::column::Column;
+use crate::pipeline::column::Dictionary;
+use crate::pipeline::expression::expr::Expr;
+use crate::pipeline::run::rows::Run;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+use crate::pipeline::value::path::FieldPath;
+
+/// Texts for each of which the value of an expression is kept.
+const FEW_TEXTS: usize = 4_096;
+
+/// Of what holds no column.
+static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
+
+/// An input and the columns that it reads.
+pub enum Source<'a> {
+    Constant(&'a Value),
+    Column(&'a Column),
+    /// The items of the arrays in a column, or what a path reads in them.
+    Item(&'a Column, Option<&'a FieldPath>),
+    Computed(Computed<'a>),
+}
+
+/// An expression over a row of sources.
+pub struct Computed<'a> {
+    expr: &'a Expr,
+    row: Cells<'a>,
+    /// The values for texts that were met, where the expression reads nothing else.
+    known: RefCell<Vec<Option<Option<Value>>>>,
+}
+
+/// What rows are made of.
+pub struct Cells<'a> {
+    sources: Vec<Source<'a>>,
+    shape: &'a Shape,
+}
+
+/// Rows of one segment.
+#[derive(Clone, Copy)]
+pub struct Chunk<'c> {
+    pub segment: usize,
+    pub rows: &'c [u32],
+    pub unwound: &'c Unwound,
+    pub run: Run<'c>,
+}
+
+/// What a source gave for a chunk, and the texts that numbers in it stand for.
+type Fed<'f> = (Feed<'f>, &'f Dictionary);
+
+impl<'a> Source<'a> {
+    /// `None` where a column is not kept, or cannot tell.
+    pub fn bind(input: &'a Input, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Source<'a>> {
+        Some(match input {
+            Input::Constant(value) => Source::Constant(value),
+            Input::Path(path) => Source::Column(columns.column(path).filter(|column| column.is_clear())?),
+            Input::Item(path) => Source::Item(unwound?, path.as_ref()),
+            Input::Computed(computed) => {
+                let (expr, row) = &**computed;
+                let row = Cells::bind(row, columns, unwound)?;
+                Source::Computed(Computed { expr, row, known: RefCell::default() })
+            }
+        })
+    }
+
+    /// The texts that numbers in what is fed stand for.
+    pub fn texts(&self) -> &'a Dictionary {
+        match self {
+            Source::Column(column) | Source::Item(column, None) => column.texts(),
+            Source::Constant(_) | Source::Item(_, Some(_)) | Source::Computed(_) => &NO_TEXTS,
+        }
+    }
+
+    /// The values for a chunk. What has to be made for it is written into `made`, and paid for by the query.
+    pub fn feed<'f>(&'f self, chunk: Chunk<'f>, made: &'f mut Vec<Option<Value>>) -> Result<Feed<'f>> {
+        match self {
+            Source::Constant(value) => return Ok(Feed::Constant(Some(value))),
+            Source::Column(column) => {
+                let segment = column.segments().get(chunk.segment);
+                return Ok(segment.map_or(Feed::Constant(None), |segment| Feed::Segment(segment)));
+            }
+            Source::Item(_, None) => return Ok(chunk.unwound.items()),
+            Source::Item(_, Some(path)) => *made = chunk.unwound.read(path),
+            Source::Computed(computed) => computed.eval(chunk, made)?,
+        }
+        Ok(Feed::Values(made))
+    }
+}
+
+impl<'a> Computed<'a> {
+    fn eval(&self, chunk: Chunk, made: &mut Vec<Option<Value>>) -> Result<()> {
+        made.clear();
+        made.reserve(chunk.rows.len());
+        let mut known = self.known.borrow_mut();
+        self.row.feed(chunk, |fed| {
+            for (nth, row) in chunk.rows.iter().enumerate() {
+                chunk.run.query.tick()?;
+                let value = match text(fed, nth, *row) {
+                    Some(code) => self.of_text(code, &mut known, || self.row.make(fed, nth, *row), chunk.run)?,
+                    None => self.expr.eval(&chunk.run.env(&self.row.make(fed, nth, *row)))?,
+                };
+                made.push(value);
+            }
+            Ok(())
+        })
+    }
+
+    fn of_text(
+        &self,
+        code: u32,
+        known: &mut Vec<Option<Option<Value>>>,
+        row: impl FnOnce() -> Value,
+        run: Run,
+    ) -> Result<Option<Value>> {
+        let number = code as usize;
+        if let Some(Some(value)) = known.get(number) {
+            return Ok(value.clone());
+        }
+        let value = self.expr.eval(&run.env(&row()))?;
+        if let Some(value) = &value {
+            memory::hold(value, run.query)?;
+        }
+        if known.len() <= number {
+            known.resize(number + 1, None);
+        }
+        known[number] = Some(value.clone());
+        Ok(value)
+    }
+}
+
+/// The number of the text that a row is made of, where it is made of nothing else and there are few.
+fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
+    match fed {
+        [(feed, texts)] if texts.len() <= FEW_TEXTS => feed.code(nth, row),
+        _ => None,
+    }
+}
+
+impl<'a> Cells<'a> {
+    /// `None` where a column is not kept, or cannot tell.
+    pub fn bind(row: &'a Row, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Cells<'a>> {
+        let sources = row.inputs.iter().map(|input| Source::bind(input, columns, unwound)).collect::<Option<_>>()?;
+        Some(Cells { sources, shape: &row.shape })
+    }
+
+    /// Shows each row of a chunk with its number in the chunk.
+    pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value) -> Result<()>) -> Result<()> {
+        self.feed(chunk, |fed| {
+            for (nth, row) in chunk.rows.iter().enumerate() {
+                chunk.run.query.tick()?;
+                show(nth, &self.make(fed, nth, *row))?;
+            }
+            Ok(())
+        })
+    }
+
+    fn feed(&self, chunk: Chunk, work: impl FnOnce(&[Fed]) -> Result<()>) -> Result<()> {
+        let mut made = vec![Vec::new(); self.sources.len()];
+        let fed =
+            self.sources.iter().zip(&mut made).map(|(source, made)| Ok((source.feed(chunk, made)?, source.texts())));
+        work(&fed.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// One row.
+    fn make(&self, fed: &[Fed], nth: usize, row: u32) -> Value {
+        self.shape
+            .make(&mut |input| fed.get(input).and_then(|(feed, texts)| feed.value(nth, row, texts)))
+            .unwrap_or_default()
+    }
+}
+
+impl Shape {
+    /// The value of this shape with what the inputs read.
+    fn make(&self, input: &mut dyn FnMut(usize) -> Option<Value>) -> Option<Value> {
+        match self {
+            Shape::Input(number) => input(*number),
+            Shape::Object(fields) => {
+                let mut object = Object::with_capacity(fields.len());
+                for (name, field) in fields {
+                    if let Some(value) = field.make(input) {
+                        object.push(name.clone(), value);
+                    }
+                }
+                Some(object.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! `$sort` over columns, with the limit that it was told: rows are made of what is kept.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use super::numbers;
+use super::select::Selection;
+use crate::model::value::Value;
+use crate::pipeline::column::Mask;
+use crate::pipeline::column::{Cells, Kind};
+use crate::pipeline::column::{Column, SEGMENT, can_keep};
+use crate::pipeline::expression::filter::Comparison;
+use crate::pipeline::language::ast::SortKey;
+use crate::pipeline::source::table::Columns;
+use crate::pipeline::value::context::Context;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory;
+use crate::pipeline::value::sort_key::{Directed, direct};
+
+/// A sort by paths that columns can be kept of.
+#[derive(Debug)]
+pub struct Top {
+    keys: Vec<(Arc<str>, bool)>,
+    limit: Option<usize>,
+}
+
+impl Top {
+    pub fn new(keys: &[SortKey], limit: Option<u64>) -> Option<Top> {
+        let mut keys: Vec<_> = keys.iter().map(|key| (key.path.text().clone(), key.descending)).collect();
+        if !keys.iter().any(|(path, _)| &**path == "_id") {
+            keys.push(("_id".into(), false));
+        }
+        // `_id` is read of the few rows that are equal in everything else.
+        let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
+        keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
+    }
+
+    /// The paths that columns are wanted of.
+    pub fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.keys.iter().map(|(path, _)| path).filter(|path| &***path != "_id")
+    }
+
+    /// The indices of the rows in their order, and how many were selected; `None` where a column is not kept, or cannot
+    /// tell.
+    pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
+        let mut columns = Vec::with_capacity(self.keys.len());
+        for (path, descending) in &self.keys {
+            let column = match &**path {
+                "_id" => None,
+                path => match selection.columns.column(path).filter(|column| column.is_clear()) {
+                    Some(column) => Some(column),
+                    None => return Ok(None),
+                },
+            };
+            columns.push((column, *descending));
+        }
+        // Of keys that are arrays, what belongs together is known to rows alone.
+        if columns.iter().filter(|(column, _)| column.is_some_and(Column::may_hold_arrays)).count() > 1 {
+            return Ok(None);
+        }
+        let sorting = Sorting { columns, source: selection.columns };
+        let limit = self.limit.unwrap_or(usize::MAX);
+        sorting.run(selection, limit, query, index).map(Some)
+    }
+}
+
+struct Sorting<'a> {
+    /// `None` is the id.
+    columns: Vec<(Option<&'a Column>, bool)>,
+    source: &'a dyn Columns,
+}
+
+/// A row that is kept.
+struct Entry<'s> {
+    sorting: &'s Sorting<'s>,
+    row_index: usize,
+}
+
+impl Ord for Entry<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.sorting.compare(self.row_index, other.row_index)
+    }
+}
+
+impl PartialOrd for Entry<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.row_index == other.row_index
+    }
+}
+
+impl Eq for Entry<'_> {}
+
+impl Sorting<'_> {
+    /// The indices of the rows kept, in order, and how many were selected.
+    fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
+        let hold = || {
+            let held = query.charge(self.columns.len() * size_of::<Directed>());
+            held.and_then(|()| memory::hold_shared(query)).map_err(|error| error.at_stage(index))
+        };
+        let mut heap: BinaryHeap<Entry> = BinaryHeap::new();
+        let mut all = Vec::new();
+        let mut selected = 0;
+        let mut rows = Vec::new();
+        for segment in self.best_first(selection, limit) {
+            let mut mask = selection.mask(segment)?;
+            selected += mask.count() as u64;
+            if let Some(highest) = heap.peek().filter(|_| heap.len() >= limit) {
+                self.narrow(segment, &mut mask, highest.row_index);
+            }
+            mask.write_rows(&mut rows);
+            query.tick_many(rows.len())?;
+            for row in &rows {
+                let row_index = segment * SEGMENT + *row as usize;
+                if limit == usize::MAX {
+                    hold()?;
+                    all.push(row_index);
+                } else if heap.len() < limit {
+                    hold()?;
+                    heap.push(Entry { sorting: self, row_index });
+                } else if let Some(mut highest) = heap.peek_mut()
+                    && self.compare(row_index, highest.row_index).is_lt()
+                {
+                    // The highest row that was kept gives way to a lower one.
+                    highest.row_index = row_index;
+                }
+            }
+        }
+        if limit != usize::MAX {
+            all = heap.into_iter().map(|entry| entry.row_index).collect();
+        }
+        all.sort_unstable_by(|a, b| self.compare(*a, *b));
+        Ok((all, selected))
+    }
+
+    /// The order of two rows: by the keys, and where they are equal by their index.
+    fn compare(&self, a: usize, b: usize) -> Ordering {
+        for (column, descending) in &self.columns {
+            let order = match column {
+                Some(column) => compare_cells(column, a, b, *descending),
+                None => self.source.id(a).cmp(&self.source.id(b)),
+            };
+            if order.is_ne() {
+                return direct(order, *descending);
+            }
+        }
+        a.cmp(&b)
+    }
+
+    /// The segments, those first whose integers or dates come first: the others are then passed over quickly.
+    fn best_first(&self, selection: &Selection, limit: usize) -> Vec<usize> {
+        let mut segments: Vec<usize> = (0..selection.segments()).collect();
+        let Some(&(Some(column), descending)) = self.columns.first() else { return segments };
+        if limit == usize::MAX {
+            return segments;
+        }
+        let best = |segment: &usize| match column.segments().get(*segment).map(|segment| segment.cells()) {
+            Some(Cells::Ints(cells) | Cells::Dates(cells)) if descending => cells.iter().max().map(|best| !*best),
+            Some(Cells::Ints(cells) | Cells::Dates(cells)) => cells.iter().min().copied(),
+            _ => None,
+        };
+        segments.sort_by_cached_key(best);
+        segments
+    }
+
+    /// Takes out the rows whose first key alone says that they come after the highest that is kept.
+    fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
+        let Some(&(Some(column), descending)) = self.columns.first() else { return };
+        let Some(segment) = column.segments().get(segment) else { return };
+        let comparison = if descending { Comparison::Gte } else { Comparison::Lte };
+        let in_range = |cells: &[i64], worst: i64| {
+            let range = numbers::ints(comparison, &Value::Int(worst))?;
+            let (least, most) = (*range.start(), *range.end());
+            Some(Mask::of(cells, |cell| (*cell >= least) & (*cell <= most)))
+        };
+        let fits = |order: Ordering| if descending { order.is_ge() } else { order.is_le() };
+        let fitting = match (segment.cells(), key(column, highest, descending)) {
+            (Cells::Ints(cells), Some(Value::Int(worst))) | (Cells::Dates(cells), Some(Value::Date(worst))) => {
+                in_range(cells, worst)
+            }
+            (Cells::Numbers(cells), Some(worst)) => {
+                Some(Mask::of(cells, |cell| fits(Value::Double(*cell).compare(&worst))))
+            }
+            (Cells::Texts(cells), Some(Value::String(worst))) => {
+                let order = |code: &u32| column.texts().text(*code).map_or(Ordering::Equal, |text| text.cmp(&worst));
+                Some(Mask::of(cells, |code| fits(order(code))))
+            }
+            _ => None,
+        };
+        let Some(mut fitting) = fitting else { return };
+        if !segment.is_plain() {
+            fitting.or(&Mask::of(segment.kinds(), |kind| *kind != Kind::Value));
+        }
+        mask.and(&fitting);
+    }
+}
+
+/// The order of two cells, as a sort sees them.
+fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
+    let segment = |row_index: usize| column.segments().get(row_index / SEGMENT).filter(|segment| segment.is_plain());
+    if let (Some(first), Some(second)) = (segment(a), segment(b)) {
+        let (a, b) = (a % SEGMENT, b % SEGMENT);
+        match (first.cells(), second.cells()) {
+            (Cells::Ints(first), Cells::Ints(second)) | (Cells::Dates(first), Cells::Dates(second)) => {
+                return first[a].cmp(&second[b]);
+            }
+            (Cells::Texts(first), Cells::Texts(second)) => {
+                return match (first[a], second[b]) {
+                    (a, b) if a == b => Ordering::Equal,
+                    (a, b) => column.texts().text(a).cmp(&column.texts().text(b)),
+                };
+            }
+            _ => {}
+        }
+    }
+    key(column, a, descending).cmp(&key(column, b, descending))
+}
+
+/// What a cell is sorted by: the lowest of its values, the highest when descending; `None` for an empty array.
+fn key(column: &Column, row_index: usize, descending: bool) -> Option<Value> {
+    match column.value(row_index) {
+        None => Some(Value::Null),
+        Some(Value::Array(items)) => match descending {
+            true => items.iter().max().cloned(),
+            false => items.iter().min().cloned(),
+        },
+        value => value,
+    }
+}

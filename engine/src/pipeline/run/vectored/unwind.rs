@@ -1,0 +1,74 @@
+//! `$unwind` over a column: each row as often as its array has items, and the items beside it.
+
+use super::keys::Feed;
+use crate::model::value::Value;
+use crate::pipeline::column::Column;
+use crate::pipeline::column::{Cells, Kind, Segment};
+
+/// The rows of one segment after an `$unwind`.
+#[derive(Default)]
+pub struct Unwound {
+    pub rows: Vec<u32>,
+    codes: Vec<u32>,
+    values: Vec<Option<Value>>,
+    are_texts: bool,
+}
+
+impl Unwound {
+    /// Takes in the rows of a segment; `preserve` keeps those without items.
+    pub fn fill(&mut self, column: &Column, segment: &Segment, rows: &[u32], preserve: bool) {
+        self.rows.clear();
+        self.codes.clear();
+        self.values.clear();
+        self.are_texts = !preserve && matches!(segment.cells(), Cells::Lists(_));
+        match segment.cells() {
+            Cells::Lists(lists) if self.are_texts => {
+                for row in rows {
+                    // What is null or missing holds an empty list.
+                    let codes = lists.get(*row as usize);
+                    self.rows.extend(std::iter::repeat_n(*row, codes.len()));
+                    self.codes.extend_from_slice(codes);
+                }
+            }
+            _ => rows.iter().for_each(|row| self.unwind(column, segment, *row, preserve)),
+        }
+    }
+
+    fn unwind(&mut self, column: &Column, segment: &Segment, row: u32, preserve: bool) {
+        let value = match segment.kind(row as usize) {
+            Kind::Value | Kind::Int => segment.value(row as usize, column.texts()),
+            Kind::Null => Some(Value::Null),
+            Kind::Missing | Kind::Opaque => None,
+        };
+        match value {
+            Some(Value::Array(items)) if !items.is_empty() => {
+                self.rows.extend(std::iter::repeat_n(row, items.len()));
+                self.values.extend(items.iter().cloned().map(Some));
+            }
+            // The empty array itself does not stay in a row that is preserved.
+            Some(Value::Array(_)) if preserve => self.push(row, None),
+            None | Some(Value::Null) if preserve => self.push(row, value),
+            None | Some(Value::Null | Value::Array(_)) => {}
+            Some(scalar) => self.push(row, Some(scalar)),
+        }
+    }
+
+    fn push(&mut self, row: u32, value: Option<Value>) {
+        self.rows.push(row);
+        self.values.push(value);
+    }
+
+    /// The items, one for each row.
+    pub fn items(&self) -> Feed<'_> {
+        if self.are_texts { Feed::Codes(&self.codes) } else { Feed::Values(&self.values) }
+    }
+
+    /// What a path reads in each of the items.
+    pub fn read(&self, path: &crate::pipeline::value::path::FieldPath) -> Vec<Option<Value>> {
+        match self.are_texts {
+            // Nothing can be read in a text.
+            true => vec![None; self.codes.len()],
+            false => self.values.iter().map(|item| path.eval(item.as_ref()?)).collect(),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Which streams a scan is about: sets of ids and names, and what is asked of the fields that all events of a stream share.
+
+use std::sync::Arc;
+
+use crate::model::value::{Object, Value};
+use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
+
+/// Which streams are read. Sets restrict only where they are given; all parts must hold.
+#[derive(Debug, Clone, Default)]
+pub struct StreamFilter {
+    pub aggregate_ids: Option<Vec<Arc<str>>>,
+    pub aggregate_types: Option<Vec<Arc<str>>>,
+    /// As they were written: ids or slugs.
+    pub project_ids: Option<Vec<Arc<str>>>,
+    /// A predicate over rows of `aggregate_id`, `aggregate_type` and `project_id`, where the sets do not say it all.
+    pub filter: Option<Arc<Filter>>,
+}
+
+/// The fields that are the same for all events of a stream.
+const STREAM_FIELDS: [&str; 3] = ["aggregate_id", "aggregate_type", "project_id"];
+
+impl StreamFilter {
+    pub fn is_empty(&self) -> bool {
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self;
+        aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
+    }
+
+    /// Takes a conjunct in if it is a set of ids or names; `id` is the name that the aggregate's id has in the rows.
+    pub fn take_set(&mut self, conjunct: &Filter, id: &str) -> bool {
+        let Node::And(nodes) = conjunct.node() else { return false };
+        let [Node::Field(path, test)] = nodes.as_slice() else { return false };
+        let Some(values) = texts(test) else { return false };
+        let set = match &**path.text() {
+            name if name == id => &mut self.aggregate_ids,
+            "aggregate_type" => &mut self.aggregate_types,
+            // A state's project is compared as it stands: only the stream's may be meant by a slug.
+            "project_id" if id == "aggregate_id" => &mut self.project_ids,
+            _ => return false,
+        };
+        match set {
+            Some(known) => known.retain(|value| values.binary_search(value).is_ok()),
+            None => *set = Some(values),
+        }
+        true
+    }
+
+    /// For `explain`.
+    pub fn describe(&self) -> Value {
+        let mut object = Object::new();
+        let sets = [
+            ("aggregate_ids", &self.aggregate_ids),
+            ("aggregate_types", &self.aggregate_types),
+            ("project_ids", &self.project_ids),
+        ];
+        for (name, set) in sets {
+            if let Some(set) = set {
+                object.push(name, set.iter().cloned().map(Value::from).collect::<Vec<_>>());
+            }
+        }
+        if let Some(filter) = &self.filter {
+            object.push("filter", filter.spec().clone());
+        }
+        object.into()
+    }
+}
+
+/// Whether a conjunct speaks of nothing but the stream.
+pub fn is_of_stream(conjunct: &Filter) -> bool {
+    let mut of_stream = true;
+    let plain = conjunct.visit_paths(&mut |path| of_stream &= STREAM_FIELDS.contains(&path));
+    plain && of_stream
+}
+
+/// The texts that a value must be one of, if the test says just that.
+fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
+    };
+    let mut texts: Vec<Arc<str>> = match test {
+        Test::Compare(Comparison::Eq, value) => vec![text(value)?],
+        Test::In(members) => members.values().map(text).collect::<Option<_>>()?,
+        _ => return None,
+    };
+    texts.sort();
+    Some(texts)
+}

@@ -1,0 +1,68 @@
+//! Arithmetic on the two kinds of number, and reading numbers from arguments.
+
+use super::error::{Error, Result};
+use crate::model::value::Value;
+
+/// Sum of two numbers; integers that overflow become a double.
+pub fn add(a: &Value, b: &Value) -> Value {
+    combine(a, b, i64::checked_add, |a, b| a + b)
+}
+
+pub fn subtract(a: &Value, b: &Value) -> Value {
+    combine(a, b, i64::checked_sub, |a, b| a - b)
+}
+
+pub fn multiply(a: &Value, b: &Value) -> Value {
+    combine(a, b, i64::checked_mul, |a, b| a * b)
+}
+
+fn combine(a: &Value, b: &Value, ints: fn(i64, i64) -> Option<i64>, doubles: fn(f64, f64) -> f64) -> Value {
+    if let (Value::Int(a), Value::Int(b)) = (a, b)
+        && let Some(result) = ints(*a, *b)
+    {
+        return Value::Int(result);
+    }
+    Value::Double(doubles(a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN)))
+}
+
+/// The whole number that a value is, `1.0` included; `None` beyond 64 bits, too.
+pub fn whole(value: &Value) -> Option<i64> {
+    match value {
+        Value::Int(number) => Some(*number),
+        Value::Double(number) => whole_double(*number),
+        _ => None,
+    }
+}
+
+/// As [`whole`], within 32 bits.
+pub fn whole_i32(value: &Value) -> Option<i32> {
+    i32::try_from(whole(value)?).ok()
+}
+
+pub fn whole_double(number: f64) -> Option<i64> {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    (number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number)).then_some(number as i64)
+}
+
+/// A number as a double, or the code's error.
+pub fn double(name: &str, code: i32, value: &Value) -> Result<f64> {
+    value.as_f64().ok_or_else(|| {
+        let found = value.type_name();
+        Error::new(code, format!("{name} only supports numeric types, not {found}"))
+    })
+}
+
+/// How many values are wanted.
+pub fn parse_count(value: &Value) -> Result<usize> {
+    if !value.is_number() {
+        let message = format!("Value for 'n' must be of integral type, but found {value}");
+        return Err(Error::new(5_787_902, message));
+    }
+    let Some(count) = whole(value) else {
+        return Err(Error::new(5_787_903, format!("Value for 'n' must be of integral type, but found {value}")));
+    };
+    match usize::try_from(count) {
+        Ok(count) if count > 0 => Ok(count),
+        _ => Err(Error::new(5_787_908, format!("'n' must be greater than 0, found {count}"))),
+    }
+}

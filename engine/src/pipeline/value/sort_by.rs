@@ -1,0 +1,61 @@
+//! A `sortBy`: the order that is written among an operator's arguments.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::error::{Error, Result};
+use super::path::FieldPath;
+use super::sort_key::{Order, SortKey};
+use crate::model::value::Value;
+
+/// An order, and the paths that it reads.
+#[derive(Debug, Clone)]
+pub struct Sort {
+    paths: Arc<[FieldPath]>,
+    order: Order,
+}
+
+/// Reads `{a: 1, b: -1}`.
+pub fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
+    let Value::Object(object) = spec else {
+        let message = format!("expected 'sortBy' to be an object, found: {}", spec.type_name());
+        return Err(Error::new(code, message));
+    };
+    if object.is_empty() {
+        return Err(Error::new(15976, "$sort stage must have at least one sort key"));
+    }
+    let (mut paths, mut keys) = (Vec::with_capacity(object.len()), Vec::with_capacity(object.len()));
+    for (name, direction) in object.iter() {
+        let Some(number) = direction.as_f64() else {
+            return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {direction}")));
+        };
+        if number.abs().trunc() != 1.0 {
+            let message = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";
+            return Err(Error::new(15975, message));
+        }
+        paths.push(FieldPath::parse(name)?);
+        keys.push((&**name, number < 0.0));
+    }
+    Ok(Sort { paths: paths.into(), order: Order::new(keys) })
+}
+
+impl Sort {
+    pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
+        self.paths.iter().for_each(visit);
+    }
+
+    /// What a row is sorted by.
+    pub fn key(&self, row: &Value) -> Result<SortKey> {
+        self.order.key(row)
+    }
+
+    /// The keys' values as they are, arrays compared whole; a missing one is null.
+    pub fn plain_key(&self, row: &Value) -> SortKey {
+        let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
+        self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()
+    }
+
+    pub fn compare(&self, a: &SortKey, b: &SortKey) -> Ordering {
+        self.order.compare(a, b)
+    }
+}

@@ -1,0 +1,92 @@
+//! Spread and ranks of numbers: standard deviation, percentiles, median.
+
+use super::context::Context;
+use super::error::{Error, Result};
+use crate::model::value::Value;
+
+/// Running mean and squared distance from it (Welford's method).
+#[derive(Debug, Default)]
+pub struct Deviation {
+    count: u64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Deviation {
+    pub fn add(&mut self, value: Option<&Value>) {
+        let Some(number) = value.and_then(Value::as_f64) else { return };
+        self.count += 1;
+        let distance = number - self.mean;
+        self.mean += distance / self.count as f64;
+        self.squares += distance * (number - self.mean);
+    }
+
+    pub fn population(&self) -> Value {
+        self.over(self.count)
+    }
+
+    pub fn sample(&self) -> Value {
+        self.over(self.count.saturating_sub(1))
+    }
+
+    fn over(&self, count: u64) -> Value {
+        if count == 0 { Value::Null } else { Value::Double((self.squares / count as f64).sqrt()) }
+    }
+}
+
+pub fn add_number(numbers: &mut Vec<f64>, value: Option<&Value>, query: &Context) -> Result<()> {
+    if let Some(number) = value.and_then(Value::as_f64).filter(|number| !number.is_nan()) {
+        query.charge(size_of::<f64>())?;
+        numbers.push(number);
+    }
+    Ok(())
+}
+
+/// The smallest number that the share `rank` of all does not exceed, for each rank.
+pub fn percentiles(numbers: &mut [f64], ranks: &[f64]) -> Value {
+    numbers.sort_unstable_by(f64::total_cmp);
+    ranks.iter().map(|rank| percentile(numbers, *rank)).collect::<Vec<_>>().into()
+}
+
+pub fn median(numbers: &mut [f64]) -> Value {
+    numbers.sort_unstable_by(f64::total_cmp);
+    percentile(numbers, 0.5)
+}
+
+fn percentile(sorted: &[f64], rank: f64) -> Value {
+    let place = (rank * sorted.len() as f64).ceil() as usize;
+    sorted.get(place.saturating_sub(1)).copied().into()
+}
+
+/// The method's name; whichever it is, the result is exact and one of the numbers.
+pub fn check_method(name: &str, method: Option<&Value>) -> Result<()> {
+    match method {
+        None => Err(Error::new(40414, format!("Missing value for 'method' in {name}"))),
+        Some(Value::String(method)) if matches!(&**method, "approximate" | "discrete") => Ok(()),
+        Some(Value::String(_)) => {
+            Err(Error::new(2, "Currently only 'approximate' and 'discrete' can be used as percentile 'method'."))
+        }
+        Some(other) => {
+            let found = other.type_name();
+            Err(Error::new(
+                14,
+                format!("BSON field '{name}.method' is the wrong type '{found}', expected type 'string'"),
+            ))
+        }
+    }
+}
+
+/// Shares between 0 and 1.
+pub fn parse_shares(spec: Option<&Value>) -> Result<Vec<f64>> {
+    let items = spec.and_then(Value::as_array).filter(|items| !items.is_empty()).ok_or_else(|| {
+        Error::new(7_750_301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]")
+    })?;
+    let share = |item: &Value| match item.as_f64() {
+        None => Err(Error::new(7_750_302, format!("The $percentile 'p' array must hold numbers, found: {item}"))),
+        Some(share) if !(0.0..=1.0).contains(&share) => {
+            Err(Error::new(7_750_303, format!("The $percentile 'p' numbers must be in [0.0, 1.0], found: {item}")))
+        }
+        Some(share) => Ok(share),
+    };
+    items.iter().map(share).collect()
+}

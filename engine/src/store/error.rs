@@ -1,0 +1,19 @@
+//! Every way in which the store can fail.
+
+/// What the database answered when it did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Another writer was faster; the same statements may be tried again after a fresh look.
+    #[error("another writer was faster")]
+    Conflict,
+    #[error("the database failed: {0}")]
+    Database(#[from] surrealdb::Error),
+    #[error("the store cannot be opened: {0}")]
+    Opening(String),
+    #[error("a stored record cannot be read: {0}")]
+    Corrupt(String),
+    #[error("the workspace is closing")]
+    Closing,
+}
+
+pub type Result<T> = std::result::Result<T, Error>;
