@@ -1,6 +1,6 @@
 //! The engine: a store, the workspaces in it that are open, and who may enter them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::clock::Clock;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::hook::Embed;
 use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
 use crate::opened::{Opened, Usage};
-use crate::store::{Database, Store};
+use crate::store::{self, Database, Store};
 use crate::workspace::agents::register_scripted;
 use crate::workspace::keys::{NewKey, hash_of, record_of};
 use crate::workspace::state::Open;
@@ -49,6 +49,8 @@ pub struct Engine {
     /// Keys by hash. Trusted only where no other process can revoke one.
     keys: Mutex<HashMap<String, Arc<KeyRecord>>>,
     embed: OnceLock<Arc<dyn Embed>>,
+    /// Workspaces that could not be loaded when they were asked for last.
+    failed: Mutex<HashSet<Arc<str>>>,
 }
 
 /// What the first start of an empty store made.
@@ -66,9 +68,9 @@ impl Engine {
         plugins: Plugins,
     ) -> Result<Arc<Engine>> {
         let control = store.control().await?;
-        let (workspaces, keys, embed) = Default::default();
+        let (workspaces, keys, embed, failed) = Default::default();
         let plugins = Arc::new(plugins);
-        Ok(Arc::new(Engine { store, control, clock, settings, plugins, workspaces, keys, embed }))
+        Ok(Arc::new(Engine { store, control, clock, settings, plugins, workspaces, keys, embed, failed }))
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
@@ -77,20 +79,45 @@ impl Engine {
         let _ = self.embed.set(embed);
     }
 
-    /// On an empty store, makes the workspace `default` with an owner and a key of every scope.
+    /// On an empty store, makes the workspace `default` with an owner and a key of every scope, all at once: of several
+    /// servers that start on one store, one makes them.
+    ///
+    /// On a store that had its first start, a chosen key takes the place of the key that was made then, where that was
+    /// never used: a server that died before it could show the key leaves a store that nobody can enter. A key that
+    /// was used, or revoked, is left alone.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
-        if !self.control.read_workspaces().await?.is_empty() {
-            return Ok(None);
+        if let Some(key) = &chosen_key {
+            check_key(key)?;
         }
-        let (workspace, key) = self.provision("default", chosen_key).await?;
-        Ok(Some(FirstStart { workspace, key }))
+        if self.control.read_workspaces().await?.is_empty() {
+            let (workspace, record, key) = self.new_workspace("default", chosen_key.clone());
+            if self.control.write_first_workspace(&workspace, &record).await? {
+                return Ok(Some(FirstStart { workspace, key }));
+            }
+        }
+        if let Some(chosen) = chosen_key {
+            let make = |unused: &KeyRecord| {
+                let new = NewKey { name: unused.name.clone(), scopes: Scope::ALL.to_vec(), expires_at: None };
+                self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
+            };
+            if self.control.replace_unused_first_key(make).await? {
+                tracing::warn!("the owner key of the first start was never used; the chosen one has taken its place");
+            }
+        }
+        Ok(None)
     }
 
     /// Makes a workspace with an owner, and a key that holds every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
-        if chosen_key.as_deref().is_some_and(|key| !access::is_key(key)) {
-            return Err(Error::invalid("a key is sk_ and 64 hexadecimal characters"));
+        if let Some(key) = &chosen_key {
+            check_key(key)?;
         }
+        let (workspace, record, key) = self.new_workspace(name, chosen_key);
+        self.control.write_workspace(&workspace, &record).await?;
+        Ok((workspace, key))
+    }
+
+    fn new_workspace(&self, name: &str, chosen_key: Option<String>) -> (WorkspaceRecord, KeyRecord, String) {
         let workspace = WorkspaceRecord {
             id: self.clock.new_id().to_string().into(),
             name: name.to_owned(),
@@ -98,10 +125,22 @@ impl Engine {
             owner_id: self.clock.new_id().to_string().into(),
             created_at: self.clock.now_ms(),
         };
-        self.control.write_workspace(&workspace).await?;
         let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
-        let (_, key) = self.make_key(&workspace.id, &workspace.owner_id, new, chosen_key).await?;
-        Ok((workspace, key))
+        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, chosen_key);
+        (workspace, record, key)
+    }
+
+    fn new_key(
+        &self,
+        workspace_id: &Arc<str>,
+        user_id: &Arc<str>,
+        new: NewKey,
+        chosen: Option<String>,
+    ) -> (KeyRecord, String) {
+        let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
+        let id = self.clock.new_id().to_string().into();
+        let record = record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
+        (record, key)
     }
 
     /// Who shows this bearer token.
@@ -162,7 +201,33 @@ impl Engine {
         self.workspaces.enter(workspace_id, self.clock.now_ms(), || self.load(workspace_id)).await
     }
 
+    /// Loads a workspace. One that cannot be loaded is not available to who asks for it, and tried again by whoever
+    /// asks next.
     async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
+        let loaded = self.try_load(workspace_id).await;
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match loaded {
+            Err(error) if !matches!(error, Error::NotFound { .. }) => {
+                tracing::error!(%error, cause = ?error, workspace = %workspace_id, "a workspace cannot be loaded");
+                failed.insert(workspace_id.clone());
+                Err(match error {
+                    Error::Unavailable(_) => error,
+                    error => Error::Unavailable(store::Error::Opening(format!("workspace {workspace_id}: {error}"))),
+                })
+            }
+            other => {
+                failed.remove(workspace_id);
+                other
+            }
+        }
+    }
+
+    /// How many workspaces could not be loaded when they were asked for last.
+    pub fn workspaces_failed(&self) -> usize {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    async fn try_load(&self, workspace_id: &Arc<str>) -> Result<Arc<Running>> {
         let records = self.control.read_workspaces().await?;
         let record = records.into_iter().find(|record| record.id == *workspace_id);
         let record = record.ok_or_else(|| Error::not_found("workspace", workspace_id))?;
@@ -175,11 +240,14 @@ impl Engine {
         Ok(running)
     }
 
-    /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next.
+    /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next. One
+    /// that cannot be loaded keeps none of the others closed.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
         for workspace in self.control.read_workspaces().await? {
-            bytes += self.running(&workspace.id).await?.open.size_bytes();
+            // Why it failed is written down where it was loaded.
+            let Ok(running) = self.running(&workspace.id).await else { continue };
+            bytes += running.open.size_bytes();
             if self.settings.resident_bytes > 0 && bytes > self.settings.resident_bytes {
                 break;
             }
@@ -237,11 +305,8 @@ impl Engine {
         workspace_id: &Arc<str>,
         user_id: &Arc<str>,
         new: NewKey,
-        chosen: Option<String>,
     ) -> Result<(KeyRecord, String)> {
-        let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
-        let id = self.clock.new_id().to_string().into();
-        let record = record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
+        let (record, key) = self.new_key(workspace_id, user_id, new, None);
         self.control.write_key(&record).await?;
         Ok((record, key))
     }
@@ -255,4 +320,8 @@ impl Engine {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, key| *key.id != *key_id);
         if deleted { Ok(()) } else { Err(Error::not_found("key", key_id)) }
     }
+}
+
+fn check_key(key: &str) -> Result<()> {
+    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("a key is sk_ and 64 hexadecimal characters")) }
 }

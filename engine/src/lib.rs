@@ -10,6 +10,8 @@ pub mod error;
 pub mod hook;
 pub mod model;
 mod opened;
+#[cfg(test)]
+mod opened_tests;
 pub mod pipeline;
 mod resident;
 pub(crate) mod store;

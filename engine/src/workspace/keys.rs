@@ -34,7 +34,7 @@ impl Workspace {
         scopes.sort_unstable();
         scopes.dedup();
         let new = NewKey { name: name.to_owned(), scopes, expires_at: new.expires_at };
-        self.engine.make_key(&self.record().id, &self.caller.user_id, new, None).await
+        self.engine.make_key(&self.record().id, &self.caller.user_id, new).await
     }
 
     /// The workspace's keys, newest first.
