@@ -73,6 +73,8 @@ pub fn around<E: Endpoint + 'static>(
     methods: Methods,
 ) -> impl Endpoint<Output = Response> + use<E> {
     let bodies = bodies::Bodies::new(&config.http);
+    // Boxed: what stands around the routes would else hold all of theirs on the stack, once for each layer.
+    let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::Limited::new(routes, &config.http);
     // Inside the cross-origin rules, so that errors carry them too.
