@@ -1,8 +1,10 @@
 //! The engine: a store, the workspaces in it that are open, and who may enter them.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::access::Access;
+use crate::access::provision::FirstStart;
 use crate::clock::Clock;
 use crate::core::plugins::Plugins;
 use crate::core::{Environment, Settings, State};
@@ -10,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::hook::Embed;
 use crate::model::access::{Caller, Scope, WorkspaceRecord};
 use crate::registry::{Registry, Usage};
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::workspace::Workspace;
 use crate::workspace::agents::register_scripted;
 use crate::workspace::runtime::Runtime;
@@ -24,13 +26,8 @@ pub struct Engine {
     plugins: Arc<Plugins>,
     workspaces: Registry,
     embed: OnceLock<Arc<dyn Embed>>,
-}
-
-/// What the first start of an empty store made.
-pub struct FirstStart {
-    pub workspace: WorkspaceRecord,
-    /// The owner's key; it cannot be asked for again.
-    pub key: String,
+    /// Workspaces that could not be loaded when they were asked for last.
+    failed: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Engine {
@@ -42,8 +39,8 @@ impl Engine {
     ) -> Result<Arc<Engine>> {
         let access = Arc::new(Access::open(&store, clock.clone()).await?);
         let (plugins, settings) = (Arc::new(plugins), Arc::new(settings));
-        let (workspaces, embed) = (Registry::default(), OnceLock::new());
-        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed }))
+        let (workspaces, embed, failed) = Default::default();
+        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed, failed }))
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
@@ -52,13 +49,14 @@ impl Engine {
         let _ = self.embed.set(embed);
     }
 
-    /// On an empty store, makes the workspace `default` with an owner and a key of every scope.
+    /// On an empty store, makes the workspace `default` with an owner and a key of every scope, all at once: of several
+    /// servers that start on one store, one makes them.
+    ///
+    /// On a store that had its first start, a chosen key takes the place of the key that was made then, where that was
+    /// never used: a server that died before it could show the key leaves a store that nobody can enter. A key that
+    /// was used, or revoked, is left alone.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
-        if !self.access.workspaces().await?.is_empty() {
-            return Ok(None);
-        }
-        let (workspace, key) = self.provision("default", chosen_key).await?;
-        Ok(Some(FirstStart { workspace, key }))
+        self.access.first_start(chosen_key).await
     }
 
     /// Makes a workspace with an owner, and a key that holds every scope.
@@ -85,7 +83,33 @@ impl Engine {
         self.workspaces.enter(workspace_id, self.clock.now_ms(), || self.load(workspace_id)).await
     }
 
+    /// Loads a workspace. One that cannot be loaded is not available to who asks for it, and tried again by whoever
+    /// asks next.
     async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
+        let loaded = self.try_load(workspace_id).await;
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        match loaded {
+            Err(error) if !matches!(error, Error::NotFound { .. }) => {
+                tracing::error!(%error, cause = ?error, workspace = %workspace_id, "a workspace cannot be loaded");
+                failed.insert(workspace_id.clone());
+                Err(match error {
+                    Error::Unavailable(_) => error,
+                    error => Error::Unavailable(store::Error::Opening(format!("workspace {workspace_id}: {error}"))),
+                })
+            }
+            other => {
+                failed.remove(workspace_id);
+                other
+            }
+        }
+    }
+
+    /// How many workspaces could not be loaded when they were asked for last.
+    pub fn workspaces_failed(&self) -> usize {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    async fn try_load(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let record = self.access.workspace(workspace_id).await?;
         let log = self.store.workspace(workspace_id).await?;
         let state = State::load(record, log, self.environment()).await?;
@@ -105,11 +129,14 @@ impl Engine {
         }
     }
 
-    /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next.
+    /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next. One
+    /// that cannot be loaded keeps none of the others closed.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
         for workspace in self.access.workspaces().await? {
-            bytes += self.runtime(&workspace.id).await?.state.size_bytes();
+            // Why it failed is written down where it was loaded.
+            let Ok(runtime) = self.runtime(&workspace.id).await else { continue };
+            bytes += runtime.state.size_bytes();
             if self.settings.resident_bytes > 0 && bytes > self.settings.resident_bytes {
                 break;
             }

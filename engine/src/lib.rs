@@ -14,14 +14,17 @@ pub mod hook;
 pub mod model;
 pub mod pipeline;
 mod registry;
+#[cfg(test)]
+mod registry_tests;
 mod resident;
 pub(crate) mod store;
 pub mod workspace;
 
+pub use crate::access::provision::FirstStart;
 pub use crate::core::Settings;
 pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
-pub use engine::{Engine, FirstStart};
+pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::answers::StoredAnswer;
 pub use store::{Sizes, Store};

@@ -1,5 +1,6 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
+mod http;
 mod plugins;
 
 use std::path::Path;
@@ -8,6 +9,7 @@ use anyhow::Context as _;
 use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
+pub use http::Http;
 pub use plugins::Plugins;
 
 /// The text of the shipped configuration: every setting with its default.
@@ -25,30 +27,6 @@ pub struct Config {
     pub search: Search,
     pub metrics: Metrics,
     pub log: Log,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Http {
-    pub listen: String,
-    pub public_url: String,
-    pub body_limit_bytes: usize,
-    pub rate_limit_per_minute: u32,
-    pub idle_timeout_s: u64,
-    pub stop_timeout_s: u64,
-}
-
-impl Default for Http {
-    fn default() -> Http {
-        Http {
-            listen: "127.0.0.1:8080".into(),
-            public_url: String::new(),
-            body_limit_bytes: 1 << 20,
-            rate_limit_per_minute: 0,
-            idle_timeout_s: 75,
-            stop_timeout_s: 6,
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

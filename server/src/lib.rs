@@ -41,7 +41,9 @@ pub fn application(engine: Arc<Engine>, config: &Config, ending: edge::Ending) -
         methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
         routes = routes.at(mounted.path, mounted.route);
     }
-    edge::around(routes.data(engine).data(ending), config, methods).boxed()
+    let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace);
+    let page = api::page::PageBytes(config.http.page_bytes);
+    edge::around(routes.data(engine).data(ending).data(streams).data(page), config, methods).boxed()
 }
 
 /// The OpenAPI document, as it is served.

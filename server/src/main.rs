@@ -101,7 +101,7 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     };
     start(&config)?.block_on(async {
         let key = cli::demo::key(std::path::Path::new("data/demo.key"))?;
-        let server = serve::listen_with(config, Some(key.clone())).await?;
+        let server = serve::listen_with(config, Some(key.clone()), |_| Ok(())).await?;
         server.announce()?;
         let url = server.url();
         let serving = tokio::spawn(server.run(serve::stop_signal()));

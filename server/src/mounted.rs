@@ -8,8 +8,8 @@ use poem::http::StatusCode;
 use poem::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use poem::{Body, Request, Response, RouteMethod};
 
-use crate::api::body::limited;
 use crate::api::error::ApiError;
+use crate::edge::bodies;
 use crate::{API, Config, api, auth};
 
 /// A path, what answers there, and the methods that it knows.
@@ -47,7 +47,7 @@ impl poem::Endpoint for Served {
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let workspace = auth::enter(&request, self.endpoint.scopes).await?;
         let body = request.take_body();
-        let body = limited(&request, body).await?;
+        let body = bodies::read(&request, body).await?;
         let asked = self.asked(&request, body)?;
         let answer = (self.endpoint.handler)(workspace, asked).await.map_err(ApiError::from)?;
         Ok(sent(&request, answer))

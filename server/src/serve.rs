@@ -1,61 +1,91 @@
 //! Serving: from settings to a listening socket, and from a signal to an orderly end.
 
+mod connections;
+mod socket;
+
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use connections::Serving;
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::{Engine, Plugins, Sizes, Store};
-use poem::Server;
-use poem::http::uri::Scheme;
-use poem::listener::Acceptor;
-use poem::web::{LocalAddr, RemoteAddr};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::edge::Ending;
 use crate::{Config, application, config, embedding, telemetry};
 
-/// A pause after a failure to accept, so that a process without free descriptors does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1_024;
 
 /// How often the memory of open workspaces is looked at.
 const MEMORY_LOOK: Duration = Duration::from_secs(30);
 
 /// A server that listens, ready to run.
 pub struct Listening {
-    pub address: std::net::SocketAddr,
-    /// Made on the first start of an empty store, unless one was given.
-    pub first_key: Option<String>,
+    pub address: SocketAddr,
     config: Config,
     listener: TcpListener,
     engine: Arc<Engine>,
 }
 
-/// Opens the store and the workspaces in it, and begins to listen.
+/// Opens the store and the workspaces in it, and begins to listen. The key of a first start is printed.
 pub async fn listen(config: Config) -> anyhow::Result<Listening> {
     let chosen = std::env::var("FOLDWORK_BOOTSTRAP_KEY").ok();
-    listen_with(config, chosen).await
+    listen_with(config, chosen, print_key).await
 }
 
-/// Like [`listen`], with the owner key of a first start given.
-pub async fn listen_with(config: Config, chosen: Option<String>) -> anyhow::Result<Listening> {
+/// Like [`listen`], with the owner key of a first start given. Where none is, the one that is made is shown by `show`.
+///
+/// Everything that can fail comes before the first start stores a key, but for showing it.
+pub async fn listen_with(
+    config: Config,
+    chosen: Option<String>,
+    show: impl FnOnce(&str) -> std::io::Result<()>,
+) -> anyhow::Result<Listening> {
     telemetry::start_metrics(&config.metrics).await?;
     let plugins = load_plugins(&config.plugins)?;
+    let embed = embedding::open(&config.search.embedding)?;
+    let socket = bind(&config.http.listen).await.with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let store = open_store(&config).await?;
     let engine = Engine::open(store, Arc::new(SystemClock), config.engine(), plugins).await?;
-    if let Some(embed) = embedding::open(&config.search.embedding)? {
+    if let Some(embed) = embed {
         engine.embed_with(embed);
     }
     let was_chosen = chosen.is_some();
-    let first = engine.first_start(chosen).await?;
+    if let Some(first) = engine.first_start(chosen).await?
+        && !was_chosen
+    {
+        show(&first.key).context("the owner key was made and cannot be shown; FOLDWORK_BOOTSTRAP_KEY replaces it")?;
+    }
     engine.open_all().await?;
-    let listener = TcpListener::bind(&config.http.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", config.http.listen))?;
+    // Until now a client was told that nobody listens.
+    let listener = socket.listen(BACKLOG).with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let address = listener.local_addr()?;
-    let first_key = first.map(|first| first.key).filter(|_| !was_chosen);
-    Ok(Listening { address, first_key, config, listener, engine })
+    Ok(Listening { address, config, listener, engine })
+}
+
+fn print_key(key: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "owner key (shown once): {key}")?;
+    out.flush()
+}
+
+/// Takes the address, so that nobody else can, and does not listen yet.
+async fn bind(address: &str) -> std::io::Result<TcpSocket> {
+    let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the name has no address");
+    for address in tokio::net::lookup_host(address).await? {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // What connections of a server before this one leave behind does not keep this one away.
+        socket.set_reuseaddr(true)?;
+        match socket.bind(address) {
+            Ok(()) => return Ok(socket),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// Loads the plugins; one that is broken keeps the server from starting.
@@ -89,34 +119,31 @@ impl Listening {
         self.config.public_url(&self.address.to_string())
     }
 
-    /// Tells where the server listens, and the first key where there is one.
+    /// Tells where the server listens.
     pub fn announce(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
-        if let Some(key) = &self.first_key {
-            writeln!(out, "owner key (shown once): {key}")?;
-        }
         writeln!(out, "listening on http://{}", self.address)?;
         out.flush()
     }
 
     /// Serves until the signal, lets requests under way finish, and flushes.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
-        let Listening { address, config, listener, engine, .. } = self;
+        let Listening { address, config, listener, engine } = self;
         let ending = Ending::default();
         let keeper = tokio::spawn(keep_memory(engine.clone()));
         let app = application(engine.clone(), &config, ending.clone());
-        let acceptor = Sockets { listener, address: LocalAddr(address.into()) };
-        let stop = async move {
+        let stop = async {
             signal.await;
             ending.begin();
             tracing::info!("stopping");
         };
-        let timeout = Duration::from_secs(config.http.stop_timeout_s);
-        let idle = Duration::from_secs(config.http.idle_timeout_s);
-        Server::new_with_acceptor(acceptor)
-            .idle_timeout(idle)
-            .run_with_graceful_shutdown(app, stop, Some(timeout))
-            .await?;
+        let serving = Serving::new(app, address, &config.http).run(listener, &ending);
+        let (mut open, ()) = tokio::join!(serving, stop);
+        let all_closed = async { while open.join_next().await.is_some() {} };
+        if tokio::time::timeout(Duration::from_secs(config.http.stop_timeout_s), all_closed).await.is_err() {
+            tracing::warn!(connections = open.len(), "broken off, as they did not end in time");
+            open.shutdown().await;
+        }
         // A workspace that is being closed is closed all the same.
         keeper.abort();
         engine.close().await;
@@ -146,36 +173,5 @@ pub async fn stop_signal() {
             }
         }
         Err(_) => drop(interrupt.await),
-    }
-}
-
-/// Accepts connections without Nagle's delay.
-struct Sockets {
-    listener: TcpListener,
-    address: LocalAddr,
-}
-
-impl Acceptor for Sockets {
-    type Io = TcpStream;
-
-    fn local_addr(&self) -> Vec<LocalAddr> {
-        vec![self.address.clone()]
-    }
-
-    async fn accept(&mut self) -> std::io::Result<(TcpStream, LocalAddr, RemoteAddr, Scheme)> {
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, address)) => {
-                    if let Err(error) = stream.set_nodelay(true) {
-                        tracing::debug!(%error, "a socket keeps its delay");
-                    }
-                    return Ok((stream, self.address.clone(), RemoteAddr(address.into()), Scheme::HTTP));
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
     }
 }

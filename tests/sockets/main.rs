@@ -2,6 +2,7 @@
 
 mod client;
 mod embedding;
+mod limits;
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ async fn serve_with(mut config: Config) -> Serving {
     // Whatever would hold the end up would do so for longer than a test waits.
     config.http.stop_timeout_s = 3_600;
     let key = format!("sk_{}", "5".repeat(64));
-    let listening = listen_with(config, Some(key.clone())).await.expect("a server");
+    let listening = listen_with(config, Some(key.clone()), |_| Ok(())).await.expect("a server");
     let client = Client { address: listening.address, key };
     let (stop, stopped) = oneshot::channel();
     let ended = tokio::spawn(listening.run(async move { drop(stopped.await) }));
@@ -158,4 +159,61 @@ async fn head_is_answered_without_a_body() {
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.1 200") && body.is_empty(), "{text}");
     serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_aggregate_is_followed_from_a_position_or_a_version() {
+    let serving = serve().await;
+    let client = &serving.client;
+    for (id, title) in [("a", "one"), ("b", "two"), ("a", "three"), ("b", "four"), ("a", "five")] {
+        let event = created(title).replace("article.created", "article.updated");
+        assert_eq!(client.send("POST", &format!("/api/v1/aggregates/{id}/events"), &event).await.0, 201);
+    }
+    let resume = [("Accept", "text/event-stream"), ("Last-Event-ID", "2")];
+    let path = "/api/v1/aggregates/a/events";
+    let mut resumed = client.open("GET", path, &resume, None).await;
+    let by_version = format!("{path}?after_version=1");
+    let mut later = client.open("GET", &by_version, &[("Accept", "text/event-stream")], None).await;
+    for stream in [&mut resumed, &mut later] {
+        let text = stream.read_until("id: 5").await + stream.read_until("\n\n").await.as_str();
+        assert!(text.contains("\"three\"") && text.contains("\"five\""), "{text}");
+        assert!(!text.contains("\"one\"") && !text.contains("\"two\"") && !text.contains("\"four\""), "{text}");
+    }
+    for (id, title) in [("b", "six"), ("a", "seven")] {
+        let event = created(title).replace("article.created", "article.updated");
+        assert_eq!(client.send("POST", &format!("/api/v1/aggregates/{id}/events"), &event).await.0, 201);
+    }
+    for stream in [&mut resumed, &mut later] {
+        let text = stream.read_until("id: 7").await + stream.read_until("\n\n").await.as_str();
+        assert!(text.contains("\"seven\"") && !text.contains("\"six\"") && !text.contains("\"five\""), "{text}");
+    }
+    drop((resumed, later));
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_start_that_finds_its_port_taken_stores_no_key() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let mut config = Config::default();
+    config.store.url = format!("surrealkv://{}", folder.path().join("db").display());
+    config.http.listen = taken.local_addr().expect("an address").to_string();
+    config.plugins.enabled.clear();
+    let nothing = |key: &str| panic!("{key} is shown by a server that does not serve");
+    let error = listen_with(config.clone(), None, nothing).await.err().expect("the port is taken");
+    assert!(format!("{error:#}").starts_with("cannot listen on 127.0.0.1:"), "{error:#}");
+
+    config.http.listen = "127.0.0.1:0".into();
+    let mut shown = None;
+    let show = |key: &str| {
+        shown = Some(key.to_owned());
+        Ok(())
+    };
+    let listening = listen_with(config, None, show).await.expect("a server");
+    let client = Client { address: listening.address, key: shown.expect("the key is shown") };
+    let (stop, stopped) = oneshot::channel();
+    let ended = tokio::spawn(listening.run(async move { drop(stopped.await) }));
+    assert_eq!(client.send("POST", "/api/v1/projects", r#"{"name":"Docs"}"#).await.0, 201);
+    stop.send(()).expect("it runs");
+    timeout(PATIENCE, ended).await.expect("it ends").expect("no panic").expect("an orderly end");
 }

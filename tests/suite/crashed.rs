@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::events::LogFilter;
+use foldwork_engine::workspace::events::{Limit, LogFilter};
 use foldwork_engine::{Sizes, Store};
 use foldwork_tests::embedded::engine;
 use foldwork_tests::server::enter;
@@ -52,7 +52,8 @@ impl Crashes {
         let workspace = enter(&engine, KEY).await.expect("a workspace");
 
         let found = workspace.position();
-        let log = workspace.log(0, usize::MAX, &LogFilter::default(), Duration::ZERO).await.expect("the log");
+        let log =
+            workspace.log(0, Limit::events(usize::MAX), &LogFilter::default(), Duration::ZERO).await.expect("the log");
         let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();
         assert_eq!(positions, (1..=found).collect::<Vec<u64>>(), "events are missing");
 

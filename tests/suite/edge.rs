@@ -37,6 +37,26 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn tokens_that_are_made_up_count_for_their_address() {
+    let mut config = Config::default();
+    config.http.address_limit_per_minute = 3;
+    let server = Server::start_with(&config).await.expect("a server");
+    let ask = async |key: &str| server.call(get("/api/v1/projects", Some(key))).await.status();
+    let owner = server.key("owner").expect("the owner").to_owned();
+    let made_up = |digit: &str| format!("sk_{}", digit.repeat(64));
+    assert_eq!(ask(&owner).await, StatusCode::OK);
+    assert_eq!(ask(&made_up("a")).await, StatusCode::UNAUTHORIZED);
+    // An answer that needs no key makes none valid.
+    assert_eq!(server.call(get("/healthz", Some(&made_up("b")))).await.status(), StatusCode::OK);
+    assert_eq!(ask(&made_up("b")).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(server.call(get("/healthz", None)).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    // Who was found valid is limited by the key alone.
+    for _ in 0..5 {
+        assert_eq!(ask(&owner).await, StatusCode::OK);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_on_its_way_down_is_not_ready_but_lives() {
     let server = Server::start().await.expect("a server");
     server.ending.begin();
@@ -52,7 +72,7 @@ async fn a_request_that_waits_is_answered_when_the_server_ends() {
     let waiting = server.call(get("/api/v1/events?wait_ms=30000", server.key("owner")));
     let (answer, ()) = tokio::join!(waiting, async { server.ending.begin() });
     assert_eq!(answer.status(), StatusCode::OK);
-    assert_eq!(text(answer).await, r#"{"data":[],"next_cursor":null}"#);
+    assert_eq!(text(answer).await, r#"{"data":[],"next_cursor":null,"position":0}"#);
 }
 
 #[tokio::test(flavor = "multi_thread")]

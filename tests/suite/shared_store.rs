@@ -3,7 +3,7 @@
 use foldwork_engine::Appended;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::events::{Direction, LogFilter};
+use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use foldwork_engine::{Error, Store, Workspace};
 use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::server::enter;
@@ -60,7 +60,10 @@ async fn positions_and_versions_have_no_gap_and_no_double() {
         writer.await.expect("a writer");
     }
     for workspace in &twins {
-        let log = workspace.log(0, 1_000, &LogFilter::default(), std::time::Duration::ZERO).await.expect("the log");
+        let log = workspace
+            .log(0, Limit::events(1_000), &LogFilter::default(), std::time::Duration::ZERO)
+            .await
+            .expect("the log");
         let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();
         assert_eq!(positions, (1..=(WRITERS * EVENTS) as u64).collect::<Vec<_>>());
         let mut ids: Vec<&str> = log.items.iter().map(|event| &*event.event_id).collect();
@@ -68,7 +71,10 @@ async fn positions_and_versions_have_no_gap_and_no_double() {
         ids.dedup();
         assert_eq!(ids.len(), WRITERS * EVENTS, "an event stands twice");
         for stream in 0..STREAMS {
-            let page = workspace.stream(&format!("s{stream}"), None, 200, Direction::Forward).await.expect("a stream");
+            let page = workspace
+                .stream(&format!("s{stream}"), None, Limit::events(200), Direction::Forward)
+                .await
+                .expect("a stream");
             let versions: Vec<u64> = page.items.iter().map(|event| event.version).collect();
             assert_eq!(versions, (1..=versions.len() as u64).collect::<Vec<_>>());
             let moment = foldwork_engine::workspace::aggregates::Moment::Now;

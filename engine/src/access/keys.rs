@@ -24,11 +24,8 @@ impl Access {
         workspace_id: &Arc<str>,
         user_id: &Arc<str>,
         new: NewKey,
-        chosen: Option<String>,
     ) -> Result<(KeyRecord, String)> {
-        let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
-        let id = self.clock.new_id().to_string().into();
-        let record = record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
+        let (record, key) = self.new_key(workspace_id, user_id, new, None);
         self.control.write_key(&record).await?;
         Ok((record, key))
     }

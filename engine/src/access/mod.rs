@@ -3,15 +3,16 @@
 //! What is inside a workspace is not known here.
 
 pub mod keys;
+pub mod provision;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use keys::{NewKey, hash_of};
+use keys::hash_of;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::model::access::{self, Caller, KeyRecord, Scope, WorkspaceRecord};
+use crate::model::access::{self, Caller, KeyRecord, WorkspaceRecord};
 use crate::store::{Database, Store};
 
 /// How often a key's last use is written down, at most; milliseconds.
@@ -47,24 +48,6 @@ impl Access {
     pub async fn workspace(&self, id: &str) -> Result<WorkspaceRecord> {
         let found = self.workspaces().await?.into_iter().find(|record| *record.id == *id);
         found.ok_or_else(|| Error::not_found("workspace", id))
-    }
-
-    /// Makes a workspace with an owner, and a key that holds every scope.
-    pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
-        if chosen_key.as_deref().is_some_and(|key| !access::is_key(key)) {
-            return Err(Error::invalid("a key is sk_ and 64 hexadecimal characters"));
-        }
-        let workspace = WorkspaceRecord {
-            id: self.clock.new_id().to_string().into(),
-            name: name.to_owned(),
-            slug: name.to_owned(),
-            owner_id: self.clock.new_id().to_string().into(),
-            created_at: self.clock.now_ms(),
-        };
-        self.control.write_workspace(&workspace).await?;
-        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
-        let (_, key) = self.write_key(&workspace.id, &workspace.owner_id, new, chosen_key).await?;
-        Ok((workspace, key))
     }
 
     /// Who shows this bearer token.

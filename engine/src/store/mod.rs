@@ -29,7 +29,8 @@ use surrealdb::types::{Value as Record, Variables};
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
-const CONTROL_MIGRATIONS: [&str; 1] = [include_str!("schema/control/0001_access.surql")];
+const CONTROL_MIGRATIONS: [&str; 2] =
+    [include_str!("schema/control/0001_access.surql"), include_str!("schema/control/0002_first_start.surql")];
 const WORKSPACE_MIGRATIONS: [&str; 3] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
@@ -92,12 +93,27 @@ impl Store {
         Ok(database)
     }
 
+    /// A database of this name. Where several servers open it first at once, they take turns.
     async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
+        for wait in retry::waits() {
+            match self.try_database(name, migrations).await {
+                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
+                other => return other,
+            }
+        }
+        self.try_database(name, migrations).await
+    }
+
+    async fn try_database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
         let session = self.root.clone();
-        session.query("DEFINE NAMESPACE IF NOT EXISTS foldwork", Variables::new()).await?.check()?;
+        let define = async |statement: &str| {
+            let answer = session.query(statement, Variables::new()).await?;
+            answer.check().map(drop).map_err(retry::classify)
+        };
+        define("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?;
         session.use_namespace(NAMESPACE).await?;
         // The name is one of ours: "control", or hexadecimal digits after "ws_".
-        session.query(&format!("DEFINE DATABASE IF NOT EXISTS {name}"), Variables::new()).await?.check()?;
+        define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
         let database = Database { session: Arc::new(session), exclusive: self.exclusive };
         database.migrate(migrations).await?;

@@ -8,19 +8,50 @@ use super::{Page, Workspace};
 use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
+use crate::model::id::AggregateId;
 
 /// Which events of the log a reader wants.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     pub event_types: Vec<String>,
     pub aggregate_type: Option<String>,
+    /// One stream, and the version of it that the reader has.
+    pub stream: Option<(String, u64)>,
 }
 
 impl LogFilter {
     fn admits(&self, event: &Event) -> bool {
         let of_type = self.event_types.is_empty() || self.event_types.iter().any(|name| **name == *event.event_type);
-        of_type && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
+        let of_stream = self
+            .stream
+            .as_ref()
+            .is_none_or(|(id, version)| id == event.aggregate_id.as_str() && event.version > *version);
+        of_type && of_stream && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
     }
+}
+
+/// How much of a list is asked for: it ends where either is reached, and has one event at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limit {
+    pub events: usize,
+    pub bytes: usize,
+}
+
+impl Limit {
+    /// So many events, whatever their size.
+    pub fn events(events: usize) -> Limit {
+        Limit { events, bytes: usize::MAX }
+    }
+}
+
+/// A page of the log.
+#[derive(Debug, Clone)]
+pub struct LogPage {
+    pub items: Vec<Arc<Event>>,
+    /// Where the next page begins, if there is one.
+    pub next: Option<u64>,
+    /// The position up to which the log was looked through: who goes on after it misses nothing and reads nothing twice.
+    pub position: u64,
 }
 
 /// Which way a stream is read.
@@ -31,8 +62,29 @@ pub enum Direction {
     Backward,
 }
 
-/// Events looked at for one page; a filter that admits few of them gets a shorter page and goes on from there.
+/// Events looked at for one page, and bytes of those that the filter does not admit; one that admits few of them gets
+/// a shorter page and goes on from there.
 const LOOK: usize = 5_000;
+const LOOK_BYTES: usize = 16 << 20;
+
+/// How many events are read from the store at a time: few of large ones, so that a reader takes little memory.
+struct Stride(usize);
+
+impl Stride {
+    const FIRST: usize = 16;
+    const MOST: usize = 64;
+    const BYTES: usize = 4 << 20;
+
+    fn new(limit: Limit) -> Stride {
+        Stride(Stride::FIRST.min(limit.events).max(1))
+    }
+
+    /// Learns from the events that were read how many to read next.
+    fn learn(&mut self, events: usize, bytes: usize) {
+        let each = bytes / events.max(1) + 1;
+        self.0 = (Stride::BYTES / each).clamp(1, Stride::MOST);
+    }
+}
 
 impl Workspace {
     /// Appends events, over one stream or several, all or none, in their order.
@@ -69,13 +121,13 @@ impl Workspace {
         &self,
         id: &str,
         after: Option<u64>,
-        limit: usize,
+        limit: Limit,
         direction: Direction,
     ) -> Result<Page<Event>> {
         let state = self.state();
         state.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
-        let span = limit as u64;
+        let span = limit.events as u64;
         let (first, last) = match direction {
             Direction::Forward => {
                 let first = after.unwrap_or(0).saturating_add(1);
@@ -86,28 +138,95 @@ impl Workspace {
                 (last.saturating_sub(span - 1).max(1), last)
             }
         };
-        let mut items = state.log.read_stream(&head.id, first, last).await?;
+        let items = self.versions(&head.id, (first, last), limit, direction).await?;
+        let end = items.last().map(|event| event.version);
         let next = match direction {
-            Direction::Forward => (last < head.version && !items.is_empty()).then_some(last),
-            Direction::Backward => {
-                items.reverse();
-                (first > 1 && !items.is_empty()).then_some(first)
-            }
+            Direction::Forward => end.filter(|version| *version < head.version),
+            Direction::Backward => end.filter(|version| *version > 1),
         };
         Ok(Page { items, next })
     }
 
+    /// Events of a stream from one version to another, as many as the bytes allow.
+    async fn versions(
+        &self,
+        id: &AggregateId,
+        (mut first, mut last): (u64, u64),
+        limit: Limit,
+        direction: Direction,
+    ) -> Result<Vec<Event>> {
+        let (mut items, mut bytes, mut stride) = (Vec::new(), 0, Stride::new(limit));
+        while first <= last {
+            let span = stride.0 as u64 - 1;
+            let (from, to) = match direction {
+                Direction::Forward => (first, first.saturating_add(span).min(last)),
+                Direction::Backward => (last.saturating_sub(span).max(first), last),
+            };
+            let mut events = self.state().log.read_stream(id, from, to).await?;
+            if events.is_empty() {
+                break;
+            }
+            stride.learn(events.len(), events.iter().map(Event::size_bytes).sum());
+            match direction {
+                Direction::Forward => first = to + 1,
+                Direction::Backward => {
+                    events.reverse();
+                    last = from - 1;
+                }
+            }
+            for event in events {
+                bytes += event.size_bytes();
+                if bytes > limit.bytes && !items.is_empty() {
+                    return Ok(items);
+                }
+                items.push(event);
+            }
+        }
+        Ok(items)
+    }
+
+    /// The version that a stream had at a position of the log; 0 before its first event.
+    pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
+        let state = self.state();
+        state.refresh().await?;
+        let Some(head) = state.folded.get(id) else { return Ok(0) };
+        if head.first_position > position {
+            return Ok(0);
+        }
+        // The event of the lower version is not after the position, the one of the upper is.
+        let (mut lower, mut upper) = (1, head.version + 1);
+        if head.position <= position {
+            return Ok(head.version);
+        }
+        while upper - lower > 1 {
+            let middle = lower + (upper - lower) / 2;
+            let event = state.log.read_stream(&head.id, middle, middle).await?.pop();
+            match event.is_some_and(|event| event.position <= position) {
+                true => lower = middle,
+                false => upper = middle,
+            }
+        }
+        Ok(lower)
+    }
+
     /// Events of the log after a position. With `wait`, an empty answer is held back until there are some.
-    pub async fn log(&self, after: u64, limit: usize, filter: &LogFilter, wait: Duration) -> Result<Page<Arc<Event>>> {
+    pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.state();
         let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
+        let mut from = after;
         loop {
             head.mark_unchanged();
             state.refresh().await?;
-            let page = self.log_page(after, limit, filter).await?;
+            let page = self.log_page(from, limit, filter).await?;
             if !page.items.is_empty() || tokio::time::Instant::now() >= deadline {
                 return Ok(page);
+            }
+            // What the filter did not admit is not looked at again.
+            from = page.position;
+            if page.next.is_some() {
+                tokio::task::yield_now().await;
+                continue;
             }
             // Other servers' appends are not announced here: they are looked for.
             let look_again = if state.is_exclusive() {
@@ -119,24 +238,40 @@ impl Workspace {
         }
     }
 
-    async fn log_page(&self, after: u64, limit: usize, filter: &LogFilter) -> Result<Page<Arc<Event>>> {
+    async fn log_page(&self, after: u64, limit: Limit, filter: &LogFilter) -> Result<LogPage> {
         let state = self.state();
         let head = state.folded.position();
-        let (mut position, mut items, mut looked) = (after, Vec::new(), 0);
-        while items.len() < limit && position < head && looked < LOOK {
-            let events = state.events_after(position, limit.max(64)).await?;
-            let Some(last) = events.last() else { break };
+        let mut page = LogPage { items: Vec::new(), next: None, position: after };
+        let (mut looked, mut passed_over, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit));
+        'reading: while page.items.len() < limit.events
+            && page.position < head
+            && looked < LOOK
+            && passed_over < LOOK_BYTES
+        {
+            let events = state.events_after(page.position, stride.0).await?;
+            if events.is_empty() {
+                break;
+            }
             looked += events.len();
-            position = last.position;
-            for event in events.into_iter().filter(|event| filter.admits(event)) {
-                if items.len() == limit {
-                    position = items.last().map_or(after, |last: &Arc<Event>| last.position);
-                    break;
+            stride.learn(events.len(), events.iter().map(|event| event.size_bytes()).sum());
+            for event in events {
+                let size = event.size_bytes();
+                if filter.admits(&event) {
+                    let is_full = page.items.len() >= limit.events || bytes + size > limit.bytes;
+                    if is_full && !page.items.is_empty() {
+                        break 'reading;
+                    }
+                    bytes += size;
+                    page.position = event.position;
+                    page.items.push(event);
+                } else {
+                    passed_over += size;
+                    page.position = event.position;
                 }
-                items.push(event);
             }
         }
-        Ok(Page { items, next: (position < head).then_some(position) })
+        page.next = (page.position < head).then_some(page.position);
+        Ok(page)
     }
 
     /// Position of the log's last event.

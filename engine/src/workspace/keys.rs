@@ -26,7 +26,7 @@ impl Workspace {
         scopes.sort_unstable();
         scopes.dedup();
         let new = NewKey { name: name.to_owned(), scopes, expires_at: new.expires_at };
-        self.access.write_key(&self.record().id, &self.caller.user_id, new, None).await
+        self.access.write_key(&self.record().id, &self.caller.user_id, new).await
     }
 
     /// The workspace's keys, newest first.

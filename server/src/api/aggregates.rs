@@ -85,14 +85,16 @@ impl Api {
         asked.page = answer(page::paging(body.limit, body.cursor.as_deref()))?;
         let paged = asked.page.is_some() && !asked.dry_run;
         let found = answer(access.0.query(asked).await)?;
-        Ok(Written::new(&QueryResult {
+        let bytes = found.rows.iter().map(Value::size_bytes).sum();
+        let result = QueryResult {
             count: found.rows.len() as u64,
             next_cursor: paged.then(|| AnyValue(found.next.map(page::written).into())),
             results: found.rows.into_iter().map(AnyValue).collect(),
             explain: found.explain.map(AnyValue),
             plan: found.plan.map(AnyValue),
             warnings: Some(found.warnings).filter(|warnings| !warnings.is_empty()),
-        }))
+        };
+        Ok(Written::large(&result, bytes))
     }
 
     /// The folded state of an aggregate, now or at an earlier version or time.

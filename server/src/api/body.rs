@@ -14,12 +14,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::ApiError;
+use crate::edge::aside::aside;
+use crate::edge::bodies;
 
 const CONTENT_TYPE: &str = "application/json";
-
-/// The largest body that is read, in bytes. The application carries it with each request.
-#[derive(Debug, Clone, Copy)]
-pub struct BodyLimit(pub usize);
 
 /// A JSON body. `T` is what is read, and what the document shows.
 pub struct Body<T> {
@@ -58,33 +56,15 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
     const IS_REQUIRED: bool = true;
 
     async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
-        let text = limited(request, body.take()?).await?;
+        let text = bodies::read(request, body.take()?).await?;
         // Nothing at all asks for nothing in particular.
         let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
         // A list would be read as the fields of a record in their order.
         if read.trim_ascii_start().first() == Some(&b'[') {
             return Err(malformed("the body must be an object"));
         }
-        let value = json::read(read).map_err(malformed)?;
+        let value = aside(read.len(), || json::read(read)).map_err(malformed)?;
         Ok(Body { value, text })
-    }
-}
-
-/// The bytes of a body that is no larger than it may be.
-pub async fn limited(request: &Request, body: poem::Body) -> poem::Result<Vec<u8>> {
-    let limit = request.data::<BodyLimit>().map_or(1 << 20, |limit| limit.0);
-    let too_large = || {
-        let message = format!("the body is larger than {limit} bytes");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
-    };
-    let announced = request.headers().get("content-length").and_then(|value| value.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: usize| length > limit) {
-        return Err(too_large().into());
-    }
-    match body.into_bytes_limit(limit).await {
-        Ok(text) => Ok(text.into()),
-        Err(poem::error::ReadBodyError::PayloadTooLarge) => Err(too_large().into()),
-        Err(error) => Err(malformed(error)),
     }
 }
 
@@ -137,6 +117,11 @@ impl<T> Written<T> {
     pub fn new(value: &impl Serialize) -> Written<T> {
         // Strings, numbers and maps with text keys: nothing in an answer can fail to be written.
         Written { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
+    }
+
+    /// Does the same for a value of about so many bytes, which may be many.
+    pub fn large(value: &(impl Serialize + ?Sized), bytes: usize) -> Written<T> {
+        Written { text: aside(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
     }
 
     /// Takes a text that was written before.

@@ -5,10 +5,10 @@ use std::time::Duration;
 use foldwork_engine::Appended;
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::{Event, Expected, NewEvent};
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
-use foldwork_engine::workspace::events::{Direction, LogFilter};
+use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
@@ -19,11 +19,13 @@ use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of};
 use super::json::{AnyObject, ExpectedVersion};
 use super::once::{Made, Outcome, once, whole};
-use super::page::{PageBody, limit};
+use super::page::{PageBody, PageBytes, limit};
 use super::wire::EventBody;
 use super::{Section, expected};
 use crate::auth::{ApiRead, ApiWrite};
 use crate::edge::Ending;
+use crate::edge::aside::aside;
+use crate::edge::streams::Streams;
 
 pub struct Api;
 
@@ -140,6 +142,18 @@ struct EventPage {
     next_cursor: Option<String>,
 }
 
+/// A page of the log.
+#[derive(Object, Serialize)]
+#[oai(rename = "LogPage")]
+struct LogPageBody {
+    data: Vec<EventBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+    /// The position up to which the log was looked through: with it as `after`, a client goes on where this page ends,
+    /// also where nothing in it was what the client asked for.
+    position: u64,
+}
+
 /// One event, or what became of several.
 #[derive(Union, Serialize)]
 #[serde(untagged)]
@@ -234,24 +248,26 @@ impl Api {
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
         ending: Data<&Ending>,
+        streams: Data<&Streams>,
+        page_bytes: Data<&PageBytes>,
     ) -> ApiResult<Log<EventPage>> {
-        let workspace = access.0;
+        let (workspace, bytes) = (access.0, page_bytes.0.0);
         let direction = answer(read_direction(direction.as_deref()))?;
         if is_stream(accept.as_deref()) {
+            let place = streams.enter(&workspace.record().id)?;
             let after = answer(Start::position(last_event_id.as_deref()))?;
             // A stream that is not there is told before anything is streamed.
-            answer(workspace.stream(&aggregate_id, None, 1, Direction::Forward).await)?;
-            return Ok(stream_of(
-                workspace,
-                Start::Stream { id: aggregate_id.0, after_version: after_version.0, after },
-                &ending,
-            ));
+            answer(workspace.stream(&aggregate_id, None, Limit::events(1), Direction::Forward).await)?;
+            let start = answer(Start::of_stream(&workspace, aggregate_id.0, after_version.0, after).await)?;
+            return Ok(stream_of(workspace, start, bytes, place, ending.clone().begun()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
         let after = answer(super::page::place(&list, cursor.as_deref()))?.or(after_version.0);
-        let page = answer(workspace.stream(&aggregate_id, after, answer(limit(rows))?, direction).await)?;
-        let page = PageBody::new(page, &list, |event| EventBody::from(&event));
-        Ok(Log::Page(Written::new(&page)))
+        let limit = Limit { events: answer(limit(rows))?, bytes };
+        let page = answer(workspace.stream(&aggregate_id, after, limit, direction).await)?;
+        let bytes = page.items.iter().map(Event::size_bytes).sum();
+        let page = aside(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
+        Ok(Log::Page(Written::large(&page, bytes)))
     }
 
     /// The workspace's log, in order.
@@ -273,27 +289,39 @@ impl Api {
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
         ending: Data<&Ending>,
-    ) -> ApiResult<Log<EventPage>> {
+        streams: Data<&Streams>,
+        page_bytes: Data<&PageBytes>,
+    ) -> ApiResult<Log<LogPageBody>> {
         const LIST: &str = "events";
+        let bytes = page_bytes.0.0;
         let event_types =
             types.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
-        let filter =
-            LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
+        let filter = LogFilter {
+            event_types: event_types.map(str::to_owned).collect(),
+            aggregate_type: aggregate_type.0,
+            stream: None,
+        };
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0).unwrap_or(0);
-            return Ok(stream_of(access.0, Start::Log { after, filter }, &ending));
+            let place = streams.enter(&access.0.record().id)?;
+            return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, place, ending.clone().begun()));
         }
         let after = answer(super::page::place(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
-        let rows = answer(limit(rows))?;
+        let limit = Limit { events: answer(limit(rows))?, bytes };
         let page = tokio::select! {
-            page = access.0.log(after, rows, &filter, wait) => page,
+            page = access.0.log(after, limit, &filter, wait) => page,
             // Nobody waits longer than the server lives.
-            () = ending.clone().begun() => access.0.log(after, rows, &filter, Duration::ZERO).await,
+            () = ending.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
         };
         let page = answer(page)?;
-        let page = PageBody::new(page, LIST, |event| EventBody::from(&*event));
-        Ok(Log::Page(Written::new(&page)))
+        let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
+        let page = aside(bytes, || LogPageBody {
+            data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
+            next_cursor: page.next.map(|next| super::page::cursor(LIST, next)),
+            position: page.position,
+        });
+        Ok(Log::Page(Written::large(&page, bytes)))
     }
 }
 

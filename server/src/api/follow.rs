@@ -1,9 +1,10 @@
 //! Following events live: server-sent events whose ids are positions, resumed by `Last-Event-ID`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::model::event::Event;
-use foldwork_engine::workspace::events::LogFilter;
+use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use foldwork_engine::{Error, Workspace};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -15,7 +16,8 @@ use poem_openapi::types::Type;
 
 use super::body::Written;
 use super::wire::EventBody;
-use crate::edge::Ending;
+use crate::edge::aside::aside;
+use crate::edge::streams::Place;
 
 /// Events read for one turn of a stream.
 const PAGE: usize = 200;
@@ -53,15 +55,28 @@ pub enum Start {
         after: u64,
         filter: LogFilter,
     },
-    /// One aggregate's events, after a version or after a position.
+    /// One aggregate's events after a version.
     Stream {
         id: String,
-        after_version: Option<u64>,
-        after: Option<u64>,
+        after_version: u64,
     },
 }
 
 impl Start {
+    /// Where a client who has one aggregate's events up to a version, or up to a position of the log, goes on.
+    pub async fn of_stream(
+        workspace: &Workspace,
+        id: String,
+        after_version: Option<u64>,
+        after: Option<u64>,
+    ) -> Result<Start, Error> {
+        let seen = match after {
+            Some(position) => workspace.version_at(&id, position).await?,
+            None => 0,
+        };
+        Ok(Start::Stream { id, after_version: seen.max(after_version.unwrap_or(0)) })
+    }
+
     /// The position in a `Last-Event-ID` header.
     pub fn position(last_event_id: Option<&str>) -> Result<Option<u64>, Error> {
         let wrong = |_| Error::invalid("Last-Event-ID must be a position");
@@ -74,31 +89,56 @@ pub fn is_stream(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// The stream as an answer. It ends with the server.
-pub fn stream_of<T: Type>(workspace: Workspace, start: Start, ending: &Ending) -> Log<T> {
-    let (after, filter, of) = match start {
-        Start::Log { after, filter } => (after, filter, None),
-        Start::Stream { id, after_version, after } => {
-            (after.unwrap_or(0), LogFilter::default(), Some((id, after_version)))
-        }
-    };
-    let events = events(workspace, after, filter, of).take_until(ending.clone().begun());
+/// The stream as an answer. It holds its place, and a page of so many bytes at a time, until the client leaves it or
+/// `end` comes.
+pub fn stream_of<T: Type>(
+    workspace: Workspace,
+    start: Start,
+    page_bytes: usize,
+    place: Place,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> Log<T> {
+    let limit = Limit { events: PAGE, bytes: page_bytes };
+    let events = events(Follower { workspace, limit, start, _place: place }).take_until(end);
     Log::Stream(Box::new(SSE::new(events).keep_alive(KEEP_ALIVE).into_response()))
 }
 
-fn events(
+/// A reader of events, and where it stands.
+struct Follower {
     workspace: Workspace,
-    after: u64,
-    filter: LogFilter,
-    of: Option<(String, Option<u64>)>,
-) -> BoxStream<'static, Sent> {
-    let pages = stream::unfold((workspace, after, filter), |(workspace, after, filter)| async move {
-        match workspace.log(after, PAGE, &filter, KEEP_ALIVE).await {
-            Ok(page) => {
-                let last = page.items.last().map(|event| event.position);
-                let after = page.next.or(last).unwrap_or(after).max(after);
-                Some((page.items, (workspace, after, filter)))
+    limit: Limit,
+    start: Start,
+    _place: Place,
+}
+
+impl Follower {
+    /// The next events, waited for where there are none yet; there may be none after a while.
+    async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
+        let (after, filter) = match &mut self.start {
+            Start::Log { after, filter } => (after, filter),
+            Start::Stream { id, after_version } => {
+                // What is appended while the stream is read stands behind this position, if not in the stream read.
+                let position = self.workspace.position();
+                let page = self.workspace.stream(id, Some(*after_version), self.limit, Direction::Forward).await?;
+                *after_version = page.items.last().map_or(*after_version, |last| last.version);
+                if page.next.is_none() {
+                    let stream = Some((std::mem::take(id), *after_version));
+                    self.start = Start::Log { after: position, filter: LogFilter { stream, ..LogFilter::default() } };
+                }
+                return Ok(page.items.into_iter().map(Arc::new).collect());
             }
+        };
+        let page = self.workspace.log(*after, self.limit, filter, KEEP_ALIVE).await?;
+        *after = page.position;
+        Ok(page.items)
+    }
+}
+
+/// Events as they are sent: each is written when it is its turn.
+fn events(follower: Follower) -> BoxStream<'static, Sent> {
+    let pages = stream::unfold(follower, |mut follower| async move {
+        match follower.next().await {
+            Ok(events) => Some((events, follower)),
             // The client comes back with the last id that it has seen.
             Err(error) => {
                 tracing::warn!(%error, "a stream of events ended");
@@ -106,21 +146,10 @@ fn events(
             }
         }
     });
-    let wanted = move |event: &Event| match &of {
-        None => true,
-        Some((id, after_version)) => {
-            event.aggregate_id.as_str() == id && after_version.is_none_or(|after| event.version > after)
-        }
-    };
-    pages
-        .flat_map(move |events| {
-            let sent: Vec<Sent> = events.iter().filter(|event| wanted(event)).map(|event| sent(event)).collect();
-            stream::iter(sent)
-        })
-        .boxed()
+    pages.flat_map(|events| stream::iter(events.into_iter().map(|event| sent(&event)))).boxed()
 }
 
 fn sent(event: &Event) -> Sent {
-    let text = serde_json::to_string(&EventBody::from(event)).unwrap_or_default();
+    let text = aside(event.size_bytes(), || serde_json::to_string(&EventBody::from(event)).unwrap_or_default());
     Sent::message(text).event_type(event.event_type.to_string()).id(event.position.to_string())
 }

@@ -42,7 +42,7 @@ pub async fn once<T: Type, B: Serialize, F: Future<Output = Result<Outcome<B>, E
 ) -> ApiResult<Made<T>> {
     let Some(key) = key else {
         let outcome = answer(make(None).await)?;
-        return Ok(made(Written::new(&outcome.body), outcome.location, outcome.repeated));
+        return Ok(made(Written::large(&outcome.body, text.len()), outcome.location, outcome.repeated));
     };
     let fingerprint =
         hex::encode(Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize());
@@ -55,7 +55,7 @@ pub async fn once<T: Type, B: Serialize, F: Future<Output = Result<Outcome<B>, E
     let outcome = answer(make(Some(request.clone())).await)?;
     let stored = String::from_utf8_lossy(&kept(&outcome.body)).into_owned();
     answer(workspace.remember(&request, stored, Some(outcome.location.clone())).await)?;
-    Ok(made(Written::new(&outcome.body), outcome.location, outcome.repeated))
+    Ok(made(Written::large(&outcome.body, text.len()), outcome.location, outcome.repeated))
 }
 
 /// Keeps the whole body.

@@ -9,6 +9,10 @@ use serde::Serialize;
 pub const DEFAULT_LIMIT: u64 = 50;
 pub const MAX_LIMIT: u64 = 200;
 
+/// The bytes that a page of events may have. The application carries it with each request.
+#[derive(Debug, Clone, Copy)]
+pub struct PageBytes(pub usize);
+
 /// A page on the wire.
 #[derive(Serialize)]
 pub struct PageBody<T> {

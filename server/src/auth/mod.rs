@@ -12,6 +12,7 @@ use poem_openapi::SecurityScheme;
 use poem_openapi::auth::Bearer;
 
 use crate::api::error::ApiError;
+use crate::edge::rate::Verified;
 
 /// Reading data: `api:read`.
 #[derive(SecurityScheme)]
@@ -58,6 +59,9 @@ async fn try_enter(request: &Request, one_of: &[Scope]) -> Result<Workspace, Err
     let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
     let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
     let caller = engine.authenticate(token).await?;
+    if let Some(verified) = request.data::<Verified>() {
+        verified.mark();
+    }
     engine.enter(caller, one_of).await
 }
 

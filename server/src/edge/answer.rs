@@ -135,10 +135,27 @@ impl<E> Answering<E> {
     /// Counts the request under its route, never under its path.
     fn measure(&self, method: &Method, path: &str, response: &Response, began: Instant) {
         let route = self.routes(path).next().map_or_else(|| "other".to_owned(), |(segments, _)| segments.join("/"));
-        let labels =
-            [("method", method.to_string()), ("route", route), ("status", response.status().as_u16().to_string())];
+        let labels = [
+            ("method", known(method).to_owned()),
+            ("route", route),
+            ("status", response.status().as_u16().to_string()),
+        ];
         metrics::counter!("foldwork_http_requests_total", &labels).increment(1);
         metrics::histogram!("foldwork_http_request_seconds", &labels[..2]).record(began.elapsed().as_secs_f64());
+    }
+}
+
+/// The method as a label. Clients may make methods up: those are one.
+fn known(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
     }
 }
 

@@ -27,7 +27,14 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Respon
         return unready("stopping");
     }
     match engine.health().await {
-        Ok(()) => Json(serde_json::json!({"status": "ok"})).into_response(),
+        Ok(()) => {
+            let mut told = serde_json::json!({"status": "ok"});
+            // They keep nobody else from being served, but somebody should look.
+            if let (failed @ 1.., Some(told)) = (engine.workspaces_failed(), told.as_object_mut()) {
+                told.insert("workspaces_failed".into(), failed.into());
+            }
+            Json(told).into_response()
+        }
         Err(error) => {
             tracing::warn!(%error, "not ready");
             unready("store")

@@ -1,8 +1,11 @@
 //! What stands around every request: its id, its span, limits, cross-origin rules, and the shape of every error.
 
 mod answer;
+pub mod aside;
+pub mod bodies;
 pub mod health;
-mod rate;
+pub mod rate;
+pub mod streams;
 
 use std::sync::Arc;
 
@@ -12,7 +15,6 @@ use poem::{Endpoint, EndpointExt, Response};
 use tokio::sync::watch;
 
 use crate::Config;
-use crate::api::body::BodyLimit;
 
 /// Whether the server is on its way down. Shared by whoever must know.
 #[derive(Clone, Default)]
@@ -70,8 +72,11 @@ pub fn around<E: Endpoint + 'static>(
     config: &Config,
     methods: Methods,
 ) -> impl Endpoint<Output = Response> + use<E> {
-    let limited =
-        rate::Limited::new(routes.data(BodyLimit(config.http.body_limit_bytes)), config.http.rate_limit_per_minute);
+    let bodies = bodies::Bodies::new(&config.http);
+    // Boxed: what stands around the routes would else hold all of theirs on the stack, once for each layer.
+    let routes = routes.map_to_response().boxed();
+    let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
+    let limited = rate::Limited::new(routes, &config.http);
     // Inside the cross-origin rules, so that errors carry them too.
     answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal)
 }

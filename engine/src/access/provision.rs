@@ -1,0 +1,81 @@
+//! How a workspace comes to be: with an owner and a key of every scope, all at once.
+
+use std::sync::Arc;
+
+use super::Access;
+use super::keys::NewKey;
+use crate::error::{Error, Result};
+use crate::model::access::{self, KeyRecord, Scope, WorkspaceRecord};
+
+/// What the first start of an empty store made.
+pub struct FirstStart {
+    pub workspace: WorkspaceRecord,
+    /// The owner's key; it cannot be asked for again.
+    pub key: String,
+}
+
+impl Access {
+    /// On an empty store, makes the workspace `default`; on one whose first key was never used, puts a chosen key in its
+    /// place. See [`crate::Engine::first_start`].
+    pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
+        if let Some(key) = &chosen_key {
+            check_key(key)?;
+        }
+        if self.workspaces().await?.is_empty() {
+            let (workspace, record, key) = self.new_workspace("default", chosen_key.clone());
+            if self.control.write_first_workspace(&workspace, &record).await? {
+                return Ok(Some(FirstStart { workspace, key }));
+            }
+        }
+        if let Some(chosen) = chosen_key {
+            let make = |unused: &KeyRecord| {
+                let new = NewKey { name: unused.name.clone(), scopes: Scope::ALL.to_vec(), expires_at: None };
+                self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
+            };
+            if self.control.replace_unused_first_key(make).await? {
+                tracing::warn!("the owner key of the first start was never used; the chosen one has taken its place");
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes a workspace with an owner, and a key that holds every scope.
+    pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
+        if let Some(key) = &chosen_key {
+            check_key(key)?;
+        }
+        let (workspace, record, key) = self.new_workspace(name, chosen_key);
+        self.control.write_workspace(&workspace, &record).await?;
+        Ok((workspace, key))
+    }
+
+    fn new_workspace(&self, name: &str, chosen_key: Option<String>) -> (WorkspaceRecord, KeyRecord, String) {
+        let workspace = WorkspaceRecord {
+            id: self.clock.new_id().to_string().into(),
+            name: name.to_owned(),
+            slug: name.to_owned(),
+            owner_id: self.clock.new_id().to_string().into(),
+            created_at: self.clock.now_ms(),
+        };
+        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
+        let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, chosen_key);
+        (workspace, record, key)
+    }
+
+    pub(super) fn new_key(
+        &self,
+        workspace_id: &Arc<str>,
+        user_id: &Arc<str>,
+        new: NewKey,
+        chosen: Option<String>,
+    ) -> (KeyRecord, String) {
+        let key = chosen.unwrap_or_else(|| access::key_from(self.clock.random()));
+        let id = self.clock.new_id().to_string().into();
+        let record = super::keys::record_of(&key, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
+        (record, key)
+    }
+}
+
+fn check_key(key: &str) -> Result<()> {
+    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("a key is sk_ and 64 hexadecimal characters")) }
+}

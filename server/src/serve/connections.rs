@@ -1,0 +1,233 @@
+//! Connections: accepted up to a bound, each served within limits of time and memory, and ended in order.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use poem::endpoint::BoxEndpoint;
+use poem::http::uri::Scheme;
+use poem::web::{LocalAddr, RemoteAddr};
+use poem::{Endpoint, Response};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use super::socket::Socket;
+use crate::config::Http;
+use crate::edge::Ending;
+
+/// A pause after a failure to accept, so that a process without free descriptors does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// What one connection may hold of what was read or is to be written.
+const BUFFER: usize = 64 << 10;
+/// HTTP/2: requests of one connection at a time, those it may take back unanswered, and the bytes of one's head.
+const REQUESTS: u32 = 200;
+const RESETS: usize = 20;
+const HEAD: u32 = 16 << 10;
+
+/// What connections are served with.
+pub struct Serving {
+    application: BoxEndpoint<'static, Response>,
+    address: LocalAddr,
+    /// How long a request's head may take, from the connection's begin or the answer before.
+    idle: Duration,
+    stalled: Duration,
+    places: Arc<Places>,
+}
+
+impl Serving {
+    pub fn new(application: BoxEndpoint<'static, Response>, address: SocketAddr, settings: &Http) -> Serving {
+        let Http { max_connections, max_connections_per_address, idle_timeout_s, stalled_reader_s, .. } = *settings;
+        Serving {
+            application,
+            address: LocalAddr(address.into()),
+            idle: Duration::from_secs(idle_timeout_s),
+            stalled: Duration::from_secs(stalled_reader_s),
+            places: Arc::new(Places {
+                most: max_connections,
+                most_per_address: max_connections_per_address,
+                taken: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Serves until the end begins. Returns the connections that are still open then.
+    pub async fn run(self, listener: TcpListener, ending: &Ending) -> JoinSet<()> {
+        let serving = Arc::new(self);
+        let mut open = JoinSet::new();
+        let mut end = pin!(ending.clone().begun());
+        loop {
+            tokio::select! {
+                () = &mut end => return open,
+                Some(ended) = open.join_next() => {
+                    if let Err(error) = ended {
+                        tracing::error!(%error, "a connection did not end well");
+                    }
+                }
+                (stream, from) = accept(&listener) => match serving.places.take(from.ip()) {
+                    Ok(place) => {
+                        let socket = Socket::new(stream, serving.stalled, place);
+                        open.spawn(serve(serving.clone(), socket, from, ending.clone()));
+                    }
+                    Err(refusal) => refuse(stream, refusal),
+                },
+            }
+        }
+    }
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, from)) => {
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a socket keeps its delay");
+                }
+                return (stream, from);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, ending: Ending) {
+    let has_asked = Arc::new(AtomicBool::new(false));
+    let (asked, served) = (has_asked.clone(), serving.clone());
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        asked.store(true, Ordering::Relaxed);
+        let serving = served.clone();
+        async move {
+            let request = (request, serving.address.clone(), RemoteAddr(from.into()), Scheme::HTTP).into();
+            Ok::<_, Infallible>(hyper::Response::from(serving.application.get_response(request).await))
+        }
+    });
+    let protocols = protocols(serving.idle);
+    let mut connection = pin!(protocols.serve_connection_with_upgrades(TokioIo::new(socket), service));
+    let silence = async {
+        tokio::time::sleep(serving.idle).await;
+        if has_asked.load(Ordering::Relaxed) {
+            // From the first request on the protocol's own limits hold.
+            std::future::pending::<()>().await;
+        }
+    };
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = ending.begun() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = silence => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!(%error, %from, "a connection broke off");
+    }
+}
+
+/// HTTP/1.1 and HTTP/2 with limits.
+fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(BUFFER);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(idle)
+        .max_concurrent_streams(REQUESTS)
+        .max_pending_accept_reset_streams(RESETS)
+        .max_header_list_size(HEAD)
+        .max_send_buf_size(BUFFER);
+    builder
+}
+
+/// Who has a connection open.
+pub struct Places {
+    most: usize,
+    /// 0: any number.
+    most_per_address: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// Why a connection is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Refusal {
+    Full,
+    TooManyOfOne,
+}
+
+/// A connection's place among all.
+pub struct Place {
+    places: Arc<Places>,
+    address: IpAddr,
+}
+
+impl Places {
+    fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, Refusal> {
+        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.all >= self.most {
+            return Err(Refusal::Full);
+        }
+        let of_address = taken.by_address.get(&address).copied().unwrap_or(0);
+        if self.most_per_address > 0 && of_address >= self.most_per_address {
+            return Err(Refusal::TooManyOfOne);
+        }
+        taken.all += 1;
+        taken.by_address.insert(address, of_address + 1);
+        metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
+        Ok(Place { places: self.clone(), address })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        taken.all -= 1;
+        metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
+        if let Some(count) = taken.by_address.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                taken.by_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+/// Says why and closes, as far as that goes without waiting for the peer.
+fn refuse(stream: TcpStream, refusal: Refusal) {
+    let (status, code, message) = match refusal {
+        Refusal::Full => ("503 Service Unavailable", "busy", "the server has as many connections as it can hold"),
+        Refusal::TooManyOfOne => {
+            ("429 Too Many Requests", "too_many_connections", "too many connections from this address")
+        }
+    };
+    tracing::debug!(status, "a connection was refused");
+    let id = uuid::Uuid::now_v7();
+    let body = format!(r#"{{"error":"{message}","code":"{code}","request_id":"{id}"}}"#);
+    let answer = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nretry-after: 1\r\n\
+         x-request-id: {id}\r\nconnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    // The socket does not block, and its buffer is empty: this writes all of it or fails.
+    if let Ok(mut stream) = stream.into_std() {
+        let _ = stream.write(answer.as_bytes());
+    }
+}

@@ -1,0 +1,149 @@
+//! What is held for clients has a bound, and a client who is slow, silent or one too many is told so or cut off.
+
+use std::time::Duration;
+
+use foldwork_server::Config;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use super::{PATIENCE, Serving, created, serve_with};
+
+const STREAM: [(&str, &str); 1] = [("Accept", "text/event-stream")];
+
+fn config(change: impl FnOnce(&mut foldwork_server::config::Http)) -> Config {
+    let mut config = Config::default();
+    change(&mut config.http);
+    config
+}
+
+/// All that the server sends before it closes.
+async fn rest(socket: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A server that closes without having read all may reset the connection.
+    let _ = timeout(PATIENCE, socket.read_to_end(&mut bytes)).await.expect("the server closes");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Asks until a request is answered with this status; what is asked before may be refused and cut off.
+async fn answered(serving: &Serving, path: &str, headers: &[(&str, &str)], status: u16) {
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let key = &serving.client.key;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\n{headers}\r\n");
+    let wanted = format!("HTTP/1.1 {status} ");
+    let asked = async {
+        loop {
+            let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");
+            let mut begin = vec![0; wanted.len()];
+            let told = match socket.write_all(request.as_bytes()).await {
+                Ok(()) => socket.read_exact(&mut begin).await.is_ok(),
+                Err(_) => false,
+            };
+            if told && begin == wanted.as_bytes() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, asked).await.expect("it is answered so in the end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_connection_too_many_is_told_so() {
+    let serving = serve_with(config(|http| http.max_connections = 1)).await;
+    let mut first = serving.client.open("GET", "/healthz", &[], None).await;
+    first.read_until("\r\n\r\n").await;
+    let mut second = TcpStream::connect(serving.client.address).await.expect("a connection");
+    let told = rest(&mut second).await;
+    assert!(told.starts_with("HTTP/1.1 503") && told.contains("retry-after: 1"), "{told}");
+    assert!(told.contains(r#""code":"busy""#) && told.contains(r#""request_id":""#), "{told}");
+    drop(first);
+    answered(&serving, "/healthz", &[], 200).await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_address_may_have_a_bound_of_its_own() {
+    let serving = serve_with(config(|http| http.max_connections_per_address = 1)).await;
+    let mut first = serving.client.open("GET", "/healthz", &[], None).await;
+    first.read_until("\r\n\r\n").await;
+    let mut second = TcpStream::connect(serving.client.address).await.expect("a connection");
+    let told = rest(&mut second).await;
+    assert!(told.starts_with("HTTP/1.1 429") && told.contains("too_many_connections"), "{told}");
+    drop(first);
+    answered(&serving, "/healthz", &[], 200).await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_event_stream_too_many_is_told_so() {
+    let serving = serve_with(config(|http| http.event_streams_per_workspace = 1)).await;
+    let mut first = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
+    first.read_until("\r\n\r\n").await;
+    let mut second = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
+    let head = second.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 429") && head.contains("retry-after: 5"), "{head}");
+    drop(first);
+    answered(&serving, "/api/v1/events", &STREAM, 200).await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_is_waited_for_no_longer_than_said() {
+    let serving = serve_with(config(|http| http.body_timeout_s = 0)).await;
+    let headers = [("Content-Length", "20"), ("Content-Type", "application/json")];
+    let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
+    let head = request.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 408"), "{head}");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_under_way_share_a_budget_and_give_it_back() {
+    let body = r#"{"name":"Docs"}"#;
+    let serving = serve_with(config(|http| http.bodies_in_flight_bytes = body.len())).await;
+    let (status, answer) = serving.client.send("POST", "/api/v1/projects", r#"{"name":"Documents"}"#).await;
+    assert_eq!(status, 503, "{answer}");
+    assert!(answer.contains(r#""code":"busy""#), "{answer}");
+    for name in ["Docs", "Logs", "Apis"] {
+        let (status, answer) = serving.client.send("POST", "/api/v1/projects", &body.replace("Docs", name)).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_says_nothing_or_never_ends_a_head_is_cut_off() {
+    let serving = serve_with(config(|http| http.idle_timeout_s = 1)).await;
+    for said in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
+        let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");
+        socket.write_all(said.as_bytes()).await.expect("sent");
+        assert!(!rest(&mut socket).await.contains("200 OK"));
+    }
+    // So is who has been answered and asks for nothing more.
+    let mut idle = serving.client.open("GET", "/healthz", &[], None).await;
+    idle.read_until("\r\n\r\n").await;
+    assert_eq!(idle.rest().await, r#"{"status":"ok"}"#);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_reads_nothing_is_cut_off() {
+    let serving = serve_with(config(|http| {
+        http.stalled_reader_s = 1;
+        http.event_streams_per_workspace = 1;
+    }))
+    .await;
+    // More than the sockets of both ends hold.
+    let text = "x".repeat(1_000_000);
+    for number in 0..32 {
+        let path = format!("/api/v1/aggregates/a{number}/events");
+        assert_eq!(serving.client.send("POST", &path, &created(&text)).await.0, 201);
+    }
+    let mut stalled = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
+    stalled.read_until("\r\n\r\n").await;
+    // Its place is free again, though it has not gone.
+    answered(&serving, "/api/v1/events?after=32", &STREAM, 200).await;
+    serving.end().await;
+    drop(stalled);
+}

@@ -1,0 +1,87 @@
+//! The first start of a store: it happens once, however many servers begin at once, and leaves nobody locked out.
+
+use std::sync::Arc;
+
+use foldwork_engine::model::access::Scope;
+use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::{Engine, Error, Store};
+use foldwork_tests::embedded::engine;
+use foldwork_tests::server::enter;
+
+const SERVERS: usize = 3;
+const ROUNDS: usize = 5;
+
+fn key(digit: &str) -> String {
+    format!("sk_{}", digit.repeat(64))
+}
+
+async fn is_known(engine: &Arc<Engine>, key: &str) -> bool {
+    match engine.authenticate(key).await {
+        Ok(_) => true,
+        Err(Error::Unauthenticated(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_servers_that_start_at_once_one_makes_the_workspace_and_its_key() {
+    for _ in 0..ROUNDS {
+        let store = Store::connect("mem://").await.expect("a store");
+        let starts = (0..SERVERS).map(|_| {
+            let store = store.share();
+            tokio::spawn(async move {
+                let engine = engine(store).await;
+                let first = engine.first_start(None).await.expect("a start");
+                (engine, first)
+            })
+        });
+        let (mut engines, mut firsts) = (Vec::new(), Vec::new());
+        for start in starts.collect::<Vec<_>>() {
+            let (engine, first) = start.await.expect("a server");
+            engines.push(engine);
+            firsts.extend(first);
+        }
+        let [first] = firsts.as_slice() else { panic!("{} made a workspace", firsts.len()) };
+        for engine in &engines {
+            let workspace = enter(engine, &first.key).await.expect("the key opens it on every server");
+            assert_eq!(workspace.record().id, first.workspace.id);
+            assert_eq!(workspace.list_keys().await.expect("keys").len(), 1);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let unseen = engine(store.share()).await.first_start(None).await.expect("a start").expect("an empty store").key;
+    let (chosen, later) = (key("a"), key("b"));
+
+    let second = engine(store.share()).await;
+    assert!(second.first_start(Some(chosen.clone())).await.expect("a start").is_none());
+    // Also where the server is started again with the same key.
+    assert!(second.first_start(Some(chosen.clone())).await.expect("a start").is_none());
+    assert!(!is_known(&second, &unseen).await);
+    let workspace = enter(&second, &chosen).await.expect("the chosen key opens the workspace");
+    assert_eq!(workspace.list_keys().await.expect("keys").len(), 1);
+
+    let third = engine(store.share()).await;
+    assert!(third.first_start(Some(later.clone())).await.expect("a start").is_none());
+    assert!(is_known(&third, &chosen).await, "a key that was used stays");
+    assert!(!is_known(&third, &later).await);
+
+    let new = NewKey { name: "another".into(), scopes: vec![Scope::ApiRead], expires_at: None };
+    workspace.create_key(new).await.expect("a key");
+    let own = workspace.own_key().await.expect("the key");
+    workspace.revoke_key(&own.id).await.expect("revoked");
+    let fourth = engine(store.share()).await;
+    assert!(fourth.first_start(Some(chosen.clone())).await.expect("a start").is_none());
+    assert!(!is_known(&fourth, &chosen).await, "what was revoked does not come back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_none_is_refused_before_anything_is_stored() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let one = engine(store.share()).await;
+    assert!(matches!(one.first_start(Some("secret".into())).await, Err(Error::Invalid { .. })));
+    assert!(one.first_start(None).await.expect("a start").is_some());
+}

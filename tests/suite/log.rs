@@ -1,0 +1,113 @@
+//! Reading the log and streams: what a filter passes over is looked at once, and a page ends at its bytes.
+
+use std::time::Duration;
+
+use foldwork_engine::Workspace;
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_tests::server::Server;
+
+/// More than one page looks at.
+const OTHERS: usize = 6_000;
+
+fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
+    NewEvent {
+        aggregate_id: stream.into(),
+        aggregate_type: "article".into(),
+        event_type: format!("article.{verb}"),
+        payload: [("title", Value::from(text))].into_iter().collect(),
+        ..NewEvent::default()
+    }
+}
+
+async fn append(workspace: &Workspace, events: Vec<NewEvent>) {
+    for part in events.chunks(500) {
+        workspace.append_events(part.to_vec()).await.expect("appended");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_that_admits_nothing_for_long_goes_on_where_it_stood() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("the owner");
+    append(&workspace, (0..OTHERS).map(|_| event("a", "updated", "x")).collect()).await;
+    append(&workspace, vec![event("b", "noticed", "y")]).await;
+    let filter = LogFilter { event_types: vec!["article.noticed".into()], ..LogFilter::default() };
+    let limit = Limit::events(10);
+
+    let page = workspace.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
+    assert!(page.items.is_empty());
+    assert_eq!(page.next, Some(page.position), "there is more to look at");
+    assert!((1..=OTHERS as u64).contains(&page.position), "{}", page.position);
+    let page = workspace.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
+    assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHERS as u64 + 1]);
+    assert_eq!((page.next, page.position), (None, OTHERS as u64 + 1));
+
+    // Who waits need not ask again.
+    let page = workspace.log(0, limit, &filter, Duration::from_secs(60)).await.expect("a page");
+    assert_eq!(page.items.len(), 1);
+
+    // At the log's end the place is told too, though nothing was found.
+    append(&workspace, vec![event("a", "updated", "x")]).await;
+    let page = workspace.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
+    assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHERS as u64 + 2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_end_at_their_bytes_and_lose_nothing() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("the owner");
+    let large = "x".repeat(10_000);
+    let events = (0..100).map(|number| match number % 3 {
+        0 => event("a", "updated", &large),
+        1 => event("b", "updated", "y"),
+        _ => event("a", "updated", "z"),
+    });
+    append(&workspace, events.collect()).await;
+    for bytes in [1, 15_000, 100_000, usize::MAX] {
+        let limit = Limit { events: 40, bytes };
+        let (mut positions, mut after) = (Vec::new(), Some(0));
+        while let Some(from) = after {
+            let page = workspace.log(from, limit, &LogFilter::default(), Duration::ZERO).await.expect("a page");
+            let size: usize = page.items.iter().map(|event| event.size_bytes()).sum();
+            assert!(page.items.len() == 1 || size <= bytes, "{} events of {size} bytes", page.items.len());
+            positions.extend(page.items.iter().map(|event| event.position));
+            after = page.next;
+        }
+        assert_eq!(positions, (1..=100).collect::<Vec<u64>>(), "in pages of {bytes}");
+
+        for direction in [Direction::Forward, Direction::Backward] {
+            let (mut versions, mut after) = (Vec::new(), None);
+            loop {
+                let page = workspace.stream("a", after, limit, direction).await.expect("a page");
+                let size: usize = page.items.iter().map(foldwork_engine::model::event::Event::size_bytes).sum();
+                assert!(page.items.len() == 1 || size <= bytes, "{} events of {size} bytes", page.items.len());
+                versions.extend(page.items.iter().map(|event| event.version));
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            if direction == Direction::Backward {
+                versions.reverse();
+            }
+            assert_eq!(versions, (1..=67).collect::<Vec<u64>>(), "in pages of {bytes}, {direction:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_version_at_each_position_is_found() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("the owner");
+    let streams = ["a", "b", "b", "a", "c", "a", "b", "a", "a", "c"];
+    append(&workspace, streams.iter().map(|stream| event(stream, "updated", "x")).collect()).await;
+    for stream in ["a", "b", "c", "d"] {
+        for position in 0..=streams.len() + 2 {
+            let wanted = streams.iter().take(position).filter(|each| **each == stream).count() as u64;
+            let found = workspace.version_at(stream, position as u64).await.expect("a version");
+            assert_eq!(found, wanted, "of {stream} at {position}");
+        }
+    }
+}
