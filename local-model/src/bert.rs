@@ -6,7 +6,6 @@ use anyhow::{Context as _, anyhow, bail, ensure};
 use candle_core::{Device, Tensor};
 use candle_nn::VarBuilder;
 use candle_transformers::models::bert::{BertModel, Config, DTYPE};
-use foldwork_engine::hook::{Embed, EmbedFailure};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -21,9 +20,9 @@ const SENTENCES: &str = "sentence_bert_config.json";
 const TELLING_BYTES: usize = 1 << 16;
 
 /// A model that runs in this process.
-pub struct Local {
+pub struct Model {
     name: String,
-    model: BertModel,
+    bert: BertModel,
     tokenizer: Tokenizer,
     pooling: Pooling,
 }
@@ -49,9 +48,9 @@ struct SentenceConfig {
     max_seq_length: Option<usize>,
 }
 
-impl Local {
+impl Model {
     /// Reads a model; without a name it is known by what its weights are.
-    pub fn open(folder: &Path, name: &str) -> anyhow::Result<Local> {
+    pub fn open(folder: &Path, name: &str) -> anyhow::Result<Model> {
         let config: Config = json(folder, CONFIG)?;
         match config.model_type.as_deref() {
             None | Some("bert") => {}
@@ -69,14 +68,20 @@ impl Local {
         let weights = std::fs::read(folder.join(WEIGHTS)).with_context(|| WEIGHTS)?;
         let name = if name.is_empty() { name_of(&weights) } else { name.to_owned() };
         let weights = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).with_context(|| WEIGHTS)?;
-        let model = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
-        let local = Local { name, model, tokenizer, pooling };
+        let bert = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
+        let model = Model { name, bert, tokenizer, pooling };
         // What cannot embed one word is found out now, and not by every search.
-        local.vectors(&["word".to_owned()]).context("a first text")?;
-        Ok(local)
+        model.vectors(&["word".to_owned()]).context("a first text")?;
+        Ok(model)
     }
 
-    fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
+    /// The name that the model's vectors are kept under.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The vectors of texts, each of length 1, in the order of the texts.
+    pub fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
         let encodings = self.tokenizer.encode_batch(texts.to_vec(), true).map_err(|error| anyhow!(error))?;
         ensure!(!encodings.is_empty(), "no text");
         let rows = |of: fn(&tokenizers::Encoding) -> &[u32]| -> candle_core::Result<Tensor> {
@@ -84,7 +89,7 @@ impl Local {
             Tensor::new(rows, &Device::Cpu)
         };
         let mask = rows(tokenizers::Encoding::get_attention_mask)?;
-        let tokens = self.model.forward(
+        let tokens = self.bert.forward(
             &rows(tokenizers::Encoding::get_ids)?,
             &rows(tokenizers::Encoding::get_type_ids)?,
             Some(&mask),
@@ -98,16 +103,6 @@ impl Local {
         };
         let lengths = pooled.sqr()?.sum_keepdim(1)?.sqrt()?;
         Ok(pooled.broadcast_div(&lengths)?.to_vec2()?)
-    }
-}
-
-impl Embed for Local {
-    fn model(&self) -> &str {
-        &self.name
-    }
-
-    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
-        self.vectors(texts).map_err(|error| EmbedFailure(format!("{error:#}")))
     }
 }
 

@@ -1,0 +1,24 @@
+//! Embeddings from a model in a folder, run by this process.
+
+use std::path::Path;
+
+use foldwork_engine::hook::{Embed, EmbedFailure};
+use foldwork_local_model::bert::Model;
+
+pub struct Local(Model);
+
+impl Local {
+    pub fn open(folder: &Path, name: &str) -> anyhow::Result<Local> {
+        Ok(Local(Model::open(folder, name)?))
+    }
+}
+
+impl Embed for Local {
+    fn model(&self) -> &str {
+        self.0.name()
+    }
+
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
+        self.0.vectors(texts).map_err(|error| EmbedFailure(format!("{error:#}")))
+    }
+}
