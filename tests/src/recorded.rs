@@ -1,4 +1,5 @@
-//! Real articles: a recorded history that `FOLDWORK_SHARED` says where it is.
+//! Articles to test with: a small handbook that is always there, and a recorded history where `FOLDWORK_SHARED` says
+//! where it is.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -6,6 +7,8 @@ use std::path::Path;
 
 use foldwork_engine::model::value::{Object, Value};
 use serde::Deserialize;
+
+use crate::expectation::root;
 
 /// The history's longest distance between what is alike, as a power of two bytes.
 const WINDOW_LOG: u32 = 27;
@@ -36,17 +39,28 @@ impl Article {
 
 pub type Articles = BTreeMap<String, Article>;
 
-/// The articles by id; nothing, said on the error output, where there are none.
+/// The handbook, whose articles link one another in each way that there is.
+pub fn handbook() -> Articles {
+    let file = std::fs::File::open(root().join("tests/articles/handbook.ndjson")).expect("the handbook");
+    read(std::io::BufReader::new(file))
+}
+
+/// The recorded articles; nothing, said on the error output, where there are none.
 pub fn articles() -> Option<Articles> {
     let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
-        eprintln!("skipped: FOLDWORK_SHARED does not say where articles are");
+        eprintln!("skipped: FOLDWORK_SHARED does not say where recorded articles are");
         return None;
     };
     let file = std::fs::File::open(Path::new(&shared).join("data/rfcs.ndjson.zst")).expect("the recorded history");
     let mut decoder = zstd::Decoder::new(file).expect("a zstd file");
     decoder.window_log_max(WINDOW_LOG).expect("a window");
+    Some(read(std::io::BufReader::new(decoder)))
+}
+
+/// The articles by id, as they are after the last of the events.
+fn read(events: impl BufRead) -> Articles {
     let mut articles = Articles::new();
-    for line in std::io::BufReader::new(decoder).lines() {
+    for line in events.lines() {
         let line: Line = serde_json::from_str(&line.expect("a line")).expect("an event");
         let article = articles.entry(line.aggregate_id).or_default();
         article.deleted = line.event_type == "article.deleted";
@@ -54,5 +68,5 @@ pub fn articles() -> Option<Articles> {
             article.payload.insert(name, value);
         }
     }
-    Some(articles)
+    articles
 }

@@ -1,9 +1,10 @@
-//! Search over real titles, where `FOLDWORK_SHARED` says they are: how often what was meant comes first.
+//! How often what was meant comes first in a search: over the titles of a small handbook, and over real ones where
+//! `FOLDWORK_SHARED` says they are.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::workspace::search::Search;
 use foldwork_tests::perturbed::{Chance, Change};
-use foldwork_tests::recorded;
+use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::Server;
 
 const QUERIES: usize = 200;
@@ -11,7 +12,16 @@ const SEED: u64 = 2026;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_meant_is_found_first() {
+    found_first(recorded::handbook()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_meant_is_found_first_among_real_titles() {
     let Some(articles) = recorded::articles() else { return };
+    found_first(articles).await;
+}
+
+async fn found_first(articles: Articles) {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let mut titles: Vec<String> = Vec::new();

@@ -1,7 +1,5 @@
-//! Search by meaning: with a model that is made for the test, and with a real one where `FOLDWORK_TEST_MODEL` says
-//! where its folder is.
+//! Search by meaning, with a model that is made for the test.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,8 +9,6 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::{Answer, Search};
 use foldwork_engine::{Engine, Store, Workspace};
-use foldwork_server::config::{Embedding, EmbeddingKind};
-use foldwork_server::embedding;
 use foldwork_tests::embedded;
 use foldwork_tests::server::enter;
 
@@ -145,40 +141,4 @@ async fn what_means_the_same_is_found() {
     until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
     until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
     assert!(other.was_given("Fresh bread"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_model_in_a_folder_knows_what_words_mean() {
-    let Ok(folder) = std::env::var("FOLDWORK_TEST_MODEL") else {
-        eprintln!("skipped: FOLDWORK_TEST_MODEL does not say where a model is");
-        return;
-    };
-    let settings = Embedding { kind: EmbeddingKind::Local, path: folder, ..Embedding::default() };
-    let model = embedding::open(&settings).expect("a model").expect("switched on");
-    let store = Store::connect("mem://").await.expect("a store");
-    let engine = engine(&store, model.clone()).await;
-    let key = engine.first_start(None).await.expect("a workspace").expect("the store is empty").key;
-    let workspace = enter(&engine, &key).await.expect("a workspace");
-    let titles = ["How to feed a kitten", "Changing the oil of a lorry", "Baking bread at home", "A history of Vienna"];
-    for (number, title) in titles.iter().enumerate() {
-        write(&workspace, &format!("a{number}"), "created", title).await;
-    }
-    for (query, wanted) in [("cat", "a0"), ("truck maintenance", "a1"), ("loaf", "a2"), ("Austrian capital", "a3")] {
-        let found = |answer: &Answer| ids(answer).first() == Some(&wanted);
-        let answer = until(&workspace, query, found).await;
-        assert_eq!(answer.results[0].kind, "vector", "{query}: {answer:?}");
-    }
-    let vectors = model.embed(&["one".into(), "a much longer text than the one before".into()]).expect("vectors");
-    let alone = model.embed(&["one".into()]).expect("a vector");
-    let cosine = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-    assert!((cosine(&vectors[0], &alone[0]) - 1.0).abs() < 1e-4, "a text means the same beside another");
-    assert!((cosine(&vectors[1], &vectors[1]) - 1.0).abs() < 1e-4, "vectors have the length 1");
-}
-
-#[test]
-fn a_folder_without_a_model_stops_the_start() {
-    let kind = EmbeddingKind::Local;
-    let settings = Embedding { kind, path: Path::new("nowhere").display().to_string(), ..Embedding::default() };
-    let error = embedding::open(&settings).err().expect("no model");
-    assert!(format!("{error:#}").starts_with("search.embedding.path: no model in 'nowhere': config.json"), "{error:#}");
 }

@@ -1,143 +1,24 @@
-//! Embeddings from a BERT model in a folder, laid out as sentence-transformers writes it.
+//! Embeddings from a model in a folder, run by this process.
 
 use std::path::Path;
 
-use anyhow::{Context as _, anyhow, bail, ensure};
-use candle_core::{Device, Tensor};
-use candle_nn::VarBuilder;
-use candle_transformers::models::bert::{BertModel, Config, DTYPE};
 use foldwork_engine::hook::{Embed, EmbedFailure};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use sha2::{Digest, Sha256};
-use tokenizers::{PaddingParams, Tokenizer, TruncationParams};
+use foldwork_local_model::bert::Model;
 
-const CONFIG: &str = "config.json";
-const WEIGHTS: &str = "model.safetensors";
-const TOKENIZER: &str = "tokenizer.json";
-const POOLING: &str = "1_Pooling/config.json";
-const SENTENCES: &str = "sentence_bert_config.json";
-/// The end of the weights is as good as all of them to tell two models apart.
-const TELLING_BYTES: usize = 1 << 16;
-
-/// A model that runs in this process.
-pub struct Local {
-    name: String,
-    model: BertModel,
-    tokenizer: Tokenizer,
-    pooling: Pooling,
-}
-
-/// How the vectors of a text's tokens become the text's.
-#[derive(Clone, Copy)]
-enum Pooling {
-    Mean,
-    /// The first token's.
-    First,
-}
-
-#[derive(Deserialize)]
-struct PoolingConfig {
-    #[serde(default)]
-    pooling_mode_cls_token: bool,
-    #[serde(default)]
-    pooling_mode_mean_tokens: bool,
-}
-
-#[derive(Deserialize)]
-struct SentenceConfig {
-    max_seq_length: Option<usize>,
-}
+pub struct Local(Model);
 
 impl Local {
-    /// Reads a model; without a name it is known by what its weights are.
     pub fn open(folder: &Path, name: &str) -> anyhow::Result<Local> {
-        let config: Config = json(folder, CONFIG)?;
-        match config.model_type.as_deref() {
-            None | Some("bert") => {}
-            Some(other) => bail!("{CONFIG}: model_type is '{other}'; allowed is bert"),
-        }
-        let pooling = if folder.join(POOLING).exists() { pooling(json(folder, POOLING)?)? } else { Pooling::Mean };
-        let longest = match folder.join(SENTENCES).exists() {
-            true => json::<SentenceConfig>(folder, SENTENCES)?.max_seq_length,
-            false => None,
-        };
-        let tokenizer = tokenizer(
-            folder,
-            longest.map_or(config.max_position_embeddings, |longest| longest.min(config.max_position_embeddings)),
-        )?;
-        let weights = std::fs::read(folder.join(WEIGHTS)).with_context(|| WEIGHTS)?;
-        let name = if name.is_empty() { name_of(&weights) } else { name.to_owned() };
-        let weights = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).with_context(|| WEIGHTS)?;
-        let model = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
-        let local = Local { name, model, tokenizer, pooling };
-        // What cannot embed one word is found out now, and not by every search.
-        local.vectors(&["word".to_owned()]).context("a first text")?;
-        Ok(local)
-    }
-
-    fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
-        let encodings = self.tokenizer.encode_batch(texts.to_vec(), true).map_err(|error| anyhow!(error))?;
-        ensure!(!encodings.is_empty(), "no text");
-        let rows = |of: fn(&tokenizers::Encoding) -> &[u32]| -> candle_core::Result<Tensor> {
-            let rows: Vec<Vec<u32>> = encodings.iter().map(|encoding| of(encoding).to_vec()).collect();
-            Tensor::new(rows, &Device::Cpu)
-        };
-        let mask = rows(tokenizers::Encoding::get_attention_mask)?;
-        let tokens = self.model.forward(
-            &rows(tokenizers::Encoding::get_ids)?,
-            &rows(tokenizers::Encoding::get_type_ids)?,
-            Some(&mask),
-        )?;
-        let pooled = match self.pooling {
-            Pooling::First => tokens.narrow(1, 0, 1)?.squeeze(1)?,
-            Pooling::Mean => {
-                let mask = mask.to_dtype(DTYPE)?.unsqueeze(2)?;
-                tokens.broadcast_mul(&mask)?.sum(1)?.broadcast_div(&mask.sum(1)?)?
-            }
-        };
-        let lengths = pooled.sqr()?.sum_keepdim(1)?.sqrt()?;
-        Ok(pooled.broadcast_div(&lengths)?.to_vec2()?)
+        Ok(Local(Model::open(folder, name)?))
     }
 }
 
 impl Embed for Local {
     fn model(&self) -> &str {
-        &self.name
+        self.0.name()
     }
 
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
-        self.vectors(texts).map_err(|error| EmbedFailure(format!("{error:#}")))
+        self.0.vectors(texts).map_err(|error| EmbedFailure(format!("{error:#}")))
     }
-}
-
-fn json<T: DeserializeOwned>(folder: &Path, name: &str) -> anyhow::Result<T> {
-    let text = std::fs::read(folder.join(name)).with_context(|| name.to_owned())?;
-    serde_json::from_slice(&text).with_context(|| name.to_owned())
-}
-
-fn pooling(config: PoolingConfig) -> anyhow::Result<Pooling> {
-    match config {
-        PoolingConfig { pooling_mode_mean_tokens: true, pooling_mode_cls_token: false } => Ok(Pooling::Mean),
-        PoolingConfig { pooling_mode_mean_tokens: false, pooling_mode_cls_token: true } => Ok(Pooling::First),
-        _ => bail!("{POOLING}: allowed is one of pooling_mode_mean_tokens and pooling_mode_cls_token"),
-    }
-}
-
-fn tokenizer(folder: &Path, longest: usize) -> anyhow::Result<Tokenizer> {
-    let failed = |error: tokenizers::Error| anyhow!("{TOKENIZER}: {error}");
-    let mut tokenizer = Tokenizer::from_file(folder.join(TOKENIZER)).map_err(failed)?;
-    let truncation = TruncationParams { max_length: longest, ..TruncationParams::default() };
-    tokenizer.with_truncation(Some(truncation)).map_err(failed)?;
-    // The file may ask for a fixed length; as long as the longest is enough.
-    let padding = tokenizer.get_padding().cloned().unwrap_or_default();
-    tokenizer.with_padding(Some(PaddingParams { strategy: tokenizers::PaddingStrategy::BatchLongest, ..padding }));
-    Ok(tokenizer)
-}
-
-fn name_of(weights: &[u8]) -> String {
-    let mut digest = Sha256::new();
-    digest.update(weights.len().to_be_bytes());
-    digest.update(&weights[weights.len().saturating_sub(TELLING_BYTES)..]);
-    format!("local:{}", hex::encode(&digest.finalize()[..8]))
 }

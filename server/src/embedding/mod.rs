@@ -1,12 +1,11 @@
 //! What turns labels into vectors: a model in a folder, or a service that speaks OpenAI's protocol.
 
 mod http;
+#[cfg(feature = "local-model")]
 mod local;
 
-use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::Context as _;
 use foldwork_engine::hook::Embed;
 
 use crate::config::{Embedding, EmbeddingKind};
@@ -18,12 +17,49 @@ const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
 pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.kind {
         EmbeddingKind::Off => None,
-        EmbeddingKind::Local => {
-            let folder = Path::new(&settings.path);
-            let model = local::Local::open(folder, &settings.model);
-            let model = model.with_context(|| format!("search.embedding.path: no model in '{}'", folder.display()))?;
-            Some(Arc::new(model))
-        }
+        EmbeddingKind::Local => Some(open_local(settings)?),
         EmbeddingKind::Http => Some(Arc::new(http::Http::new(settings, std::env::var(KEY_VARIABLE).ok())?)),
     })
+}
+
+#[cfg(feature = "local-model")]
+fn open_local(settings: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
+    use anyhow::Context as _;
+
+    let folder = std::path::Path::new(&settings.path);
+    let model = local::Local::open(folder, &settings.model);
+    Ok(Arc::new(model.with_context(|| format!("search.embedding.path: no model in '{}'", folder.display()))?))
+}
+
+#[cfg(not(feature = "local-model"))]
+fn open_local(_: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
+    anyhow::bail!(
+        "search.embedding.kind: this program was built without local models; \
+         `cargo build --release --features local-model` builds one that has them, \"http\" asks a service"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &str) -> String {
+        let settings = Embedding { kind: EmbeddingKind::Local, path: path.into(), ..Embedding::default() };
+        format!("{:#}", open(&settings).err().expect("no model"))
+    }
+
+    #[cfg(feature = "local-model")]
+    #[test]
+    fn a_folder_without_a_model_stops_the_start() {
+        let refusal = refusal("nowhere");
+        assert!(refusal.starts_with("search.embedding.path: no model in 'nowhere': config.json"), "{refusal}");
+    }
+
+    #[cfg(not(feature = "local-model"))]
+    #[test]
+    fn a_program_without_local_models_says_how_to_build_one_that_has_them() {
+        let refusal = refusal("nowhere");
+        assert!(refusal.starts_with("search.embedding.kind: "), "{refusal}");
+        assert!(refusal.contains("cargo build --release --features local-model"), "{refusal}");
+    }
 }
