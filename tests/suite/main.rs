@@ -4,6 +4,7 @@ mod catalogue;
 mod coverage;
 mod crashed;
 mod edge;
+mod faults;
 mod generated;
 mod hostile;
 mod linked;
