@@ -6,9 +6,14 @@
 mod aborted_requests;
 mod client_ids_in_uuid7_form;
 mod pipelined_requests;
+mod readers_that_never_read;
+mod reset_during_key_revocation;
+mod reset_during_replay;
 mod slow_bodies;
+mod streams_end_with_their_key;
 mod target;
 mod unfinished_heads;
+mod wide_payloads;
 
 use std::time::{Duration, Instant};
 
@@ -37,6 +42,12 @@ async fn reset_after(client: &Client, (method, path, body): (&str, &str, &str), 
         tokio::task::yield_now().await;
     }
     exchange.reset();
+}
+
+/// Moments from the beginning of a request to somewhat after its end, the whole of which took so long. Most are early:
+/// the first request is slower than those after it.
+fn moments(whole: Duration, number: u32) -> impl Iterator<Item = Duration> {
+    (0..number).map(move |index| whole.mul_f64(1.2 * (f64::from(index) / f64::from(number)).powi(2)))
 }
 
 async fn begin(client: &Client, method: &str, path: &str, body: &str) -> Exchange {
