@@ -37,15 +37,20 @@ impl Client {
 
     /// Sends the head of a request, and the body where it is given.
     pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Exchange {
-        let socket = TcpStream::connect(self.address).await.expect("a connection");
-        let mut exchange = Exchange { socket, ahead: Vec::new() };
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let key = &self.key;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {key}\r\n{headers}\r\n",
             self.address
         );
-        exchange.write(&(head + body.unwrap_or_default())).await.expect("the request is sent");
+        self.raw(&(head + body.unwrap_or_default())).await
+    }
+
+    /// Opens a connection and sends a text as it is.
+    pub async fn raw(&self, text: &str) -> Exchange {
+        let socket = TcpStream::connect(self.address).await.expect("a connection");
+        let mut exchange = Exchange { socket, ahead: Vec::new() };
+        exchange.write(text).await.expect("the request is sent");
         exchange
     }
 }
@@ -82,6 +87,11 @@ impl Exchange {
             assert_ne!(read.expect("a connection"), 0, "the body ends too early");
         }
         (status, String::from_utf8_lossy(&self.ahead).into_owned())
+    }
+
+    /// Breaks the connection off: what was sent and not read yet is lost, and the server is told of an error.
+    pub fn reset(self) {
+        self.socket.set_zero_linger().expect("a socket");
     }
 
     /// Everything until the server closes.

@@ -1,5 +1,8 @@
-//! What needs a real socket: streams that stay open, chunked bodies, and an orderly end.
+//! What needs a real socket: streams that stay open, chunked bodies, an orderly end, and attacks.
 
+// One binary for all of it: each that is linked costs a build seconds.
+#[path = "../attack/mod.rs"]
+mod attack;
 mod client;
 mod embedding;
 mod limits;

@@ -1,6 +1,6 @@
 //! A clock that stands still: time moves when a test says so, and ids come in sequence.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use foldwork_engine::clock::Clock;
 
@@ -14,6 +14,7 @@ pub struct FixedClock {
     stopwatch_us: AtomicU64,
     /// Microseconds that pass each time the stopwatch is looked at.
     haste_us: AtomicU64,
+    is_broken: AtomicBool,
 }
 
 impl Default for FixedClock {
@@ -23,6 +24,7 @@ impl Default for FixedClock {
             drawn: AtomicU64::new(0),
             stopwatch_us: AtomicU64::new(0),
             haste_us: AtomicU64::new(0),
+            is_broken: AtomicBool::new(false),
         }
     }
 }
@@ -36,10 +38,20 @@ impl FixedClock {
     pub fn hurry(&self, us: u64) {
         self.haste_us.store(us, Ordering::SeqCst);
     }
+
+    /// Whoever asks for the time panics from now on: a bug of ours in the middle of a request.
+    pub fn break_down(&self) {
+        self.is_broken.store(true, Ordering::SeqCst);
+    }
+
+    pub fn repair(&self) {
+        self.is_broken.store(false, Ordering::SeqCst);
+    }
 }
 
 impl Clock for FixedClock {
     fn now_ms(&self) -> i64 {
+        assert!(!self.is_broken.load(Ordering::SeqCst), "the clock is broken");
         self.now_ms.load(Ordering::SeqCst)
     }
 

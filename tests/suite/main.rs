@@ -4,6 +4,7 @@ mod catalogue;
 mod coverage;
 mod crashed;
 mod edge;
+mod faults;
 mod first_start;
 mod generated;
 mod hostile;

@@ -104,7 +104,6 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
         errors.push(("400", "Invalid input."));
     }
     errors.push(("401", "Missing or invalid bearer token."));
-    errors.push(("402", "The scope requires an active subscription."));
     errors.push(("403", "The token lacks the required scope."));
     if stands_in("path") {
         errors.push(("404", "Not found, or not in the caller's workspace."));

@@ -1,0 +1,30 @@
+//! A key whose revocation lost its client is revoked, or is not: it is never unlisted and alive.
+
+use std::time::Instant;
+
+use super::target::Target;
+use super::{inconsistent, key, moments, reset_after, until};
+
+const KEYS: u32 = 80;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_opens_the_workspace_exactly_while_it_is_listed() {
+    let target = Target::start().await;
+    let client = &target.client;
+    let mut keys = Vec::new();
+    for number in 0..KEYS {
+        let (id, holder) = key(client, &format!("key {number}"), None).await;
+        // Now the server has it at hand.
+        assert_eq!(holder.send("GET", "/api/v1/keys/self", "").await.0, 200);
+        keys.push((id, holder));
+    }
+    let (last, _) = key(client, "revoked in peace", None).await;
+    let began = Instant::now();
+    assert_eq!(client.send("DELETE", &format!("/api/v1/keys/{last}"), "").await.0, 204);
+    for (moment, (id, _)) in moments(began.elapsed(), KEYS).zip(&keys) {
+        reset_after(client, ("DELETE", &format!("/api/v1/keys/{id}"), ""), moment).await;
+    }
+    // Some revocations may still be under way.
+    until(async || inconsistent(client, &keys).await).await;
+    target.end().await;
+}

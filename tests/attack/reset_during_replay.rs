@@ -1,0 +1,65 @@
+//! A replay whose client has gone ends as if it had not: the consumer goes on.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+
+use super::target::Target;
+use super::{consumed, moments, post, read, reset_after, until};
+use crate::client::Client;
+
+const STEPS: u32 = 60;
+
+fn note(id: String, fail: bool) -> Value {
+    let payload = json!({"text": "one two", "fail": fail});
+    json!({"aggregate_id": id, "aggregate_type": "note", "event_type": "note.created", "payload": payload})
+}
+
+async fn parked(client: &Client) -> Vec<String> {
+    let page = read(client, "/api/v1/parked?limit=200").await;
+    let steps = page["data"].as_array().into_iter().flatten();
+    steps.filter_map(|step| Some(step["id"].as_str()?.to_owned())).collect()
+}
+
+/// How many notes the plugin has found something about.
+async fn found(client: &Client) -> Value {
+    let pipeline =
+        json!([{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$match": {"_facts.shaky.words": 2}}]);
+    post(client, "/api/v1/aggregates/query", &json!({"pipeline": pipeline})).await["count"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_consumer_goes_on_after_replays_that_were_reset() {
+    let target = Target::start_shaky().await;
+    let definition = json!({"type_name": "note", "fields": [{"name": "text", "type": "string"}]});
+    post(&target.client, "/api/v1/aggregates/define", &definition).await;
+    // One that succeeds between any two keeps the plugin from being stopped.
+    let notes = (0..=STEPS).flat_map(|n| [note(format!("failing-{n}"), true), note(format!("between-{n}"), false)]);
+    post(&target.client, "/api/v1/events", &json!({"events": notes.collect::<Vec<_>>()})).await;
+    consumed(&target.client).await;
+    let steps = parked(&target.client).await;
+    assert_eq!(steps.len(), STEPS as usize + 1);
+
+    let target = target.restart_mended().await;
+    let client = &target.client;
+    let path = |step: &str| format!("/api/v1/parked/{step}/replay");
+    let began = Instant::now();
+    assert_eq!(post(client, &path(&steps[0]), &json!({})).await["done"], 1);
+    for (moment, step) in moments(began.elapsed(), STEPS).zip(&steps[1..]) {
+        // Of this the plugin makes nothing, so that the replay is what writes down how far the consumer has come.
+        assert_eq!(client.send("POST", "/api/v1/aggregates/between/events", &crate::created("one")).await.0, 201);
+        consumed(client).await;
+        reset_after(client, ("POST", &path(step), "{}"), moment).await;
+    }
+    post(client, "/api/v1/events", &json!({"events": [note("later".into(), false)]})).await;
+    consumed(client).await;
+    // Those whose replay never began are still there to be replayed, and no facts are lost.
+    post(client, "/api/v1/parked/replay", &json!({"plugin": "shaky"})).await;
+    until(async || {
+        let left = parked(client).await;
+        (!left.is_empty()).then(|| format!("these steps are never done: {left:?}"))
+    })
+    .await;
+    assert_eq!(found(client).await, 2 * STEPS + 3);
+    target.end().await;
+}

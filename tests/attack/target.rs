@@ -1,0 +1,131 @@
+//! What is attacked: a server on threads of its own, so that an attack which holds them up does not hold up itself.
+
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_server::Config;
+use foldwork_server::serve::listen_with;
+use foldwork_tests::expectation::root;
+use tempfile::TempDir;
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, oneshot};
+use tokio::time::timeout;
+
+use crate::PATIENCE;
+use crate::client::Client;
+
+/// As few as the smallest machine has: what blocks them is noticed.
+const THREADS: usize = 2;
+/// Who measures the process has it alone.
+static PROCESS: RwLock<()> = RwLock::const_new(());
+
+#[expect(dead_code, reason = "held for as long as the server runs")]
+enum Share {
+    Alone(RwLockWriteGuard<'static, ()>),
+    WithOthers(RwLockReadGuard<'static, ()>),
+}
+
+/// A server that is attacked.
+pub struct Target {
+    pub client: Client,
+    stop: oneshot::Sender<()>,
+    ended: oneshot::Receiver<anyhow::Result<()>>,
+    thread: JoinHandle<()>,
+    folder: TempDir,
+    share: Share,
+}
+
+impl Target {
+    pub async fn start() -> Target {
+        Target::launch(without_plugins(), folder(), Share::WithOthers(PROCESS.read().await)).await
+    }
+
+    /// With the plugin that fails when it is told to.
+    pub async fn start_shaky() -> Target {
+        Target::launch(shaky(false), folder(), Share::WithOthers(PROCESS.read().await)).await
+    }
+
+    /// Starts the server again on the same store, with the plugin as its next version would be: it does not fail.
+    pub async fn restart_mended(self) -> Target {
+        let (left, share) = self.stop().await;
+        // A store is unlocked by the end of its process only, so that the next one is opened on a copy.
+        let folder = folder();
+        copy(left.path(), folder.path()).expect("the store is copied");
+        Target::launch(shaky(true), folder, share).await
+    }
+
+    /// While no other attack runs in this process.
+    pub async fn start_alone() -> Target {
+        Target::launch(without_plugins(), folder(), Share::Alone(PROCESS.write().await)).await
+    }
+
+    async fn launch(mut config: Config, folder: TempDir, share: Share) -> Target {
+        config.http.listen = "127.0.0.1:0".into();
+        config.store.url = format!("surrealkv://{}", folder.path().join("db").display());
+        let key = format!("sk_{}", "5".repeat(64));
+        let (stop, stopped) = oneshot::channel();
+        let (listens, address) = oneshot::channel();
+        let (ends, ended) = oneshot::channel();
+        let chosen = Some(key.clone());
+        let thread = std::thread::spawn(move || {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(THREADS).enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let listening = listen_with(config, chosen).await.expect("a server");
+                listens.send(listening.address).expect("somebody waits");
+                // Nobody waits where the attack has failed.
+                let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);
+            });
+        });
+        let address = timeout(PATIENCE, address).await.expect("it starts").expect("it listens");
+        Target { client: Client { address, key }, stop, ended, thread, folder, share }
+    }
+
+    /// Stops the server, which still ends as it should.
+    pub async fn end(self) {
+        self.stop().await;
+    }
+
+    async fn stop(self) -> (TempDir, Share) {
+        self.stop.send(()).expect("it runs");
+        let ended = timeout(PATIENCE, self.ended).await.expect("it ends");
+        ended.expect("no panic").expect("an orderly end");
+        self.thread.join().expect("no panic");
+        (self.folder, self.share)
+    }
+}
+
+/// Copies a folder and all that is in it but locks.
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &to)?,
+            false if entry.file_name() == "LOCK" => {}
+            false => drop(std::fs::copy(entry.path(), to)?),
+        }
+    }
+    Ok(())
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+/// What they append would stand among what is attacked.
+fn without_plugins() -> Config {
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    config
+}
+
+fn shaky(mended: bool) -> Config {
+    let mut config = Config::default();
+    config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
+    config.plugins.enabled = vec!["shaky".into()];
+    let settings = Object::from_iter([("mended", Value::Bool(mended))]);
+    config.plugins.settings.insert("shaky".into(), settings);
+    config
+}

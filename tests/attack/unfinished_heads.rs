@@ -1,0 +1,25 @@
+//! Connections that say nothing, or never finish to say what they want, hold nobody up.
+
+use super::target::Target;
+use crate::created;
+
+const CONNECTIONS: usize = 400;
+const BEGINNINGS: [&str; 4] =
+    ["", "G", "GET /api/v1/events HTTP/1.1\r\n", "POST /api/v1/events HTTP/1.1\r\nHost: localhost\r\nX"];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn others_are_served_beside_connections_that_never_ask() {
+    let target = Target::start().await;
+    let client = &target.client;
+    let mut silent = Vec::new();
+    for number in 0..CONNECTIONS {
+        silent.push(client.raw(BEGINNINGS[number % BEGINNINGS.len()]).await);
+        let (status, answer) = client.send("POST", "/api/v1/aggregates/others/events", &created("quick")).await;
+        assert_eq!(status, 201, "{answer}");
+    }
+    // Half of them break off, which nobody else notices.
+    silent.drain(..CONNECTIONS / 2).for_each(|connection| connection.reset());
+    assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
+    drop(silent);
+    target.end().await;
+}

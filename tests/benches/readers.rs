@@ -1,0 +1,289 @@
+//! Appends at a steady rate while many connections follow the log, some of which never read: how long an append takes,
+//! and what the server takes of memory.
+//!
+//! `--program FILE` is the server; `--seconds N`, `--rate N` (appends a second), `--readers N`, `--silent N` (of them,
+//! those that never read), `--follow log|aggregate`, `--strict` (fails where a threshold is missed).
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const CONNECTIONS: usize = 64;
+/// Aggregates that are appended to, and of which readers follow one each where they follow no log.
+const STREAMS: u64 = 640;
+/// What an append may take, and what the server may take more than it did before the load.
+const P99: Duration = Duration::from_millis(100);
+const GROWTH_BYTES: u64 = 512 << 20;
+
+#[derive(Clone)]
+struct Arguments {
+    program: String,
+    seconds: u64,
+    rate: u64,
+    readers: usize,
+    silent: usize,
+    of_aggregates: bool,
+    strict: bool,
+}
+
+impl Arguments {
+    /// Reads the arguments; what cargo adds of its own is passed over.
+    fn read() -> anyhow::Result<Arguments> {
+        let (program, of_aggregates, strict) = (String::new(), false, false);
+        let mut read = Arguments { program, seconds: 30, rate: 5_000, readers: 500, silent: 50, of_aggregates, strict };
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().with_context(|| format!("{argument} takes a value"));
+            match argument.as_str() {
+                "--program" => read.program = value()?,
+                "--seconds" => read.seconds = value()?.parse()?,
+                "--rate" => read.rate = value()?.parse()?,
+                "--readers" => read.readers = value()?.parse()?,
+                "--silent" => read.silent = value()?.parse()?,
+                "--follow" => read.of_aggregates = value()? == "aggregate",
+                "--strict" => read.strict = true,
+                _ => {}
+            }
+        }
+        if read.program.is_empty() || read.seconds == 0 || read.rate == 0 || read.silent > read.readers {
+            bail!("--program names the server; --seconds and --rate are positive; --silent is part of --readers");
+        }
+        Ok(read)
+    }
+}
+
+/// The server, a process of its own on a store of its own.
+struct Server {
+    process: Child,
+    address: String,
+    key: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(program: &str) -> anyhow::Result<Server> {
+        let folder = tempfile::tempdir()?;
+        let key = format!("sk_{}", "7".repeat(64));
+        let database = format!("surrealkv://{}", folder.path().join("db").display());
+        let mut process = Command::new(program)
+            .args(["serve", "--listen", "127.0.0.1:0", "--database", &database])
+            .current_dir(folder.path())
+            .env("FOLDWORK_BOOTSTRAP_KEY", &key)
+            .env("FOLDWORK_LOG__FILTER", "warn")
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("{program} cannot be started"))?;
+        let output = process.stdout.take().context("its output is not read")?;
+        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
+        let address = address.context("the server ended in its start")?;
+        Ok(Server { process, address, key, _folder: folder })
+    }
+
+    fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap_or(0) << 10
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What all tasks share.
+struct Load {
+    address: String,
+    key: String,
+    arguments: Arguments,
+    next: AtomicU64,
+    /// Bytes that came to those who read.
+    read_bytes: AtomicU64,
+    ended: AtomicBool,
+}
+
+impl Load {
+    fn head(&self, method: &str, path: &str, more: &str) -> String {
+        let Load { address, key, .. } = self;
+        format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n{more}\r\n")
+    }
+
+    fn append(&self, number: u64) -> String {
+        let verb = if number < STREAMS { "created" } else { "updated" };
+        let text = "x".repeat(250);
+        let body = format!(
+            r#"{{"aggregate_type":"article","event_type":"article.{verb}","payload":{{"title":"Title {number}","text":"{text}","n":{number}}}}}"#
+        );
+        let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+        self.head("POST", &format!("/api/v1/aggregates/a-{}/events", number % STREAMS), &more) + &body
+    }
+
+    /// Sends each append when its turn has come, and answers how long after its turn each was answered.
+    async fn write(self: Arc<Load>, began: Instant, first: u64) -> anyhow::Result<Vec<Duration>> {
+        let mut socket = TcpStream::connect(&self.address).await?;
+        socket.set_nodelay(true)?;
+        let (mut taken, mut buffer) = (Vec::new(), Vec::new());
+        let end = Duration::from_secs(self.arguments.seconds);
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let due = Duration::from_secs_f64(number as f64 / self.arguments.rate as f64);
+            if due >= end || began.elapsed() >= end {
+                return Ok(taken);
+            }
+            tokio::time::sleep_until((began + due).into()).await;
+            socket.write_all(self.append(first + number).as_bytes()).await?;
+            let status = answer(&mut socket, &mut buffer).await?;
+            if status != 201 {
+                bail!("an append is answered {status}");
+            }
+            taken.push(began.elapsed().saturating_sub(due));
+        }
+    }
+
+    /// Follows; one that is silent reads no more than the head of the answer.
+    async fn follow(self: Arc<Load>, number: usize) -> anyhow::Result<TcpStream> {
+        let mut socket = TcpStream::connect(&self.address).await?;
+        let path = match self.arguments.of_aggregates {
+            true => format!("/api/v1/aggregates/a-{}/events", number as u64 % STREAMS),
+            false => "/api/v1/events".to_owned(),
+        };
+        let more = format!("Accept: text/event-stream\r\nLast-Event-ID: {STREAMS}\r\n");
+        socket.write_all(self.head("GET", &path, &more).as_bytes()).await?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(socket.read_u8().await?);
+        }
+        if !head.starts_with(b"HTTP/1.1 200") {
+            bail!("a stream is refused: {}", String::from_utf8_lossy(&head));
+        }
+        Ok(socket)
+    }
+
+    async fn read(self: Arc<Load>, mut socket: TcpStream) -> anyhow::Result<()> {
+        let mut buffer = vec![0; 1 << 16];
+        while !self.ended.load(Ordering::Relaxed) {
+            let read = tokio::time::timeout(Duration::from_millis(200), socket.read(&mut buffer)).await;
+            match read {
+                Ok(Ok(0)) => bail!("a stream that is read was ended by the server"),
+                Ok(read) => self.read_bytes.fetch_add(read? as u64, Ordering::Relaxed),
+                // Nothing came: whether it is over is looked at again.
+                Err(_) => 0,
+            };
+        }
+        Ok(())
+    }
+}
+
+/// Reads one answer whole; its status.
+async fn answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<u16> {
+    buffer.clear();
+    loop {
+        if socket.read_buf(buffer).await? == 0 {
+            bail!("the connection was closed");
+        }
+        let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+        if buffer.len() >= end + 4 + length.unwrap_or(0) {
+            return head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("an answer has no status");
+        }
+    }
+}
+
+struct Measured {
+    /// How long appends took, sorted.
+    taken: Vec<Duration>,
+    seconds: f64,
+    before: u64,
+    most: u64,
+    read_bytes: u64,
+}
+
+async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<Measured> {
+    let (next, read_bytes, ended) = Default::default();
+    let (address, key, arguments) = (server.address.clone(), server.key.clone(), arguments.clone());
+    let load = Arc::new(Load { address, key, arguments, next, read_bytes, ended });
+    let mut socket = TcpStream::connect(&load.address).await?;
+    for number in 0..STREAMS {
+        socket.write_all(load.append(number).as_bytes()).await?;
+        answer(&mut socket, &mut Vec::new()).await?;
+    }
+    let (mut readers, mut silent) = (Vec::new(), Vec::new());
+    for number in 0..load.arguments.readers {
+        let socket = load.clone().follow(number).await?;
+        match number < load.arguments.silent {
+            true => silent.push(socket),
+            false => readers.push(tokio::spawn(load.clone().read(socket))),
+        }
+    }
+    let before = server.resident_bytes();
+    let began = Instant::now();
+    let writers: Vec<_> = (0..CONNECTIONS).map(|_| tokio::spawn(load.clone().write(began, STREAMS))).collect();
+    let mut most = before;
+    while writers.iter().any(|writer| !writer.is_finished()) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        most = most.max(server.resident_bytes());
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let mut taken = Vec::new();
+    for writer in writers {
+        taken.extend(writer.await??);
+    }
+    load.ended.store(true, Ordering::Relaxed);
+    for reader in readers {
+        reader.await??;
+    }
+    drop(silent);
+    taken.sort_unstable();
+    Ok(Measured { taken, seconds, before, most, read_bytes: load.read_bytes.load(Ordering::Relaxed) })
+}
+
+/// Prints what was measured, and answers how many thresholds are missed.
+fn tell(arguments: &Arguments, measured: &Measured) -> usize {
+    let Measured { taken, seconds, before, most, read_bytes } = measured;
+    let Arguments { rate, readers, silent, of_aggregates, .. } = arguments;
+    let share = |share: f64| {
+        let index = (taken.len() as f64 * share) as usize;
+        taken.get(index.min(taken.len().saturating_sub(1))).copied().unwrap_or_default()
+    };
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let grown = most.saturating_sub(*before);
+    let followed = if *of_aggregates { "an aggregate each" } else { "the log" };
+    let reached = taken.len() as f64 / seconds;
+    println!("{readers} readers of {followed}, {silent} of which never read; {rate} appends/s asked for");
+    println!("appends: {reached:.0}/s; {:.1} MB came to readers a second", *read_bytes as f64 / 1e6 / seconds);
+    println!("append, ms: p50 {:.1}, p99 {:.1}, most {:.1}", ms(share(0.5)), ms(share(0.99)), ms(share(1.0)));
+    println!("memory, MiB: {} before, {} at most", before >> 20, most >> 20);
+    let thresholds = [
+        ("the rate is kept", reached >= 0.95 * *rate as f64),
+        ("p99 of an append under 100 ms", share(0.99) < P99),
+        ("memory bounded: at most 512 MiB more", grown <= GROWTH_BYTES),
+    ];
+    for (name, holds) in thresholds {
+        println!("{name}: {}", if holds { "holds" } else { "missed" });
+    }
+    thresholds.iter().filter(|(_, holds)| !holds).count()
+}
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::read()?;
+    let server = Server::start(&arguments.program)?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let measured = runtime.block_on(measure(&server, &arguments))?;
+    let missed = tell(&arguments, &measured);
+    println!("{missed} thresholds missed");
+    if arguments.strict && missed > 0 {
+        bail!("{missed} thresholds missed");
+    }
+    Ok(())
+}

@@ -1,0 +1,143 @@
+//! The faults that any operation may meet, each brought about on purpose: a caller without allowance, a panic, and a log
+//! that nobody writes any more.
+
+use foldwork_server::Config;
+use foldwork_tests::expectation::all_well;
+use foldwork_tests::server::Server;
+use futures_util::stream;
+use poem::http::{Method, StatusCode};
+use poem::{Body, Request, Response};
+use serde_json::Value;
+
+use crate::coverage::{Operation, operations};
+
+const BODY: &str = r#"{"aggregate_type": "article", "event_type": "article.created", "payload": {"title": "one"}}"#;
+
+/// A way to fail that has nothing to do with what is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    NoAllowance,
+    Panic,
+    NoWriter,
+}
+
+impl Fault {
+    pub const ALL: [Fault; 3] = [Fault::NoAllowance, Fault::Panic, Fault::NoWriter];
+
+    pub fn status(self) -> StatusCode {
+        match self {
+            Fault::NoAllowance => StatusCode::TOO_MANY_REQUESTS,
+            Fault::Panic => StatusCode::INTERNAL_SERVER_ERROR,
+            Fault::NoWriter => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Fault::NoAllowance => "rate_limited",
+            Fault::Panic => "internal",
+            Fault::NoWriter => "unavailable",
+        }
+    }
+
+    /// Answers to requests that meet the fault.
+    async fn answers(self) -> anyhow::Result<Vec<(String, Response)>> {
+        match self {
+            Fault::NoAllowance => without_allowance().await,
+            Fault::Panic => while_the_clock_is_broken().await,
+            Fault::NoWriter => while_the_writer_is_gone().await,
+        }
+    }
+}
+
+async fn without_allowance() -> anyhow::Result<Vec<(String, Response)>> {
+    let mut config = Config::default();
+    config.http.rate_limit_per_minute = 1;
+    let server = Server::start_with(&config).await?;
+    let mut operations = operations().into_iter();
+    let first = operations.next().expect("an operation");
+    assert_ne!(server.call(request(&server, &first, Body::empty())).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    Ok(to_each(&server, operations).await)
+}
+
+/// Whoever asks for the time panics, as the guard of every operation does.
+async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> {
+    let server = Server::start().await?;
+    server.clock.break_down();
+    let answers = to_each(&server, operations()).await;
+    server.clock.repair();
+    let append = operation("append_event");
+    let after = server.call(request(&server, &append, Body::from_string(BODY.into()))).await;
+    assert_eq!(after.status(), StatusCode::CREATED, "the server goes on after a panic");
+    Ok(answers)
+}
+
+/// The clock breaks between the guard and the operation, as soon as the body is read: the log's writer panics.
+async fn while_the_writer_is_gone() -> anyhow::Result<Vec<(String, Response)>> {
+    let server = Server::start().await?;
+    let clock = server.clock.clone();
+    let body = stream::once(async move {
+        clock.break_down();
+        std::io::Result::Ok(BODY)
+    });
+    let append = operation("append_event");
+    let answer = server.call(request(&server, &append, Body::from_bytes_stream(body))).await;
+    Ok(vec![(append.id, answer)])
+}
+
+async fn to_each(server: &Server, operations: impl IntoIterator<Item = Operation>) -> Vec<(String, Response)> {
+    let mut answers = Vec::new();
+    for operation in operations {
+        let answer = server.call(request(server, &operation, Body::from_string("{}".into()))).await;
+        answers.push((operation.id, answer));
+    }
+    answers
+}
+
+fn operation(id: &str) -> Operation {
+    operations().into_iter().find(|operation| operation.id == id).expect("an operation of this name")
+}
+
+fn request(server: &Server, operation: &Operation, body: Body) -> Request {
+    let path: Vec<&str> =
+        operation.path.split('/').map(|part| if part.starts_with('{') { "a" } else { part }).collect();
+    Request::builder()
+        .method(Method::from_bytes(operation.method.as_bytes()).expect("a method"))
+        .uri(path.join("/").parse().expect("a path"))
+        .header("authorization", format!("Bearer {}", server.key("owner").expect("the owner")))
+        .content_type("application/json")
+        .body(body)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_fault_is_answered_in_the_one_shape_and_shows_nothing_of_the_inside() {
+    let mut failures = Vec::new();
+    for fault in Fault::ALL {
+        let answers = fault.answers().await.expect("a server");
+        assert!(!answers.is_empty(), "{fault:?} was met by nothing");
+        for (id, answer) in answers {
+            let status = answer.status();
+            let text = answer.into_body().into_string().await.expect("a text");
+            let body: Value = serde_json::from_str(&text).unwrap_or_default();
+            let named = body["error"].is_string() && body["request_id"].is_string();
+            if status != fault.status() || body["code"] != fault.code() || !named || text.contains("clock") {
+                failures.push(format!("{fault:?}: {id} answers {status} {text}"));
+            }
+        }
+    }
+    all_well(failures);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_too_often_or_while_nobody_writes_is_told_when_to_come_back() {
+    for fault in [Fault::NoAllowance, Fault::NoWriter] {
+        for (id, answer) in fault.answers().await.expect("a server") {
+            let wait: Option<u64> = answer.header("retry-after").and_then(|wait| wait.parse().ok());
+            assert!(
+                wait.is_some_and(|wait| (1..=60).contains(&wait)),
+                "{fault:?}: {id} answers {} {wait:?}",
+                answer.status()
+            );
+        }
+    }
+}
