@@ -10,6 +10,7 @@ pub mod convert;
 pub mod definitions;
 pub mod embeddings;
 pub mod graph;
+mod health;
 pub mod log;
 pub mod nodes;
 pub mod parked;
@@ -39,12 +40,17 @@ pub enum Error {
     /// Another writer was faster; the same statements may be tried again after a fresh look.
     #[error("another writer was faster")]
     Conflict,
+    /// The disk takes no writes, or cannot be read, at present. Nothing was written.
+    #[error("the disk does not work at present: {0}")]
+    Disk(surrealdb::Error),
     #[error("the database failed: {0}")]
     Database(#[from] surrealdb::Error),
     #[error("the store cannot be opened: {0}")]
     Opening(String),
     #[error("a stored record cannot be read: {0}")]
     Corrupt(String),
+    #[error("the store takes no writes: {0}")]
+    Unwritable(String),
     #[error("the workspace is closing")]
     Closing,
 }
@@ -70,6 +76,8 @@ impl Default for Sizes {
 pub struct Store {
     root: Session,
     exclusive: bool,
+    /// For a store in a folder: whether its disk takes writes.
+    probe: Option<Arc<health::Probe>>,
 }
 
 impl Store {
@@ -80,11 +88,12 @@ impl Store {
 
     /// Like [`Store::connect`], with what the store may take of memory.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
-        let root = match url.starts_with("surrealkv://") {
+        let here = url.starts_with("surrealkv://");
+        let root = match here {
             true => Session::open(url, sizes).await?,
             false => Session::connect(url).await?,
         };
-        Ok(Store { root, exclusive: !url.starts_with("ws") })
+        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default) })
     }
 
     /// Signs in to a remote store.
@@ -95,7 +104,7 @@ impl Store {
 
     /// A second handle on the same store that knows that it is not alone.
     pub fn share(&self) -> Store {
-        Store { root: self.root.clone(), exclusive: false }
+        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone() }
     }
 
     /// Whether no other process writes to this store.
@@ -103,9 +112,13 @@ impl Store {
         self.exclusive
     }
 
-    /// Whether the store answers.
+    /// Whether the store answers, and takes writes.
     pub async fn health(&self) -> Result<()> {
-        self.root.health().await
+        self.root.health().await?;
+        match &self.probe {
+            Some(probe) => probe.ask(self).await,
+            None => Ok(()),
+        }
     }
 
     pub async fn control(&self) -> Result<Database> {

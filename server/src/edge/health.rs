@@ -15,7 +15,7 @@ pub fn healthz() -> Json<serde_json::Value> {
     Json(serde_json::json!({"status": "ok"}))
 }
 
-/// The store answers, and the server is not on its way down.
+/// The store answers and takes writes, and the server is not on its way down.
 #[handler]
 pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Response {
     let unready = |reason: &str| {
