@@ -85,8 +85,7 @@ impl Crashes {
 
     /// The log's last segment.
     fn segment(&self) -> PathBuf {
-        let files = fs::read_dir(self.store().join("wal")).expect("segments").flatten().map(|entry| entry.path());
-        files.filter(|file| file.extension().is_some_and(|extension| extension == "wal")).max().expect("a segment")
+        segments(&self.store()).into_iter().max().expect("a segment")
     }
 
     /// What was cut off segments and kept, by name.
@@ -98,10 +97,16 @@ impl Crashes {
     }
 }
 
+/// The segments of a store's log, without what was cut off them.
+fn segments(store: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(store.join("wal")).expect("segments").flatten().map(|entry| entry.path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "wal")).collect()
+}
+
 /// Waits until every full memtable was written into a table and its segment of the log was removed.
 async fn flushed(store: &Path) {
     let all = async {
-        while fs::read_dir(store.join("wal")).expect("segments").count() > 1 {
+        while segments(store).len() > 1 {
             tokio::task::yield_now().await;
         }
     };

@@ -29,7 +29,8 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Respon
     match engine.health().await {
         Ok(()) => Json(serde_json::json!({"status": "ok"})).into_response(),
         Err(error) => {
-            tracing::warn!(%error, "not ready");
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%error, cause, "not ready");
             unready("store")
         }
     }
