@@ -104,6 +104,7 @@ async fn open_store(config: &Config) -> anyhow::Result<Store> {
         && let Some(parent) = std::path::Path::new(path).parent()
     {
         std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        survive_file_limit();
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable_bytes, cache_bytes: config.store.cache_bytes };
     let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
@@ -159,6 +160,16 @@ async fn keep_memory(engine: Arc<Engine>) {
         if let Err(error) = engine.close_idle().await {
             tracing::error!(%error, "workspaces that nobody uses could not be closed");
         }
+    }
+}
+
+/// Lets a write that would exceed the process's limit for files fail with an error, as on a disk that is full, instead of
+/// ending the process.
+fn survive_file_limit() {
+    const SIGXFSZ: i32 = 25;
+    // Once a signal is listened for, it has no other effect any more.
+    if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
+        tracing::warn!(%error, "a limit for files would end the process");
     }
 }
 

@@ -16,6 +16,8 @@ use crate::config::{Format, Log, Metrics};
 pub fn start_log(log: &Log) -> anyhow::Result<()> {
     let filter = EnvFilter::try_new(&log.filter).context("log.filter is not valid")?;
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // On a disk that is full the log may not be written either. To say so on the same stream would end the request.
+    let subscriber = subscriber.log_internal_errors(false);
     // A second start in one process keeps the first one's subscriber.
     let _ = match log.format {
         Format::Text => subscriber.try_init(),

@@ -1,5 +1,5 @@
 //! What an embedded store holds after its process was killed: everything that was acknowledged. Each of these was a way
-//! to lose some of it (see `vendor/README.md`).
+//! to lose some of it (see `vendor/README.md`). What happens while a disk fails is tested by `tests/crash/run --faults`.
 
 use std::fs;
 use std::io::Write;
@@ -76,17 +76,38 @@ impl Crashes {
 
     /// Leaves the last record of the log half written.
     fn tear(&self) {
-        let segments = fs::read_dir(self.store().join("wal")).expect("segments").flatten().map(|entry| entry.path());
-        let last = segments.max().expect("a segment");
-        let mut file = fs::OpenOptions::new().append(true).open(last).expect("a segment");
-        file.write_all(&[0xff; 64]).expect("torn");
+        self.append_to_log(&[0xff; 64]);
     }
+
+    fn append_to_log(&self, bytes: &[u8]) {
+        let mut file = fs::OpenOptions::new().append(true).open(self.segment()).expect("a segment");
+        file.write_all(bytes).expect("torn");
+    }
+
+    /// The log's last segment.
+    fn segment(&self) -> PathBuf {
+        segments(&self.store()).into_iter().max().expect("a segment")
+    }
+
+    /// What was cut off segments and kept, by name.
+    fn kept(&self) -> Vec<(String, Vec<u8>)> {
+        let files = fs::read_dir(self.store().join("wal")).expect("segments").flatten();
+        let named = files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        let kept = named.filter(|(name, _)| name.contains(".wal.cut-"));
+        kept.map(|(name, path)| (name, fs::read(path).expect("what was kept"))).collect()
+    }
+}
+
+/// The segments of a store's log, without what was cut off them.
+fn segments(store: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(store.join("wal")).expect("segments").flatten().map(|entry| entry.path());
+    files.filter(|file| file.extension().is_some_and(|extension| extension == "wal")).collect()
 }
 
 /// Waits until every full memtable was written into a table and its segment of the log was removed.
 async fn flushed(store: &Path) {
     let all = async {
-        while fs::read_dir(store.join("wal")).expect("segments").count() > 1 {
+        while segments(store).len() > 1 {
             tokio::task::yield_now().await;
         }
     };
@@ -152,4 +173,70 @@ async fn what_is_written_after_a_torn_log_was_repaired_is_kept() {
     crashes.tear();
     assert_eq!(crashes.append(writes).await, 3);
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
+}
+
+/// Opens what the last crash left, tears it before that, and says what was kept of the torn end.
+async fn torn_by(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
+    assert_eq!(crashes.append(writes).await, 0);
+    crashes.append_to_log(bytes);
+    assert_eq!(crashes.append(writes).await, 3);
+    let kept = crashes.kept();
+    assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
+    assert_eq!(crashes.kept().len(), kept.len(), "what was kept stays, and nothing was cut again");
+    kept
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_cut_off_a_torn_log_is_kept_beside_it() {
+    let bytes = [0xff; 64];
+    let kept = torn_by(&bytes).await;
+    assert!(matches!(&kept[..], [(name, cut)] if name.ends_with("-1") && cut == &bytes), "{kept:?}");
+}
+
+/// Too little for a header: a replay takes it for padding, and what is appended behind it for damage.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_of_which_a_few_bytes_were_written_is_cut_off() {
+    let bytes = [0x17, 0x2a, 0x99];
+    let kept = torn_by(&bytes).await;
+    assert!(matches!(&kept[..], [(_, cut)] if cut == &bytes), "{kept:?}");
+}
+
+/// The record was torn where a block ends, so that what is there of it is without a fault.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_was_torn_between_two_blocks_is_cut_off() {
+    const BLOCK: u64 = 32 << 10;
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 1_000 };
+    assert_eq!(crashes.append(writes).await, 0);
+    let large = Writes { commits: 1, bytes_each: 8 * BLOCK as usize, ..writes };
+    assert_eq!(crashes.append(large).await, 3);
+    // What follows the event itself (its node, a checkpoint) is shorter than it by far.
+    let segment = fs::OpenOptions::new().write(true).open(crashes.segment()).expect("a segment");
+    let length = segment.metadata().expect("a length").len();
+    segment.set_len((length / BLOCK - 4) * BLOCK).expect("torn");
+    assert_eq!(crashes.append(writes).await, 3);
+    assert_eq!(crashes.kept().len(), 1);
+    assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
+}
+
+/// Cutting there would lose what was acknowledged later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_damaged_before_its_end_is_not_opened() {
+    let mut crashes = Crashes::new();
+    let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
+    assert_eq!(crashes.append(writes).await, 0);
+    let mut damaged = fs::read(crashes.segment()).expect("a segment");
+    let middle = damaged.len() / 2;
+    damaged[middle..middle + 8].iter_mut().for_each(|byte| *byte ^= 0xff);
+    fs::write(crashes.segment(), &damaged).expect("damaged");
+
+    let url = format!("surrealkv://{}", crashes.store().display());
+    let Err(refused) = Store::connect_with(&url, &Sizes::default()).await else { panic!("the store was opened") };
+    let said = refused.to_string();
+    let names_file = said.contains(&crashes.segment().display().to_string());
+    assert!(names_file && said.contains("damaged at offset") && said.contains("a whole record follows"), "{said}");
+    assert_eq!(fs::read(crashes.segment()).expect("a segment"), damaged, "nothing was changed");
+    assert_eq!(crashes.kept(), []);
 }

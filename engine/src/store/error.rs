@@ -6,12 +6,17 @@ pub enum Error {
     /// Another writer was faster; the same statements may be tried again after a fresh look.
     #[error("another writer was faster")]
     Conflict,
+    /// The disk takes no writes, or cannot be read, at present. Nothing was written.
+    #[error("the disk does not work at present: {0}")]
+    Disk(surrealdb::Error),
     #[error("the database failed: {0}")]
     Database(#[from] surrealdb::Error),
     #[error("the store cannot be opened: {0}")]
     Opening(String),
     #[error("a stored record cannot be read: {0}")]
     Corrupt(String),
+    #[error("the store takes no writes: {0}")]
+    Unwritable(String),
     #[error("the workspace is closing")]
     Closing,
 }

@@ -11,6 +11,7 @@ pub mod definitions;
 pub mod embeddings;
 pub mod error;
 pub mod graph;
+mod health;
 pub mod key_range;
 pub mod log;
 pub mod nodes;
@@ -41,6 +42,8 @@ const WORKSPACE_MIGRATIONS: [&str; 3] = [
 pub struct Store {
     root: Session,
     exclusive: bool,
+    /// For a store in a folder: whether its disk takes writes.
+    probe: Option<Arc<health::Probe>>,
 }
 
 impl Store {
@@ -51,11 +54,12 @@ impl Store {
 
     /// Like [`Store::connect`], with what the store may take of memory.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
-        let root = match url.starts_with("surrealkv://") {
+        let here = url.starts_with("surrealkv://");
+        let root = match here {
             true => Session::open(url, sizes).await?,
             false => Session::connect(url).await?,
         };
-        Ok(Store { root, exclusive: !url.starts_with("ws") })
+        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default) })
     }
 
     /// Signs in to a remote store.
@@ -66,7 +70,7 @@ impl Store {
 
     /// A second handle on the same store that knows that it is not alone.
     pub fn share(&self) -> Store {
-        Store { root: self.root.clone(), exclusive: false }
+        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone() }
     }
 
     /// Whether no other process writes to this store.
@@ -74,9 +78,13 @@ impl Store {
         self.exclusive
     }
 
-    /// Whether the store answers.
+    /// Whether the store answers, and takes writes.
     pub async fn health(&self) -> Result<()> {
-        self.root.health().await
+        self.root.health().await?;
+        match &self.probe {
+            Some(probe) => probe.ask(self).await,
+            None => Ok(()),
+        }
     }
 
     pub async fn control(&self) -> Result<Database> {

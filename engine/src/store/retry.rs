@@ -12,9 +12,15 @@ pub fn waits() -> impl Iterator<Item = u64> {
     [1, 2, 5, 10, 20, 50, 100, 200].into_iter()
 }
 
-/// The database says in its text only that a transaction lost against another.
+/// What the storage engine says of writes that its disk does not take, and the system of a disk that fails.
+const DISK: [&str; 2] = ["Writes are refused until the disk takes them again", "(os error "];
+
+/// The database says in its text only that a transaction lost against another, or that the disk failed.
 pub fn classify(error: surrealdb::Error) -> Error {
     let text = error.to_string();
+    if !error.is_connection() && DISK.iter().any(|sign| text.contains(sign)) {
+        return Error::Disk(error);
+    }
     let lost = ["can be retried", "conflict", "already exists", STALE].iter().any(|sign| text.contains(sign));
     if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
 }

@@ -15,7 +15,7 @@ pub fn healthz() -> Json<serde_json::Value> {
     Json(serde_json::json!({"status": "ok"}))
 }
 
-/// The store answers, and the server is not on its way down.
+/// The store answers and takes writes, and the server is not on its way down.
 #[handler]
 pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Response {
     let unready = |reason: &str| {
@@ -36,7 +36,8 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Respon
             Json(told).into_response()
         }
         Err(error) => {
-            tracing::warn!(%error, "not ready");
+            let cause = std::error::Error::source(&error).map(ToString::to_string);
+            tracing::warn!(%error, cause, "not ready");
             unready("store")
         }
     }

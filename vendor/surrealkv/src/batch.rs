@@ -3,6 +3,7 @@ use integer_encoding::{VarInt, VarIntWriter};
 use crate::error::{Error, Result};
 use crate::memtable::Reservation;
 use crate::vlog::{ValuePointer, VALUE_POINTER_SIZE};
+use crate::wal::Ticket;
 use crate::{InternalKeyKind, Key, Value};
 
 pub(crate) const MAX_BATCH_SIZE: u64 = 1 << 32;
@@ -31,6 +32,8 @@ pub(crate) struct Batch {
 	// Room held for this batch in the memtable of the WAL segment that it is
 	// written to (not serialized). See `CoreInner::reserve`.
 	pub(crate) reservation: Option<std::sync::Arc<Reservation>>,
+	// Stands for this batch's record in the WAL (not serialized).
+	pub(crate) ticket: Option<Ticket>,
 }
 
 impl Default for Batch {
@@ -48,6 +51,7 @@ impl Batch {
 			starting_seq_num,
 			size: 0,
 			reservation: None,
+			ticket: None,
 		}
 	}
 
@@ -305,6 +309,7 @@ impl Batch {
 			starting_seq_num: seq_num,
 			size: 0, // Decoded batches don't track size
 			reservation: None,
+			ticket: None,
 		})
 	}
 }

@@ -12,7 +12,8 @@ use crate::oracle::CommitOracle;
 use crate::stall::WriteStallController;
 use crate::Key;
 
-const MAX_CONCURRENT_COMMITS: usize = 8;
+// A commit holds its place until it is synced, and one sync serves all of them.
+const MAX_CONCURRENT_COMMITS: usize = 64;
 const DEQUEUE_BITS: u32 = 32;
 
 // Trait for commit operations
@@ -20,6 +21,12 @@ pub trait CommitEnv: Send + Sync + 'static {
 	// Write batch to WAL and process VLog entries (synchronous operation)
 	// Returns a new batch with VLog pointers applied
 	fn write(&self, batch: &Batch, seq_num: u64, sync: bool) -> Result<Batch>;
+
+	// Returns when the batch is on disk as far as it has to be. After an error nothing of
+	// it is in the WAL. Called outside of the write mutex, and may take long.
+	fn sync(&self, _batch: &Batch, _sync: bool) -> Result<()> {
+		Ok(())
+	}
 
 	// Apply processed batch to memtable
 	fn apply(&self, batch: &Batch) -> Result<()>;
@@ -307,7 +314,7 @@ impl CommitPipeline {
 		// but never published or written. Duplicate keys within a batch
 		// (e.g. from savepoint history) are harmless: oracle.check/publish
 		// are idempotent on the same key.
-		let (processed_batch, allocated_seq): (Batch, u64) = {
+		let (processed_batch, allocated_seq, replaced) = {
 			let _guard = self.write_mutex.lock();
 
 			// Validate against the oracle. The checked keys are the union of
@@ -336,7 +343,7 @@ impl CommitPipeline {
 			// txn's snapshot). With this clamp, `kept_since` can never advance past
 			// the committing txn's own snapshot — regardless of caller hygiene.
 			let oldest_active = self.env.oldest_active_start_seq().min(start_seq);
-			self.oracle.publish(
+			let replaced = self.oracle.publish(
 				batch.entries.iter().map(|e| e.key.as_slice()),
 				seq_num,
 				count,
@@ -352,13 +359,13 @@ impl CommitPipeline {
 
 			// WAL + VLog (serialized under lock).
 			match self.env.write(&batch, seq_num, sync) {
-				Ok(processed) => (processed, seq_num),
+				Ok(processed) => (processed, seq_num, replaced),
 				Err(e) => {
 					// WAL failed AFTER oracle.publish. Roll back the entries
 					// we stamped; the seq-match guard leaves concurrent
 					// overwriters untouched.
 					let stamp = seq_num + count - 1;
-					self.oracle.rollback(batch.entries.iter().map(|e| e.key.as_slice()), stamp);
+					self.oracle.restore(&replaced, stamp);
 					// The batch is in `pending` and was never marked applied.
 					// Order matters: complete with Err FIRST, then mark_applied,
 					// so a concurrent publish() can't dequeue and call
@@ -373,6 +380,21 @@ impl CommitPipeline {
 			}
 		};
 		// === END CRITICAL SECTION ===
+
+		// Synced BEFORE it is applied: what readers see, and what a later commit may rest
+		// on, is on disk. A batch that could not be synced was cut off again, and nobody
+		// has seen it. There is no `.await` from here to `publish`: a commit that is
+		// dropped meanwhile would stay in the queue for ever.
+		if let Err(e) = off_worker(|| self.env.sync(&processed_batch, sync)) {
+			let stamp = allocated_seq + batch.count() as u64 - 1;
+			self.oracle.restore(&replaced, stamp);
+			drop(processed_batch);
+			// The same order as above.
+			commit_batch.complete(Err(e.clone()));
+			commit_batch.mark_applied();
+			self.publish();
+			return Err(e);
+		}
 
 		// Memtable apply — OUTSIDE write_mutex. The next committer can already
 		// be inside the critical section. This restores the pipeline overlap
@@ -404,7 +426,7 @@ impl CommitPipeline {
 			// commits don't false-abort against a ghost stamp.
 			let count = batch.count() as u64;
 			let stamp = allocated_seq + count - 1;
-			self.oracle.rollback(batch.entries.iter().map(|e| e.key.as_slice()), stamp);
+			self.oracle.restore(&replaced, stamp);
 
 			// Order matters: complete with Err FIRST, then mark_applied below.
 			// Otherwise a concurrent publish() could dequeue the (already
@@ -504,6 +526,21 @@ impl CommitPipeline {
 	pub(crate) fn shutdown(&self) {
 		self.shutdown.store(true, Ordering::Release);
 	}
+}
+
+/// Runs what may wait for a disk; where the runtime has several workers, this one is
+/// given to other tasks meanwhile.
+fn off_worker<T>(work: impl FnOnce() -> T) -> T {
+	#[cfg(not(target_arch = "wasm32"))]
+	{
+		use tokio::runtime::{Handle, RuntimeFlavor};
+		if let Ok(runtime) = Handle::try_current() {
+			if runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
+				return tokio::task::block_in_place(work);
+			}
+		}
+	}
+	work()
 }
 
 impl Drop for CommitPipeline {

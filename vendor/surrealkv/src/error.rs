@@ -42,6 +42,9 @@ pub enum Error {
 		reason: WriteStallReason,
 	},
 	ArenaFull, // Memtable arena is full, need rotation
+	/// The disk does not take writes at present. Nothing of what was to be written is
+	/// there; the same may succeed once the disk works again, without a restart.
+	WritesRefused(String),
 	FileDescriptorNotFound,
 	TableIDCollision(u64),
 	TableNotFound(u64),
@@ -97,6 +100,7 @@ impl fmt::Display for Error {
             Self::KeyNotFound => write!(f, "Key not found"),
             Self::WriteStall { reason } => write!(f, "Write stall: {:?}", reason),
             Self::ArenaFull => write!(f, "Memtable arena is full"),
+            Self::WritesRefused(cause) => write!(f, "Writes are refused until the disk takes them again: {cause}"),
             Self::FileDescriptorNotFound => write!(f, "File descriptor not found"),
 			Self::TableIDCollision(id) => write!(f, "CRITICAL ERROR: Table ID collision detected. New table ID {id} conflicts with a table ID in the merge list."),
 			Self::TableNotFound(id) => write!(f, "Table not found: {id}"),
@@ -311,9 +315,36 @@ impl BackgroundErrorHandler {
 		}
 	}
 
+	/// Returns the error after which writing goes on no more: damage that trying again
+	/// does not mend. Everything else is tried again by the task that failed.
+	pub fn check_unrecoverable(&self) -> Result<()> {
+		if !self.is_db_stopped.load(Ordering::Acquire) {
+			return Ok(());
+		}
+		match *self.bg_error.read() {
+			Some(ref error) if error.severity >= ErrorSeverity::Unrecoverable => {
+				Err(error.error.clone())
+			}
+			_ => Ok(()),
+		}
+	}
+
+	/// Forgets an error once the work that it is about succeeded.
+	pub fn clear_recovered(&self, reasons: &[BackgroundErrorReason]) {
+		let mut error = self.bg_error.write();
+		let recovered = error.as_ref().is_some_and(|error| {
+			error.severity < ErrorSeverity::Unrecoverable && reasons.contains(&error.reason)
+		});
+		if recovered {
+			*error = None;
+			self.is_db_stopped.store(false, Ordering::Release);
+		}
+	}
+
 	/// Check if the database is stopped due to a background error.
 	/// Returns the error if stopped, Ok(()) otherwise.
 	/// This is the fast path check used before user operations.
+	#[cfg(test)]
 	pub fn check_error(&self) -> Result<()> {
 		// Fast path: check atomic flag first
 		if !self.is_db_stopped.load(Ordering::Acquire) {

@@ -196,6 +196,10 @@ pub struct Options {
 	///
 	/// DEFAULT: true
 	pub flush_on_close: bool,
+	/// Syncs each commit before anybody sees it, whatever durability its transaction asks
+	/// for; commits that wait at the same time share a sync. Off in the crate's own tests,
+	/// which make tens of thousands of commits.
+	pub sync_commits: bool,
 
 	// WAL recovery configuration
 	/// Controls behavior when WAL corruption is detected during recovery.
@@ -256,6 +260,7 @@ impl Default for Options {
 			versioned_history_retention_ns: 0, // No retention limit by default
 			clock,
 			flush_on_close: true,
+			sync_commits: !cfg!(test),
 			wal_recovery_mode: WalRecoveryMode::default(),
 			level0_max_files: 4,
 			max_bytes_for_level: 256 * 1024 * 1024, // 256MB

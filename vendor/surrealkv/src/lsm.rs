@@ -15,14 +15,20 @@ use crate::compaction::CompactionStrategy;
 use crate::error::{BackgroundErrorHandler, BackgroundErrorReason, Result};
 use crate::levels::{write_manifest_to_disk, LevelManifest, ManifestChangeSet};
 use crate::lockfile::LockFile;
-use crate::memtable::{ImmutableEntry, ImmutableMemtables, MemTable, Reservation};
+use crate::memtable::{
+	ImmutableEntry,
+	ImmutableMemtables,
+	MemTable,
+	Reservation,
+	UNFINISHED_SUFFIX,
+};
 use crate::snapshot::SnapshotTracker;
 use crate::sstable::table::Table;
 use crate::stall::{StallCounts, StallThresholds, WriteStallCountProvider};
 use crate::task::TaskManager;
 use crate::transaction::{Mode, Transaction, TransactionOptions};
 use crate::vlog::{VLog, ValueLocation, ValuePointer};
-use crate::wal::recovery::{repair_corrupted_wal_segment, replay_wal};
+use crate::wal::recovery::{cut_damaged_end, cut_unfinished_end, replay_wal};
 use crate::wal::{self, cleanup_old_segments, Wal, WalManager};
 use crate::{
 	BytewiseComparator, Comparator, Error, FilterPolicy, Key, LSMIterator, Options,
@@ -369,6 +375,19 @@ impl CoreInner {
 		Ok(table)
 	}
 
+	/// After a failed sync the WAL goes on in a new segment, and what the old one held is
+	/// written from memory into a table. Answers whether that was needed.
+	///
+	/// A sync that fails says nothing of what the disk holds of the segment, and no later
+	/// one tells more. To be called under the commit pipeline's write mutex.
+	fn leave_failed_segment(&self) -> Result<bool> {
+		if !self.wal.read().has_failed() {
+			return Ok(false);
+		}
+		self.rotate_memtable()?;
+		Ok(true)
+	}
+
 	/// Holds room for a batch of `bytes` in the active memtable; where it is full, a
 	/// fresh one takes its place, with a WAL segment of its own. Answers whether
 	/// it did.
@@ -412,6 +431,10 @@ impl CoreInner {
 		let mut active_memtable = self.active_memtable.write()?;
 
 		if active_memtable.is_empty() {
+			if self.wal.read().has_failed() {
+				let wal_number = self.wal.rotate().map_err(writes_refused)?;
+				active_memtable.set_wal_number(wal_number);
+			}
 			return Ok(());
 		}
 
@@ -419,13 +442,8 @@ impl CoreInner {
 
 		// Step 2: Rotate WAL while STILL holding memtable write lock
 		let (flushed_wal_number, new_wal_number) = {
-			let mut wal_guard = self.wal.write();
-			let old_log_number = wal_guard.get_active_log_number();
-			wal_guard.rotate().map_err(|e| {
-				Error::Other(format!("Failed to rotate WAL before memtable rotation: {}", e))
-			})?;
-			let new_log_number = wal_guard.get_active_log_number();
-			drop(wal_guard);
+			let old_log_number = self.wal.read().get_active_log_number();
+			let new_log_number = self.wal.rotate().map_err(writes_refused)?;
 
 			log::debug!(
 				"WAL rotated during memtable rotation: {} -> {}",
@@ -815,7 +833,12 @@ impl CoreInner {
 			let filename_str = filename.to_string_lossy();
 
 			// Parse table ID from filename (format: {id:020}.sst)
-			if filename_str.ends_with(".sst") && filename_str.len() == 24 {
+			if filename_str.ends_with(UNFINISHED_SUFFIX) {
+				// A flush that did not come to its end.
+				if let Err(e) = std::fs::remove_file(entry.path()) {
+					log::warn!("Failed to remove unfinished SST {}: {}", filename_str, e);
+				}
+			} else if filename_str.ends_with(".sst") && filename_str.len() == 24 {
 				if let Ok(table_id) = filename_str[..20].parse::<u64>() {
 					// Delete if not in manifest
 					if !live_table_ids.contains(&table_id) {
@@ -934,6 +957,11 @@ impl WriteStallCountProvider for CoreInner {
 	}
 }
 
+/// What the WAL does not take is not in it, and may be taken later.
+fn writes_refused(error: wal::Error) -> Error {
+	Error::WritesRefused(error.to_string())
+}
+
 struct LsmCommitEnv {
 	core: Arc<CoreInner>,
 
@@ -954,7 +982,7 @@ impl LsmCommitEnv {
 impl CommitEnv for LsmCommitEnv {
 	// Write batch to WAL with inline values (synchronous operation).
 	// VLog separation is deferred to memtable flush time.
-	fn write(&self, batch: &Batch, seq_num: u64, sync: bool) -> Result<Batch> {
+	fn write(&self, batch: &Batch, seq_num: u64, _sync: bool) -> Result<Batch> {
 		let mut processed_batch = Batch::new(seq_num);
 
 		for (_, entry, _current_seq_num, timestamp) in batch.entries_with_seq_nums()? {
@@ -973,8 +1001,9 @@ impl CommitEnv for LsmCommitEnv {
 		}
 
 		// Room in the memtable first: see `CoreInner::reserve`.
+		let left = self.core.leave_failed_segment()?;
 		let (reservation, rotated) = self.core.reserve(processed_batch.memtable_size_estimate())?;
-		if rotated {
+		if left || rotated {
 			if let Some(ref task_manager) = self.task_manager {
 				task_manager.wake_up_memtable();
 			}
@@ -984,13 +1013,21 @@ impl CommitEnv for LsmCommitEnv {
 		// Write to WAL for durability
 		let enc_bytes = processed_batch.encode()?;
 		let mut wal_guard = self.core.wal.write();
-		wal_guard.append(&enc_bytes)?;
-		if sync {
-			wal_guard.sync()?;
-		}
+		wal_guard.append(&enc_bytes).map_err(writes_refused)?;
+		processed_batch.ticket = Some(wal_guard.ticket());
 		drop(wal_guard);
 
 		Ok(processed_batch)
+	}
+
+	/// Syncs the batch's record, together with all that were appended meanwhile.
+	fn sync(&self, batch: &Batch, sync: bool) -> Result<()> {
+		match &batch.ticket {
+			Some(ticket) if sync || self.core.opts.sync_commits => {
+				self.core.wal.sync_for(ticket).map_err(writes_refused)
+			}
+			_ => Ok(()),
+		}
 	}
 
 	/// Applies a batch to the memtable that `write` held room in, whichever is the
@@ -1004,7 +1041,7 @@ impl CommitEnv for LsmCommitEnv {
 
 	// Check for background errors before committing
 	fn check_background_error(&self) -> Result<()> {
-		self.core.error_handler.check_error()
+		self.core.error_handler.check_unrecoverable()
 	}
 
 	fn oldest_active_start_seq(&self) -> u64 {
@@ -1102,8 +1139,7 @@ impl Core {
 						);
 
 						// Attempt repair
-						if let Err(repair_err) = repair_corrupted_wal_segment(wal_path, segment_id)
-						{
+						if let Err(repair_err) = cut_damaged_end(wal_path, segment_id) {
 							log::error!("Failed to repair WAL segment: {repair_err}");
 							return Err(Error::Other(format!(
 								"{context} failed: WAL segment {segment_id} is corrupted and could not be repaired. {repair_err}"
@@ -1133,6 +1169,10 @@ impl Core {
 			}
 			Err(e) => return Err(e),
 		};
+
+		// A record that was never finished is no damage to the replay, but whatever is
+		// appended behind it would be.
+		cut_unfinished_end(wal_path, min_wal_number)?;
 
 		// If no memtables, nothing was recovered
 		if memtables.is_empty() {
@@ -1353,6 +1393,10 @@ impl Core {
 	/// VLog data is at least as durable.
 	pub(crate) fn flush_wal(&self, sync: bool) -> Result<()> {
 		// VLog is NOT synced here — VLog writes are deferred to memtable flush.
+		if self.inner.opts.sync_commits {
+			// Whatever is visible is synced already.
+			return Ok(());
+		}
 		if sync {
 			self.wal.sync()?;
 		} else {

@@ -123,15 +123,28 @@ impl CommitOracle {
 	/// advanced past what we last pruned to).
 	///
 	/// Called under `write_mutex` AFTER seq allocation, BEFORE WAL.
-	pub(crate) fn publish<'a, I>(&self, keys: I, seq_num: u64, count: u64, oldest_active: u64)
+	///
+	/// Returns the stamps that were replaced, for `restore`.
+	pub(crate) fn publish<'a, I>(
+		&self,
+		keys: I,
+		seq_num: u64,
+		count: u64,
+		oldest_active: u64,
+	) -> Vec<(u64, Option<u64>)>
 	where
 		I: IntoIterator<Item = &'a [u8]>,
 	{
 		debug_assert!(count >= 1, "publish called with count=0");
 		let mut g = self.inner.lock();
 		let stamp = seq_num + count - 1;
+		let mut replaced = Vec::new();
 		for k in keys {
-			g.recent_writes.insert(fp(k), stamp);
+			let fk = fp(k);
+			let before = g.recent_writes.insert(fk, stamp);
+			if before != Some(stamp) {
+				replaced.push((fk, before));
+			}
 		}
 
 		// `saturating_add` so the counter doesn't overflow if the watermark
@@ -164,6 +177,24 @@ impl CommitOracle {
 			g.kept_since = oldest_active;
 			g.recent_writes.retain(|_, v| *v >= oldest_active);
 		}
+		replaced
+	}
+
+	/// Takes back what `publish` did for a commit that failed, and brings back the stamps
+	/// that it had replaced: without them a transaction that began before those commits
+	/// would not be told of the conflict. Keys that another commit has stamped since
+	/// keep that stamp.
+	pub(crate) fn restore(&self, replaced: &[(u64, Option<u64>)], my_seq: u64) {
+		let mut g = self.inner.lock();
+		for (fk, before) in replaced {
+			if g.recent_writes.get(fk) != Some(&my_seq) {
+				continue;
+			}
+			match before {
+				Some(stamp) if *stamp >= g.kept_since => g.recent_writes.insert(*fk, *stamp),
+				_ => g.recent_writes.remove(fk),
+			};
+		}
 	}
 
 	/// Roll back oracle entries reserved by a transaction whose commit
@@ -188,6 +219,7 @@ impl CommitOracle {
 	/// pre-existing apply-failure / seq-gap issue documented at
 	/// `src/commit.rs` (around the "Sequence number gaps" comment block)
 	/// and is orthogonal to this rollback's live-process soundness.
+	#[cfg(test)]
 	pub(crate) fn rollback<'a, I>(&self, keys: I, my_seq: u64)
 	where
 		I: IntoIterator<Item = &'a [u8]>,

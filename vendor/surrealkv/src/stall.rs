@@ -68,6 +68,16 @@ pub struct WriteStallController {
 
 	/// Static thresholds configured at startup
 	thresholds: StallThresholds,
+
+	/// Why the work that would clear a stall does not succeed: flushing, compacting.
+	failing: parking_lot::Mutex<[Option<String>; 2]>,
+}
+
+/// Background work that clears stalls.
+#[derive(Debug, Clone, Copy)]
+pub enum BackgroundWork {
+	Flush,
+	Compaction,
 }
 
 impl WriteStallController {
@@ -78,7 +88,15 @@ impl WriteStallController {
 			shutdown: AtomicBool::new(false),
 			provider,
 			thresholds,
+			failing: parking_lot::Mutex::new([None, None]),
 		}
+	}
+
+	/// Says that background work fails, or succeeded again. While it fails a stall is no
+	/// matter of waiting: writers are refused then, those who wait too.
+	pub fn set_failing(&self, work: BackgroundWork, cause: Option<String>) {
+		self.failing.lock()[work as usize] = cause;
+		self.stall_cleared.notify_waiters();
 	}
 
 	/// Check stall conditions and wait if stalled. Called before each write.
@@ -155,6 +173,12 @@ impl WriteStallController {
 				stall_start = Some(Instant::now());
 				self.is_stalled.store(true, Ordering::Release);
 				log::warn!("Write stall: {:?} ({} >= {})", reason, value, threshold);
+			}
+
+			let failing = self.failing.lock().iter().flatten().next().cloned();
+			if let Some(cause) = failing {
+				self.is_stalled.store(false, Ordering::Release);
+				return Err(Error::WritesRefused(cause));
 			}
 
 			// Wait

@@ -3,13 +3,76 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
+use tokio::time::Duration;
 
 use crate::compaction::leveled::Strategy;
 use crate::compaction::CompactionStrategy;
 use crate::error::BackgroundErrorReason;
 use crate::lsm::CompactionOperations;
-use crate::stall::WriteStallController;
-use crate::Options;
+use crate::stall::{BackgroundWork, WriteStallController};
+use crate::{Error, Options};
+
+/// What failed is tried again after this time, and after twice as long each time it fails
+/// again, up to the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LONGEST_RETRY: Duration = Duration::from_secs(4);
+
+/// When work that failed is tried again.
+struct Retry {
+	work: BackgroundWork,
+	reason: BackgroundErrorReason,
+	wait: Option<Duration>,
+}
+
+impl Retry {
+	fn new(work: BackgroundWork, reason: BackgroundErrorReason) -> Self {
+		Self {
+			work,
+			reason,
+			wait: None,
+		}
+	}
+
+	/// Waits until there is work, or until that which failed is to be tried again.
+	async fn wait(&self, notify: &Notify) {
+		match self.wait {
+			None => notify.notified().await,
+			Some(wait) => tokio::select! {
+				_ = notify.notified() => {}
+				_ = tokio::time::sleep(wait) => {}
+			},
+		}
+	}
+
+	/// Writers are refused once there is no room left for what they write.
+	fn failed(
+		&mut self,
+		error: Error,
+		core: &dyn CompactionOperations,
+		write_stall: &WriteStallController,
+	) {
+		let wait = self.wait.map_or(FIRST_RETRY, |wait| (2 * wait).min(LONGEST_RETRY));
+		log::error!("{:?} failed and is tried again in {:?}: {}", self.work, wait, error);
+		self.wait = Some(wait);
+		let cause = error.to_string();
+		core.error_handler().set_error(error, self.reason);
+		write_stall.set_failing(self.work, Some(cause));
+	}
+
+	fn succeeded(
+		&mut self,
+		core: &dyn CompactionOperations,
+		write_stall: &WriteStallController,
+	) {
+		if self.wait.take().is_some() {
+			log::warn!("{:?} succeeded again", self.work);
+			core.error_handler()
+				.clear_recovered(&[self.reason, BackgroundErrorReason::ManifestWrite]);
+			write_stall.set_failing(self.work, None);
+		}
+		write_stall.signal_work_done();
+	}
+}
 
 /// Manages background tasks for the LSM tree
 pub(crate) struct TaskManager {
@@ -64,9 +127,10 @@ impl TaskManager {
 			let write_stall = Arc::clone(&write_stall);
 
 			let handle = tokio::spawn(async move {
+				let mut retry =
+					Retry::new(BackgroundWork::Flush, BackgroundErrorReason::MemtablaFlush);
 				loop {
-					// Wait for notification
-					notify.notified().await;
+					retry.wait(&notify).await;
 
 					if stop_flag.load(Ordering::SeqCst) {
 						break;
@@ -81,17 +145,14 @@ impl TaskManager {
 						match core.compact_memtable() {
 							Ok(()) => {
 								flush_count += 1;
-								write_stall.signal_work_done();
+								retry.succeeded(&*core, &write_stall);
 								// Check if there are more immutables to flush
 								if !core.has_pending_immutables() {
 									break;
 								}
 							}
 							Err(e) => {
-								log::error!("Memtable compaction task error: {e:?}");
-								core.error_handler()
-									.set_error(e, BackgroundErrorReason::MemtablaFlush);
-								write_stall.signal_shutdown();
+								retry.failed(e, &*core, &write_stall);
 								break;
 							}
 						}
@@ -123,9 +184,10 @@ impl TaskManager {
 			let write_stall = Arc::clone(&write_stall);
 
 			let handle = tokio::spawn(async move {
+				let mut retry =
+					Retry::new(BackgroundWork::Compaction, BackgroundErrorReason::Compaction);
 				loop {
-					// Wait for notification
-					notify.notified().await;
+					retry.wait(&notify).await;
 
 					if stop_flag.load(Ordering::SeqCst) {
 						break;
@@ -138,12 +200,10 @@ impl TaskManager {
 					let strategy: Arc<dyn CompactionStrategy> =
 						Arc::new(Strategy::from_options(Arc::clone(&opts)));
 					if let Err(e) = core.compact(strategy) {
-						log::error!("Level compaction task error: {e:?}");
-						core.error_handler().set_error(e, BackgroundErrorReason::Compaction);
-						write_stall.signal_shutdown();
+						retry.failed(e, &*core, &write_stall);
 					} else {
 						log::debug!("Level compaction completed successfully");
-						write_stall.signal_work_done();
+						retry.succeeded(&*core, &write_stall);
 					}
 					running.store(false, Ordering::SeqCst);
 				}

@@ -439,8 +439,12 @@ impl VLogWriter {
 		if !file_exists || current_offset == 0 {
 			let header = VLogFileHeader::new(file_id, max_file_size, compression);
 			let header_bytes = header.encode();
-			writer.write_all(&header_bytes)?;
-			writer.flush()?;
+			let written = writer.write_all(&header_bytes).and_then(|()| writer.flush());
+			if let Err(e) = written {
+				drop(writer.into_parts());
+				let _ = std::fs::remove_file(path);
+				return Err(e.into());
+			}
 		}
 
 		// Update offset to account for header
@@ -613,12 +617,27 @@ impl VLog {
 		};
 
 		// Now append the key+value pair
-		let mut writer = self.writer.write();
-		let writer = writer.as_mut().unwrap();
+		let mut guard = self.writer.write();
+		let writer = guard
+			.as_mut()
+			.ok_or_else(|| Error::Other("the VLog file was given up meanwhile".to_string()))?;
 
-		let pointer = writer.append(key, value)?;
+		let appended = writer.append(key, value);
+		if appended.is_err() {
+			Self::give_up_file(&mut guard);
+		}
+		appended
+	}
 
-		Ok(pointer)
+	/// After a failed write or sync the next value goes into a new file: where this one
+	/// ends, and what the disk holds of it, is not known. What was synced before is read
+	/// from it still.
+	fn give_up_file(writer: &mut Option<VLogWriter>) {
+		if let Some(failed) = writer.take() {
+			log::error!("VLog file {} is not written to any more, a write failed", failed.file_id);
+			// Without the last attempt to write its buffer that dropping it would make.
+			drop(failed.writer.into_parts());
+		}
 	}
 
 	/// Pre-fills the file_handles cache with all existing VLog files
@@ -647,6 +666,16 @@ impl VLog {
 				if max_file_id.is_none_or(|current_max| file_id >= current_max) {
 					max_file_id = Some(file_id);
 					max_file_path = Some(file_path.clone());
+				}
+
+				// Killed before its header was written whole: nothing points into it, and
+				// nothing is written into it any more.
+				if file_size > 0 && file_size < VLogFileHeader::SIZE as u64 {
+					log::warn!("VLog file {file_name_str} has no whole header and is passed over");
+					if max_file_id == Some(file_id) {
+						max_file_path = None;
+					}
+					continue;
 				}
 
 				// Pre-open the file handle and validate header
@@ -684,14 +713,16 @@ impl VLog {
 			self.next_file_id.store(highest_file_id + 1, Ordering::SeqCst);
 
 			// Set the last file up as the active writer
-			let writer = VLogWriter::new(
-				&max_file_path.unwrap(),
-				highest_file_id,
-				self.opts.vlog_max_file_size,
-				CompressionType::None as u8,
-			)?;
-			self.active_writer_id.store(highest_file_id, Ordering::SeqCst);
-			*self.writer.write() = Some(writer);
+			if let Some(path) = max_file_path {
+				let writer = VLogWriter::new(
+					&path,
+					highest_file_id,
+					self.opts.vlog_max_file_size,
+					CompressionType::None as u8,
+				)?;
+				self.active_writer_id.store(highest_file_id, Ordering::SeqCst);
+				*self.writer.write() = Some(writer);
+			}
 		}
 
 		// println!(
@@ -974,8 +1005,13 @@ impl VLog {
 		let sync_fd = {
 			let mut guard = self.writer.write();
 			if let Some(ref mut writer) = *guard {
-				writer.flush()?;
-				Some(writer.sync_fd())
+				let flushed = writer.flush();
+				let sync_fd = writer.sync_fd();
+				if flushed.is_err() {
+					Self::give_up_file(&mut guard);
+				}
+				flushed?;
+				Some(sync_fd)
 			} else {
 				None
 			}
@@ -984,7 +1020,10 @@ impl VLog {
 
 		// Phase 2: Outside lock — fsync to disk (slow, doesn't block appends)
 		if let Some(fd) = sync_fd {
-			fd.sync_all()?;
+			if let Err(e) = fd.sync_all() {
+				Self::give_up_file(&mut self.writer.write());
+				return Err(e.into());
+			}
 		}
 		Ok(())
 	}

@@ -122,9 +122,9 @@ impl Compactor {
 		// Keep tables alive while iterators borrow from them
 		let iterators: Vec<BoxedLSMIterator<'_>> = to_merge
 			.iter()
-			.filter_map(|table| table.iter(None).ok())
-			.map(|iter| Box::new(iter) as BoxedLSMIterator<'_>)
-			.collect();
+			// A table that cannot be read must not be left out: it is deleted afterwards.
+			.map(|table| table.iter(None).map(|iter| Box::new(iter) as BoxedLSMIterator<'_>))
+			.collect::<Result<_>>()?;
 
 		drop(levels);
 
@@ -137,7 +137,9 @@ impl Compactor {
 			match self.write_merged_table(&new_table_path, new_table_id, iterators, input) {
 				Ok(result) => result,
 				Err(e) => {
-					// Guard will unhide tables on drop
+					// Guard will unhide tables on drop. On a disk that is full, what failed
+					// must not take room.
+					let _ = std::fs::remove_file(&new_table_path);
 					return Err(e);
 				}
 			};

@@ -590,10 +590,14 @@ pub(crate) fn replace_file_content<P: AsRef<Path>>(
 	let original_permissions = std::fs::metadata(target_path).ok().map(|m| m.permissions());
 
 	// Create and write to the temporary file
-	{
-		let mut temp_file = SysFile::create(&temp_path)?;
+	let written = SysFile::create(&temp_path).and_then(|mut temp_file| {
 		temp_file.write_all(new_content)?;
-		temp_file.sync_all()?;
+		temp_file.sync_all()
+	});
+	if let Err(e) = written {
+		// On a disk that is full, what failed must not take room.
+		let _ = std::fs::remove_file(&temp_path);
+		return Err(e);
 	}
 
 	// Apply original permissions to temp file if they exist

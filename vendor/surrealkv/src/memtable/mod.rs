@@ -125,6 +125,9 @@ impl Drop for Reservation {
 	}
 }
 
+/// What a table is called while it is written.
+pub(crate) const UNFINISHED_SUFFIX: &str = ".unfinished";
+
 /// Releases a `MemTable` reservation on drop. Used by `MemTable::add` to ensure
 /// the reservation is freed even if `apply_batch_to_memtable` returns an error
 /// (which should not happen after a successful `try_reserve`, but the guard
@@ -211,8 +214,15 @@ impl MemTable {
 	/// Waits until every batch that holds room here was added (or given up). Only
 	/// for a memtable that is no longer the active one: nobody takes room in it.
 	pub(crate) fn wait_for_reservations(&self) {
+		let mut rounds = 0;
 		while self.reserved.load(Ordering::Acquire) > 0 {
-			std::thread::yield_now();
+			// A batch holds its room while it is synced, which is short or takes long.
+			rounds += 1;
+			if rounds < 100 {
+				std::thread::yield_now();
+			} else {
+				std::thread::sleep(std::time::Duration::from_millis(1));
+			}
 		}
 	}
 
@@ -386,8 +396,15 @@ impl MemTable {
 		let table_file_path = lsm_opts.sstable_file_path(table_id);
 		let mut bptree_entries = Vec::new();
 
+		// Written under another name first. A flush that is tried again has the same table:
+		// if the first try failed in making the new manifest durable, the manifest on disk
+		// may name it already, and whoever opens the store after a crash has to find one of
+		// the two whole.
+		let mut unfinished_path = table_file_path.clone().into_os_string();
+		unfinished_path.push(UNFINISHED_SUFFIX);
+
 		{
-			let file = SysFile::create(&table_file_path)?;
+			let file = SysFile::create(&unfinished_path)?;
 			let mut table_writer = TableWriter::new(file, table_id, Arc::clone(&lsm_opts), 0); // Memtables always flush to L0
 
 			let mut iter = self.iter();
@@ -416,6 +433,8 @@ impl MemTable {
 
 		// Durability fix: the SST's data and its directory entry must be
 		// durable before the manifest references this table.
+		crate::vfs::fsync_file(&unfinished_path)?;
+		std::fs::rename(&unfinished_path, &table_file_path)?;
 		crate::vfs::fsync_file(&table_file_path)?;
 		crate::lsm::fsync_directory(lsm_opts.sstable_dir())?;
 		let file: Arc<dyn File> = Arc::new(SysFile::open(&table_file_path)?);

@@ -38,10 +38,76 @@ pub struct Wal {
 
 	/// A flag indicating whether the WAL instance is closed or not.
 	closed: bool,
+
+	/// What becomes of the records that were appended since the last sync.
+	fate: Arc<Fate>,
+
+	/// A failed write may have left something behind the last whole record, which has
+	/// to be cut off before the next one.
+	torn: bool,
+
+	/// A sync of the active segment failed. What the disk holds of it is not known, so
+	/// that nothing is appended to it any more: see `CoreInner::leave_failed_segment`.
+	failed: bool,
+}
+
+/// What became of the records that were appended between two failed syncs.
+#[derive(Debug)]
+struct Fate {
+	state: parking_lot::Mutex<FateState>,
+}
+
+#[derive(Debug)]
+struct FateState {
+	/// Segment and offset up to which everything is on disk.
+	synced: (u64, u64),
+	/// Why the records behind that were cut off.
+	failed: Option<Error>,
+}
+
+impl Fate {
+	fn new(synced: (u64, u64)) -> Arc<Self> {
+		Arc::new(Self {
+			state: parking_lot::Mutex::new(FateState {
+				synced,
+				failed: None,
+			}),
+		})
+	}
+
+	fn synced(&self) -> (u64, u64) {
+		self.state.lock().synced
+	}
+
+	fn set_synced(&self, synced: (u64, u64)) {
+		self.state.lock().synced = synced;
+	}
+
+	fn fail(&self, error: Error) {
+		self.state.lock().failed = Some(error);
+	}
+
+	/// Whether the record that ends at `end` is on disk, or was cut off; `None` while
+	/// neither is known.
+	fn of(&self, end: (u64, u64)) -> Option<Result<()>> {
+		let state = self.state.lock();
+		if end <= state.synced {
+			return Some(Ok(()));
+		}
+		state.failed.clone().map(Err)
+	}
+}
+
+/// A record that was appended, for whoever has to know that it is on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct Ticket {
+	fate: Arc<Fate>,
+	end: (u64, u64),
 }
 
 impl Wal {
 	/// Opens or creates a new WAL instance.
+	#[cfg(test)]
 	pub(crate) fn open(dir: &Path, opts: Options) -> Result<Self> {
 		// Ensure the options are valid
 		opts.validate()?;
@@ -55,17 +121,7 @@ impl Wal {
 		// Determine the active log number
 		let active_log_number = Self::calculate_active_log_number(dir)?;
 
-		// Create the active Writer and sync fd
-		let (active_writer, sync_fd) = Self::create_writer(dir, active_log_number, &opts)?;
-
-		Ok(Self {
-			active_writer,
-			sync_fd,
-			active_log_number,
-			dir: dir.to_path_buf(),
-			opts,
-			closed: false,
-		})
+		Self::open_segment(dir, active_log_number, opts)
 	}
 
 	/// Opens or creates a WAL instance starting at a specific log number.
@@ -118,9 +174,18 @@ impl Wal {
 			);
 		}
 
-		// Create the active Writer and sync fd at the calculated log number
-		let (active_writer, sync_fd) = Self::create_writer(dir, active_log_number, &opts)?;
+		Self::open_segment(dir, active_log_number, opts)
+	}
 
+	/// Opens a segment for appending.
+	fn open_segment(dir: &Path, active_log_number: u64, opts: Options) -> Result<Self> {
+		let (active_writer, sync_fd) = Self::create_writer(dir, active_log_number, &opts)?;
+		// A process that was killed may have left what is found here to the page cache
+		// alone; from now on it counts.
+		if active_writer.end() > 0 {
+			sync_fd.sync_all()?;
+		}
+		let fate = Fate::new((active_log_number, active_writer.end()));
 		Ok(Self {
 			active_writer,
 			sync_fd,
@@ -128,6 +193,9 @@ impl Wal {
 			dir: dir.to_path_buf(),
 			opts,
 			closed: false,
+			fate,
+			torn: false,
+			failed: false,
 		})
 	}
 
@@ -164,7 +232,7 @@ impl Wal {
 			let block_offset = (existing_size as usize) % BLOCK_SIZE;
 
 			// Create buffered file writer
-			let buffered_writer = BufferedFileWriter::new(file, BLOCK_SIZE);
+			let buffered_writer = BufferedFileWriter::with_end(file, BLOCK_SIZE, existing_size);
 
 			Ok((Writer::new(buffered_writer, false, detected_compression, block_offset), sync_fd))
 		} else {
@@ -172,7 +240,7 @@ impl Wal {
 			let compression_type = opts.compression_type;
 
 			// Create buffered file writer
-			let buffered_writer = BufferedFileWriter::new(file, BLOCK_SIZE);
+			let buffered_writer = BufferedFileWriter::with_end(file, BLOCK_SIZE, 0);
 
 			let mut writer = Writer::new(buffered_writer, false, compression_type, 0);
 			if compression_type != CompressionType::None {
@@ -203,9 +271,9 @@ impl Wal {
 
 		// Parse the record type from header byte 6
 		let record_type_byte = header[6];
-		let record_type = RecordType::from_u8(record_type_byte)?;
 
-		if record_type == RecordType::SetCompressionType {
+		// What is no record at all is for the replay to judge, which comes later.
+		if matches!(RecordType::from_u8(record_type_byte), Ok(RecordType::SetCompressionType)) {
 			// Read the compression type byte (length is in bytes 4-5)
 			let length = u16::from_be_bytes([header[4], header[5]]);
 			if length >= 1 {
@@ -328,7 +396,9 @@ impl Wal {
 	/// # Errors
 	///
 	/// This function may return an error if the WAL is closed, the provided
-	/// record is empty, or any I/O error occurs during the write.
+	/// record is empty, or any I/O error occurs during the write. Nothing of the
+	/// record is in the log then: what a failed write left of it is cut off, and as
+	/// long as that fails too no record is taken.
 	pub(crate) fn append(&mut self, rec: &[u8]) -> Result<u64> {
 		if self.closed {
 			return Err(Error::IO(IOError::new(io::ErrorKind::Other, "WAL is closed")));
@@ -340,17 +410,105 @@ impl Wal {
 
 		log::trace!("WAL append: log_number={}, bytes={}", self.active_log_number, rec.len());
 
-		self.active_writer.add_record(rec)?;
+		if self.failed {
+			return Err(Error::IO(IOError::new(
+				io::ErrorKind::Other,
+				"the segment is not written to since a sync of it failed",
+			)));
+		}
+		self.mend()?;
 
-		// Return 0 for now (offset tracking can be added if needed)
-		Ok(0)
+		if let Err(error) = self.active_writer.add_record(rec) {
+			self.torn = true;
+			log::error!(
+				"WAL #{:020}: a record of {} bytes could not be written and is refused: {}",
+				self.active_log_number,
+				rec.len(),
+				error
+			);
+			// If this fails, the next append tries it again first.
+			let _ = self.mend();
+			return Err(error);
+		}
+
+		Ok(self.active_writer.end())
+	}
+
+	/// Stands for the last record that was appended.
+	pub(crate) fn ticket(&self) -> Ticket {
+		Ticket {
+			fate: Arc::clone(&self.fate),
+			end: (self.active_log_number, self.active_writer.end()),
+		}
+	}
+
+	/// Whether a sync of the active segment failed.
+	pub(crate) fn has_failed(&self) -> bool {
+		self.failed
+	}
+
+	/// Cuts off what a failed write or sync left behind the last good record.
+	fn mend(&mut self) -> Result<()> {
+		if !self.torn {
+			return Ok(());
+		}
+		let cut = self.active_writer.cut_back().and_then(|()| {
+			// After a failed sync whole records are cut off. They were refused, and must
+			// not be there again after a power failure.
+			if self.failed {
+				self.active_writer.sync()
+			} else {
+				Ok(())
+			}
+		});
+		match cut {
+			Ok(()) => {
+				self.torn = false;
+				log::warn!(
+					"WAL #{:020}: cut back to its last good end at {}",
+					self.active_log_number,
+					self.active_writer.end()
+				);
+				Ok(())
+			}
+			Err(error) => {
+				log::error!(
+					"WAL #{:020}: cannot be cut back to its last good end at {}, no write is taken: {}",
+					self.active_log_number,
+					self.active_writer.end(),
+					error
+				);
+				Err(error)
+			}
+		}
 	}
 
 	pub(crate) fn sync(&mut self) -> Result<()> {
 		if self.closed {
 			return Ok(());
 		}
-		self.active_writer.sync()
+		self.active_writer.sync()?;
+		self.fate.set_synced((self.active_log_number, self.active_writer.end()));
+		Ok(())
+	}
+
+	/// After a failed sync: what was appended since the last one that succeeded counts
+	/// as not written, since nobody knows what the disk holds of it, and a later sync
+	/// may succeed without having written it.
+	fn give_up_unsynced(&mut self, error: &Error) {
+		let (segment, offset) = self.fate.synced();
+		log::error!(
+			"WAL #{:020}: a sync failed, what was appended behind {} is refused: {}",
+			self.active_log_number,
+			offset,
+			error
+		);
+		self.fate.fail(error.clone());
+		self.fate = Fate::new((segment, offset));
+		self.active_writer.forget_behind(offset);
+		self.torn = true;
+		self.failed = true;
+		let _ = self.mend();
 	}
 
 	/// Flushes buffered WAL data to OS cache (not to disk).
@@ -382,6 +540,9 @@ impl Wal {
 
 		self.closed = true;
 
+		// What a failed write left behind, the next start would have to cut off.
+		let _ = self.mend();
+
 		// Sync and close the active writer (already fsyncs file data)
 		self.active_writer.close()?;
 
@@ -406,23 +567,30 @@ impl Wal {
 	/// Explicitly rotates the active WAL to a new file.
 	pub(crate) fn rotate(&mut self) -> Result<u64> {
 		let old_log_number = self.active_log_number;
+		let new_log_number = old_log_number + 1;
 
-		self.active_writer.sync()?;
+		self.mend()?;
+		if let Err(error) = self.sync() {
+			self.give_up_unsynced(&error);
+			return Err(error);
+		}
 
-		// Update the log number
-		self.active_log_number += 1;
-
-		log::debug!("WAL rotating: {:020} -> {:020}", old_log_number, self.active_log_number);
+		log::debug!("WAL rotating: {:020} -> {:020}", old_log_number, new_log_number);
 
 		// Create a new Writer and sync fd for the new log number
 		let (new_writer, new_sync_fd) =
-			Self::create_writer(&self.dir, self.active_log_number, &self.opts)?;
-		self.active_writer = new_writer;
-		self.sync_fd = new_sync_fd;
+			Self::create_writer(&self.dir, new_log_number, &self.opts)?;
 
 		// Fsync the directory to ensure new file is visible after crash
 		crate::lsm::fsync_directory(&self.dir)
 			.map_err(|e| Error::IO(IOError::new(e.kind(), &e.to_string())))?;
+
+		// Only now, when nothing can fail any more, is the new segment the active one.
+		self.fate.set_synced((new_log_number, new_writer.end()));
+		self.active_writer = new_writer;
+		self.sync_fd = new_sync_fd;
+		self.active_log_number = new_log_number;
+		self.failed = false;
 
 		log::info!(
 			"WAL rotated and fsynced: {:020} -> {:020}",
@@ -451,26 +619,66 @@ impl Drop for Wal {
 /// descriptor, allowing concurrent WAL appends to proceed.
 pub(crate) struct WalManager {
 	inner: parking_lot::RwLock<Wal>,
+
+	/// Held while the log is synced, so that one sync serves all who wait for one, and
+	/// none of them takes a success for the failure that another was told of. Taken
+	/// before `inner`.
+	syncing: parking_lot::Mutex<()>,
 }
 
 impl WalManager {
 	pub(crate) fn new(wal: Wal) -> Self {
 		Self {
 			inner: parking_lot::RwLock::new(wal),
+			syncing: parking_lot::Mutex::new(()),
 		}
 	}
 
-	/// Syncs WAL data to disk using two-phase pattern:
-	/// 1. Under write lock: flush BufWriter to OS page cache
-	/// 2. Outside lock: fsync to disk via pre-cloned fd
+	/// Syncs what was appended up to now.
 	pub(crate) fn sync(&self) -> Result<()> {
-		let sync_fd = {
+		let ticket = {
 			let mut wal = self.inner.write();
+			if wal.closed {
+				return Ok(());
+			}
 			wal.flush()?;
-			wal.sync_fd()
+			wal.ticket()
 		};
-		sync_fd.sync_all().map_err(|e| Error::IO(IOError::new(e.kind(), &e.to_string())))?;
-		Ok(())
+		self.sync_for(&ticket)
+	}
+
+	/// Returns when the record of the ticket is on disk. After an error it is not in the
+	/// log, and neither is any that was appended after it.
+	///
+	/// The fsync is done outside of the WAL lock, so that others append meanwhile. Those
+	/// wait for the next one, which serves all of them.
+	pub(crate) fn sync_for(&self, ticket: &Ticket) -> Result<()> {
+		let _syncing = self.syncing.lock();
+		if let Some(known) = ticket.fate.of(ticket.end) {
+			return known;
+		}
+		// The ticket's fate is open: so it is the one of the active segment.
+		let (sync_fd, end) = {
+			let wal = self.inner.read();
+			(wal.sync_fd(), (wal.active_log_number, wal.active_writer.end()))
+		};
+		match sync_fd.sync_all() {
+			Ok(()) => {
+				ticket.fate.set_synced(end);
+				Ok(())
+			}
+			Err(error) => {
+				let error = Error::from(error);
+				self.inner.write().give_up_unsynced(&error);
+				Err(error)
+			}
+		}
+	}
+
+	/// Goes on in a new segment.
+	pub(crate) fn rotate(&self) -> Result<u64> {
+		let _syncing = self.syncing.lock();
+		self.inner.write().rotate()
 	}
 
 	/// Flushes WAL buffer to OS page cache (no fsync).

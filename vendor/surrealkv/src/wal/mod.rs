@@ -1,6 +1,6 @@
 use std::fmt;
 use std::fs::{self, read_dir, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -12,7 +12,7 @@ pub mod recovery;
 pub mod writer;
 
 pub use manager::Wal;
-pub(crate) use manager::WalManager;
+pub(crate) use manager::{Ticket, WalManager};
 
 // ===== Format Constants and Types =====
 
@@ -505,40 +505,85 @@ pub trait WritableFile: Send {
 	fn close(&mut self) -> Result<()>;
 }
 
-/// Buffered file writer wrapping BufWriter<File>.
+/// Gathers what belongs together and writes it at once, and knows how far the file
+/// is good: what a failed write left behind that is cut off before the next one.
 pub struct BufferedFileWriter {
-	writer: BufWriter<File>,
+	file: File,
+	buffer: Vec<u8>,
+	/// Where the last write that succeeded ended.
+	end: u64,
 	pending_sync: bool,
 }
 
 impl BufferedFileWriter {
-	/// Creates a new BufferedFileWriter with the specified buffer size.
+	/// Creates a new BufferedFileWriter with the specified buffer size, for a file
+	/// that is opened for appending.
+	#[cfg(test)]
 	pub fn new(file: File, buffer_size: usize) -> Self {
+		let end = file.metadata().map(|metadata| metadata.len()).unwrap_or(0);
+		Self::with_end(file, buffer_size, end)
+	}
+
+	/// Like `new`, for a file of `end` bytes.
+	pub(crate) fn with_end(file: File, buffer_size: usize, end: u64) -> Self {
 		Self {
-			writer: BufWriter::with_capacity(buffer_size, file),
+			file,
+			buffer: Vec::with_capacity(buffer_size),
+			end,
 			pending_sync: false,
 		}
+	}
+
+	/// Where the next write goes.
+	pub(crate) fn end(&self) -> u64 {
+		self.end
+	}
+
+	/// Takes what ends behind `end` as not written. It is still in the file until
+	/// `cut` succeeded.
+	pub(crate) fn forget_behind(&mut self, end: u64) {
+		self.buffer.clear();
+		self.end = self.end.min(end);
+	}
+
+	/// Cuts off what is behind the end.
+	pub(crate) fn cut(&mut self) -> Result<()> {
+		self.buffer.clear();
+		self.file.set_len(self.end)?;
+		self.pending_sync = true;
+		Ok(())
 	}
 }
 
 impl WritableFile for BufferedFileWriter {
 	fn append(&mut self, data: &[u8]) -> Result<()> {
-		self.writer.write_all(data)?;
-		self.pending_sync = true;
+		self.buffer.extend_from_slice(data);
 		Ok(())
 	}
 
+	/// Writes the buffer. It is empty afterwards, also if that failed: nothing of a
+	/// record that was refused may go out with a later one.
 	fn flush(&mut self) -> Result<()> {
-		self.writer.flush()?;
+		if self.buffer.is_empty() {
+			return Ok(());
+		}
+		self.pending_sync = true;
+		let written = self.file.write_all(&self.buffer);
+		let length = self.buffer.len() as u64;
+		self.buffer.clear();
+		// A record of unusual size does not keep its room for ever.
+		self.buffer.shrink_to(8 * BLOCK_SIZE);
+		written?;
+		self.end += length;
 		Ok(())
 	}
 
 	fn sync(&mut self) -> Result<()> {
+		self.flush()?;
 		if !self.pending_sync {
 			return Ok(());
 		}
-		self.writer.flush()?;
-		self.writer.get_ref().sync_all()?;
+		self.file.sync_all()?;
 		self.pending_sync = false;
 		Ok(())
 	}

@@ -1,4 +1,5 @@
 use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,7 +8,17 @@ use crate::error::{Error, Result};
 use crate::lsm::fsync_directory;
 use crate::memtable::{MemTable, MAX_ARENA_SIZE};
 use crate::wal::reader::{Reader, Reporter};
-use crate::wal::{get_segment_range, list_segment_ids, Error as WalError, SegmentRef};
+use crate::wal::{
+	calculate_crc32,
+	get_segment_range,
+	list_segment_ids,
+	segment_name,
+	Error as WalError,
+	RecordType,
+	SegmentRef,
+	BLOCK_SIZE,
+	HEADER_SIZE,
+};
 
 /// Default implementation of the Reporter trait for WAL recovery.
 ///
@@ -253,105 +264,192 @@ pub(crate) fn replay_wal(
 	Ok((result, memtables))
 }
 
-pub(crate) fn repair_corrupted_wal_segment(wal_dir: &Path, segment_id: usize) -> Result<()> {
-	use std::fs;
-
-	use crate::wal::manager::Wal;
-	use crate::wal::reader::Reader;
-	use crate::wal::Options;
-
-	// Build segment paths
-	let segment_path = wal_dir.join(format!("{segment_id:020}.wal"));
-
-	// Verify the corrupted segment exists
-	if !segment_path.exists() {
-		return Err(crate::error::Error::Other(format!(
-			"WAL segment {segment_id:020}.wal does not exist"
+/// Cuts a segment at its first damaged record, if that and what follows is the end of what
+/// was being written when the process or the machine went down. Where whole records follow
+/// the damage this is refused: they were written later, and may have been answered.
+pub(crate) fn cut_damaged_end(wal_dir: &Path, segment_id: usize) -> Result<()> {
+	let path = wal_dir.join(segment_name(segment_id as u64, "wal"));
+	let good_end = last_good_end(&path)?;
+	let follows = match whole_record_behind(&path, good_end)? {
+		Some(offset) => Some(format!("at offset {offset}")),
+		None => later_segment_with_records(wal_dir, segment_id as u64)?
+			.map(|later| format!("in {}", segment_name(later, "wal"))),
+	};
+	if let Some(follows) = follows {
+		return Err(Error::Corruption(format!(
+			"{} is damaged at offset {good_end}, and a whole record follows {follows}. \
+			It was written later, so that cutting the segment would lose what may have been answered. \
+			Nothing was changed. Bring the file back from a copy, or, to go on without what stood \
+			from there on in this file, keep a copy of it and cut it by hand: truncate --size={good_end} {}",
+			path.display(),
+			path.display()
 		)));
 	}
+	keep_and_cut(&path, good_end)
+}
 
-	// Create a repair directory for the new WAL file
-	let repair_dir = wal_dir.join("repair_temp");
-	fs::create_dir_all(&repair_dir)?;
-
-	// Create a new Wal for writing the repaired data
-	// We'll write to a temp directory then move the file
-	let opts = Options::default();
-	let mut repair_wal = Wal::open(&repair_dir, opts)?;
-
-	// Open the original segment file
-	let file = fs::File::open(&segment_path)?;
-	let mut reader = Reader::new(file);
-
-	let mut valid_batches_count = 0;
-	let mut repair_failed = false;
-
-	// Read valid batches from original and write them to the repair WAL
-	loop {
-		match reader.read() {
-			Ok((record_data, _offset)) => {
-				// We have a valid batch, write it to the repair WAL
-				if let Err(e) = repair_wal.append(record_data) {
-					log::error!("Failed to write valid batch to repaired WAL: {e}");
-					repair_failed = true;
-					break;
-				}
-				valid_batches_count += 1;
-			}
-			Err(WalError::Corruption(err)) => {
-				// Stop at the first corruption
-				log::error!(
-                    "Stopped repair at corruption: {err}. Recovered {valid_batches_count} valid batches."
-                );
-				break;
-			}
-			Err(WalError::IO(err)) if err.kind() == std::io::ErrorKind::UnexpectedEof => {
-				// End of segment reached
-				log::info!(
-					"Repair completed successfully. Recovered {valid_batches_count} valid batches."
-				);
-				break;
-			}
-			Err(err) => {
-				log::error!("Unexpected error during repair: {err}");
-				repair_failed = true;
-				break;
-			}
-		}
-	}
-
-	// Close the repair WAL
-	repair_wal.close()?;
-
-	// The repaired WAL was written to repair_temp/00000000000000000000.wal
-	let temp_wal_path = repair_dir.join("00000000000000000000.wal");
-
-	if repair_failed {
-		// Clean up
-		fs::remove_dir_all(&repair_dir).ok();
-		return Err(crate::error::Error::Other(format!(
-			"Failed to repair WAL segment {segment_id}. Original segment unchanged."
-		)));
-	}
-
-	if valid_batches_count == 0 {
-		// No valid data
-		fs::remove_file(&segment_path)?;
-		fs::remove_dir_all(&repair_dir).ok();
-		log::info!("Deleted corrupted WAL segment {segment_id:020}.wal (no valid data)");
+/// Cuts a record that was begun and never finished off the segment that is appended to.
+/// The replay passes over it, but would stop there once something follows it.
+pub(crate) fn cut_unfinished_end(wal_dir: &Path, min_wal_number: u64) -> Result<()> {
+	if !wal_dir.exists() {
 		return Ok(());
 	}
+	let last = list_segment_ids(wal_dir, Some("wal"))?.pop();
+	// One that was flushed already was not replayed, and is not appended to.
+	let Some(last) = last.filter(|&last| last >= min_wal_number) else {
+		return Ok(());
+	};
+	let path = wal_dir.join(segment_name(last, "wal"));
+	let good_end = last_good_end(&path)?;
+	if good_end < std::fs::metadata(&path)?.len() {
+		keep_and_cut(&path, good_end)?;
+	}
+	Ok(())
+}
 
-	// Replace the original with repaired version
-	fs::rename(&temp_wal_path, &segment_path)?;
-	fs::remove_dir_all(&repair_dir).ok();
+/// Where the last whole record ends that can be read from the segment's start.
+fn last_good_end(path: &Path) -> Result<u64> {
+	let mut reader = Reader::new(File::open(path)?);
+	let mut good_end = 0;
+	loop {
+		match reader.read() {
+			Ok((_, end)) => good_end = end,
+			Err(WalError::Corruption(_)) => return Ok(good_end),
+			Err(WalError::IO(err)) if err.kind() == std::io::ErrorKind::UnexpectedEof => {
+				return Ok(good_end);
+			}
+			Err(err) => return Err(err.into()),
+		}
+	}
+}
+
+/// Copies what is behind `good_end` into a file beside the segment, which the engine neither
+/// reads nor removes, and then cuts it off.
+fn keep_and_cut(path: &Path, good_end: u64) -> Result<()> {
+	use std::io::{Read, Seek, SeekFrom};
+
+	let mut segment = std::fs::OpenOptions::new().read(true).write(true).open(path)?;
+	segment.seek(SeekFrom::Start(good_end))?;
+	let mut rest = Vec::new();
+	segment.read_to_end(&mut rest)?;
+
+	let mut number = 1;
+	let kept = loop {
+		let mut kept = path.to_path_buf().into_os_string();
+		kept.push(format!(".cut-{good_end}-{number}"));
+		let kept = std::path::PathBuf::from(kept);
+		match std::fs::OpenOptions::new().write(true).create_new(true).open(&kept) {
+			Ok(mut file) => {
+				let written = file.write_all(&rest).and_then(|()| file.sync_all());
+				if let Err(err) = written {
+					let _ = std::fs::remove_file(&kept);
+					return Err(Error::Other(format!(
+						"what is to be cut off {} at offset {good_end} cannot be kept in {}: {err}",
+						path.display(),
+						kept.display()
+					)));
+				}
+				break kept;
+			}
+			Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
+			Err(err) => return Err(err.into()),
+		}
+	};
+	let wal_dir = path.parent().unwrap_or(path);
 	fsync_directory(wal_dir)?;
 
-	log::info!(
-		"Successfully repaired WAL segment {segment_id} with {valid_batches_count} valid batches."
+	segment.set_len(good_end)?;
+	segment.sync_all()?;
+	log::error!(
+		"{} was cut at offset {good_end}: the {} bytes from there on are no whole record. They are kept in {}",
+		path.display(),
+		rest.len(),
+		kept.display()
 	);
-
 	Ok(())
+}
+
+/// Where the first whole record begins behind `from`, at which there is none.
+fn whole_record_behind(path: &Path, from: u64) -> Result<Option<u64>> {
+	let bytes = std::fs::read(path)?;
+	let from = usize::try_from(from).unwrap_or(usize::MAX).min(bytes.len());
+	// In the damaged block a record may begin anywhere.
+	let block_end = ((from / BLOCK_SIZE + 1) * BLOCK_SIZE).min(bytes.len());
+	let found = (from + 1..block_end).find(|&start| whole_record(&bytes, start));
+	// Every later block begins with one.
+	let mut blocks = (block_end..bytes.len()).step_by(BLOCK_SIZE);
+	let found = found.or_else(|| blocks.find_map(|block| first_whole_record(&bytes, block)));
+	Ok(found.map(|start| start as u64))
+}
+
+/// The first segment after `segment` that holds anything. One is begun only after all of the
+/// segment before it was written and synced.
+fn later_segment_with_records(wal_dir: &Path, segment: u64) -> Result<Option<u64>> {
+	for later in list_segment_ids(wal_dir, Some("wal"))? {
+		let path = wal_dir.join(segment_name(later, "wal"));
+		if later > segment && last_good_end(&path)? > 0 {
+			return Ok(Some(later));
+		}
+	}
+	Ok(None)
+}
+
+/// The physical record at `start`: its type and its end, if its checksum is right.
+fn physical_record(bytes: &[u8], start: usize) -> Option<(RecordType, usize)> {
+	let header = bytes.get(start..start + HEADER_SIZE)?;
+	let record_type = RecordType::from_u8(header[6]).ok()?;
+	if matches!(record_type, RecordType::Empty | RecordType::SetCompressionType) {
+		return None;
+	}
+	let length = u16::from_be_bytes([header[4], header[5]]) as usize;
+	let end = start + HEADER_SIZE + length;
+	if end > (start / BLOCK_SIZE + 1) * BLOCK_SIZE {
+		return None;
+	}
+	let data = bytes.get(start + HEADER_SIZE..end)?;
+	let crc = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+	(calculate_crc32(&[header[6]], data) == crc).then_some((record_type, end))
+}
+
+/// Whether a record that is whole, with all of its fragments, begins at `start`.
+fn whole_record(bytes: &[u8], start: usize) -> bool {
+	let Some((record_type, mut end)) = physical_record(bytes, start) else {
+		return false;
+	};
+	if record_type != RecordType::First {
+		return record_type == RecordType::Full;
+	}
+	loop {
+		let left = BLOCK_SIZE - end % BLOCK_SIZE;
+		if left < HEADER_SIZE {
+			end += left;
+		}
+		match physical_record(bytes, end) {
+			Some((RecordType::Middle, next)) => end = next,
+			other => return matches!(other, Some((RecordType::Last, _))),
+		}
+	}
+}
+
+/// The first whole record that begins in the block at `block`.
+fn first_whole_record(bytes: &[u8], block: usize) -> Option<usize> {
+	let mut start = block;
+	while let Some((_, end)) = physical_record(bytes, start) {
+		if whole_record(bytes, start) {
+			return Some(start);
+		}
+		if end / BLOCK_SIZE != block / BLOCK_SIZE {
+			return None;
+		}
+		start = end;
+	}
+	None
+}
+
+/// Cuts a segment at its first damaged record.
+#[cfg(test)]
+pub(crate) fn repair_corrupted_wal_segment(wal_dir: &Path, segment_id: usize) -> Result<()> {
+	cut_damaged_end(wal_dir, segment_id)
 }
 
 #[cfg(test)]

@@ -75,7 +75,35 @@ impl Writer {
 	/// # Returns
 	/// - Ok(()) if successful.
 	/// - Err if an I/O error occurs.
+	///
+	/// After an error the writer stands where it stood before, and `cut_back` has to
+	/// succeed before the next record.
 	pub fn add_record(&mut self, slice: &[u8]) -> Result<()> {
+		let block_offset = self.block_offset;
+		let added = self.emit_record(slice);
+		if added.is_err() {
+			self.block_offset = block_offset;
+		}
+		added
+	}
+
+	/// Where the last whole record ends in the file.
+	pub(crate) fn end(&self) -> u64 {
+		self.dest.end()
+	}
+
+	/// Takes what ends behind `end` as not written; `cut_back` takes it out of the file.
+	pub(crate) fn forget_behind(&mut self, end: u64) {
+		self.dest.forget_behind(end);
+		self.block_offset = (self.dest.end() % BLOCK_SIZE as u64) as usize;
+	}
+
+	/// Cuts off what a failed write left behind the last whole record.
+	pub(crate) fn cut_back(&mut self) -> Result<()> {
+		self.dest.cut()
+	}
+
+	fn emit_record(&mut self, slice: &[u8]) -> Result<()> {
 		// Compress data if compression is enabled
 		let compressed;
 		let data_to_write = if self.compression_type == CompressionType::Lz4 {
