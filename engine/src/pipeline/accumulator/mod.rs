@@ -10,6 +10,7 @@ use super::context::Context;
 use super::error::{Code, Error, Result};
 use super::expr::{Env, Expr};
 use super::path::FieldPath;
+use crate::model::object::Places;
 use crate::model::value::{Object, Value};
 
 pub use operator::{Operator, catalogue, parse};
@@ -82,7 +83,7 @@ enum Data {
     One(Option<Value>),
     Items(Vec<Value>),
     Set(collect::Set),
-    Object(Object),
+    Object(Object, Places),
     Deviation(Deviation),
     Numbers(Vec<f64>),
     Bounded(ranked::Bounded),
@@ -123,7 +124,7 @@ impl Accumulator {
             Kind::Extreme(_) | Kind::First | Kind::Last => Data::One(None),
             Kind::Push | Kind::ConcatArrays => Data::Items(Vec::new()),
             Kind::AddToSet | Kind::SetUnion => Data::Set(collect::Set::default()),
-            Kind::MergeObjects => Data::Object(Default::default()),
+            Kind::MergeObjects => Data::Object(Object::default(), Places::default()),
             Kind::Deviation(_) => Data::Deviation(Deviation::default()),
             Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
             Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => {
@@ -162,7 +163,7 @@ impl Accumulator {
             Data::One(one) => single::add(&self.kind, one, value),
             Data::Items(items) => collect::add(&self.kind, items, value, env)?,
             Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
-            Data::Object(object) => collect::merge(object, value, env)?,
+            Data::Object(object, places) => collect::merge(object, places, value, env)?,
             Data::Deviation(deviation) => deviation.add(value.as_ref()),
             Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env)?,
             Data::Bounded(_) => {}
@@ -200,7 +201,7 @@ impl Accumulator {
             (Data::One(one), _) => one.unwrap_or_default(),
             (Data::Items(items), _) => items.into(),
             (Data::Set(set), _) => set.into_value(),
-            (Data::Object(object), _) => object.into(),
+            (Data::Object(object, _), _) => object.into(),
             (Data::Deviation(deviation), Kind::Deviation(Sampled::Sample)) => deviation.sample(),
             (Data::Deviation(deviation), _) => deviation.population(),
             (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => percentiles(&mut numbers, ranks),
