@@ -51,7 +51,8 @@ use program::Program;
 #[derive(Debug, Clone)]
 pub struct Options {
     pub source: SourceChoice,
-    /// Without it no rule is applied: every row is read and every stage is an operator.
+    /// Without it every row is read and every stage is an operator. Filters are moved and ordered nevertheless, since that
+    /// decides whose errors are spared.
     pub push_down: bool,
     /// Whether the source's columns are made use of, where it keeps any. Part of pushing down.
     pub columns: bool,
@@ -96,7 +97,7 @@ pub struct Output {
 
 /// Checks a pipeline whole and makes it ready. The first bad stage is the one that is reported.
 pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
-    let pipeline = parse::pipeline(&extended::with_dates(pipeline))?;
+    let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref())?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
     let mut plan = plan::plan(pipeline)?;
     let warnings = visible::warnings(&plan);

@@ -7,6 +7,7 @@ use super::{Env, Expr, Node, Scope, System, system};
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::error::{Code, Error, Result};
+use crate::pipeline::extended;
 use crate::pipeline::hint::did_you_mean;
 use crate::pipeline::path::{FieldPath, check_name};
 
@@ -64,6 +65,11 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
 
 fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
     let Some(operator) = operator::find(name) else {
+        if name == extended::REGEX {
+            let message = "a regular expression is no value: it may stand in a filter, and as the 'regex' of $regexMatch, \
+                           $regexFind and $regexFindAll";
+            return Err(Error::new(168, message));
+        }
         let error = Error::new(168, format!("Unrecognized expression '{name}'"));
         return Err(match did_you_mean(name, operator::catalogue().map(|operator| operator.word.name)) {
             Some(hint) => error.with_hint(hint),

@@ -133,6 +133,17 @@ impl Filter {
         self.visit_paths(&mut |_| {})
     }
 
+    /// When the filter is asked among those that must all hold: first what is quickly told, then what takes longer, then
+    /// expressions, and at the end those that some rows fail in or that are left to chance.
+    pub fn turn(&self) -> u8 {
+        self.node.turn()
+    }
+
+    /// Whether asking may fail for some row, or is left to chance.
+    pub fn may_fail(&self) -> bool {
+        self.turn() > 2
+    }
+
     /// The top-level fields that are read; `None` where it may be any.
     pub fn fields(&self) -> Option<BTreeSet<Arc<str>>> {
         let mut fields = BTreeSet::new();
@@ -156,6 +167,19 @@ impl Filter {
 }
 
 impl Node {
+    fn turn(&self) -> u8 {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().map(Node::turn).max().unwrap_or(0),
+            Node::Not(node) => node.turn(),
+            Node::Constant(_) => 0,
+            Node::Field(_, Test::Regex(_) | Test::ElemMatchValue(_) | Test::ElemMatchObject(_)) => 1,
+            Node::Field(..) => 0,
+            Node::Schema(_) => 2,
+            Node::Expr(expr) if expr.is_settled() => 2,
+            Node::Expr(_) => 3,
+        }
+    }
+
     fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
