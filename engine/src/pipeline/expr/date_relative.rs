@@ -64,7 +64,7 @@ pub(super) fn unit(word: &str) -> Option<Unit> {
 pub(super) fn weekday(word: &str) -> Option<i64> {
     const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
     let is_day = |day: &&str| day.eq_ignore_ascii_case(word) || day[..3].eq_ignore_ascii_case(word);
-    DAYS.iter().position(|day| is_day(&day)).map(|place| place as i64)
+    DAYS.iter().position(is_day).map(|place| place as i64)
 }
 
 /// The number that an ordinal or a word like `next` stands for, and how a weekday after it is meant.
