@@ -4,16 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-use super::date::parse_date;
-use super::definition::{Definition, FieldType, Fold};
+use super::definition::Definition;
 use super::event::Event;
+use super::fold::Folding;
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
 /// Payload key whose list of names is removed from the state.
 pub const UNSET: &str = "$unset";
-/// The verb that hides an aggregate from folds.
-const DELETED: &str = "deleted";
 
 /// A stream folded up to one of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +44,7 @@ pub fn no_facts() -> Arc<Object> {
 
 impl Aggregate {
     /// The aggregate before its first event.
-    fn before(event: &Event) -> Aggregate {
+    pub(super) fn before(event: &Event) -> Aggregate {
         Aggregate {
             id: event.aggregate_id.clone(),
             aggregate_type: event.aggregate_type.clone(),
@@ -64,32 +62,18 @@ impl Aggregate {
 
     /// The aggregate after one more event of its stream.
     pub fn fold(before: Option<&Aggregate>, event: &Event, definition: &Definition) -> Aggregate {
-        let mut after = before.cloned().unwrap_or_else(|| Aggregate::before(event));
-        after.version = event.version;
-        after.position = event.position;
-        after.last_event_at = event.occurred_at;
-        after.deleted = event.verb() == DELETED;
-        if !event.payload.is_empty() {
-            let state = Arc::make_mut(&mut after.state);
-            for (name, value) in event.payload.iter() {
-                if &**name == UNSET {
-                    let names = value.as_array().unwrap_or_default();
-                    names.iter().filter_map(Value::as_str).for_each(|name| drop(state.remove(name)));
-                } else {
-                    merge_field(state, name, value, definition);
-                }
-            }
-        }
-        after
+        let mut folding = Folding::from(before.cloned().unwrap_or_else(|| Aggregate::before(event)));
+        folding.fold(event, definition);
+        folding.into_aggregate()
     }
 
     /// Folds a stream, oldest event first; `None` without events.
     pub fn fold_all<'a>(events: impl IntoIterator<Item = &'a Event>, definition: &Definition) -> Option<Aggregate> {
-        let mut folded: Option<Aggregate> = None;
+        let mut folding: Option<Folding> = None;
         for event in events {
-            folded = Some(Aggregate::fold(folded.as_ref(), event, definition));
+            folding.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
         }
-        folded
+        folding.map(Folding::into_aggregate)
     }
 
     /// Bytes that the aggregate takes in memory, roughly.
@@ -188,69 +172,3 @@ static DESCRIPTION: LazyLock<[(Arc<str>, Column); 6]> = LazyLock::new(|| {
         ("_facts".into(), Column::Facts),
     ]
 });
-
-/// Folds one field of a payload into the state, as the type's definition says.
-fn merge_field(state: &mut Object, name: &Arc<str>, incoming: &Value, definition: &Definition) {
-    let field = definition.field(name);
-    let incoming = match (field.map(|field| field.field_type), incoming) {
-        // A declared date is a date in every pipeline, whatever text it arrived as.
-        (Some(FieldType::Date), Value::String(text)) => parse_date(text).map_or_else(|| incoming.clone(), Value::Date),
-        _ => incoming.clone(),
-    };
-    let fold = field.map_or(Fold::Last, |field| field.fold);
-    if let Some(value) = folded(fold, state.get(name), incoming) {
-        state.insert(name.clone(), value);
-    }
-}
-
-/// The field's next value; `None` leaves it as it is.
-fn folded(fold: Fold, current: Option<&Value>, incoming: Value) -> Option<Value> {
-    match fold {
-        Fold::Last => Some(incoming),
-        Fold::First => current.is_none().then_some(incoming),
-        Fold::Count => Some(Value::Int(current.and_then(Value::as_int).unwrap_or(0).saturating_add(1))),
-        Fold::Sum => Some(sum(current, &incoming)),
-        Fold::Min | Fold::Max if incoming.is_null() => None,
-        Fold::Min => {
-            Some(current.filter(|current| **current <= incoming && !current.is_null()).cloned().unwrap_or(incoming))
-        }
-        Fold::Max => {
-            Some(current.filter(|current| **current >= incoming && !current.is_null()).cloned().unwrap_or(incoming))
-        }
-        Fold::Append => {
-            let mut items = current.and_then(Value::as_array).unwrap_or_default().to_vec();
-            items.extend(items_of(incoming));
-            Some(items.into())
-        }
-        Fold::Union => {
-            let mut items = current.and_then(Value::as_array).unwrap_or_default().to_vec();
-            for item in items_of(incoming) {
-                if !items.contains(&item) {
-                    items.push(item);
-                }
-            }
-            Some(items.into())
-        }
-    }
-}
-
-/// What a payload adds to a list: an array's items, nothing for null, and any other value itself.
-fn items_of(incoming: Value) -> Vec<Value> {
-    match incoming {
-        Value::Array(items) => Arc::unwrap_or_clone(items),
-        Value::Null => Vec::new(),
-        other => vec![other],
-    }
-}
-
-/// Integers stay integers until they overflow; what is no number adds nothing.
-fn sum(current: Option<&Value>, incoming: &Value) -> Value {
-    let current = current.filter(|value| value.is_number()).cloned().unwrap_or(Value::Int(0));
-    match (&current, incoming) {
-        (Value::Int(a), Value::Int(b)) => a.checked_add(*b).map_or(Value::Double(*a as f64 + *b as f64), Value::Int),
-        (_, other) => match (current.as_f64(), other.as_f64()) {
-            (Some(a), Some(b)) => Value::Double(a + b),
-            (_, _) => current,
-        },
-    }
-}

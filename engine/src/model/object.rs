@@ -1,5 +1,6 @@
 //! Objects: named values in the order in which they were written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -83,6 +84,22 @@ impl Object {
         }
     }
 
+    /// Where a field stands among the others.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        match &self.fields {
+            Fields::Own(fields) => fields.iter().position(|(field, _)| **field == *name),
+            Fields::Shaped(shape, _) => shape.iter().position(|field| **field == *name),
+        }
+    }
+
+    /// The value of the field at a place.
+    pub fn at_mut(&mut self, place: usize) -> Option<&mut Value> {
+        match &mut self.fields {
+            Fields::Own(fields) => fields.get_mut(place).map(|(_, value)| value),
+            Fields::Shaped(_, values) => values.get_mut(place),
+        }
+    }
+
     pub fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }
@@ -105,6 +122,14 @@ impl Object {
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let place = self.keys().position(|field| **field == *name)?;
         Some(self.own().remove(place).1)
+    }
+
+    /// Removes fields and keeps the order of the others.
+    pub fn remove_all(&mut self, names: &[&str]) {
+        let names: BTreeSet<&str> = names.iter().copied().collect();
+        if self.keys().any(|name| names.contains(&**name)) {
+            self.own().retain(|(name, _)| !names.contains(&**name));
+        }
     }
 
     /// Bytes that the fields take in memory, roughly.
@@ -187,27 +212,95 @@ impl IntoIterator for Object {
 impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
     /// Of two fields of one name the later value wins, at the earlier place.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Object {
-        /// From here on a hash table finds a repeated name faster than a walk.
-        const MANY: usize = 24;
         let mut object = Object::new();
-        let mut places: rustc_hash::FxHashMap<Arc<str>, usize> = Default::default();
+        let mut places = Places::default();
         for (name, value) in fields {
-            let name: Arc<str> = name.into();
-            if object.len() < MANY {
-                object.insert(name, value);
-                continue;
-            }
-            if places.is_empty() {
-                places = object.keys().cloned().zip(0..).collect();
-            }
-            match places.get(&name) {
-                Some(&place) => object.own()[place].1 = value.into(),
-                None => {
-                    places.insert(name.clone(), object.len());
-                    object.push(name, value);
-                }
-            }
+            places.insert(&mut object, name.into(), value.into());
         }
         object
+    }
+}
+
+/// Where the fields of one object stand, for whoever writes many of them: a wide object is walked a few times, and from
+/// then on a tree tells the places. It is a tree because clients choose the names, and could choose such as collide in a
+/// hash table.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    tree: BTreeMap<Arc<str>, usize>,
+    walks: u32,
+}
+
+impl Places {
+    /// Narrower objects are walked always.
+    const WIDE: usize = 24;
+    /// How often a wide object is walked before the tree is made.
+    const WALKS: u32 = 8;
+
+    /// Where a field stands. It is asked of one object, to which nobody else adds fields meanwhile.
+    pub fn find(&mut self, object: &Object, name: &str) -> Option<usize> {
+        if self.tree.len() != object.len() {
+            if object.len() < Places::WIDE || self.walks < Places::WALKS {
+                self.walks += u32::from(object.len() >= Places::WIDE);
+                return object.place(name);
+            }
+            self.tree = object.keys().cloned().zip(0..).collect();
+        }
+        self.tree.get(name).copied()
+    }
+
+    /// Writes a field: in place where it stands already, else at the end.
+    pub fn insert(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
+        match self.find(object, &name).and_then(|place| object.at_mut(place)) {
+            Some(slot) => *slot = value,
+            None => self.push(object, name, value),
+        }
+    }
+
+    /// Writes a field that is known not to stand there yet.
+    pub fn push(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
+        if !self.tree.is_empty() {
+            self.tree.insert(name.clone(), object.len());
+        }
+        object.push(name, value);
+    }
+
+    /// To be said once fields were removed.
+    pub fn forget(&mut self) {
+        self.tree.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_objects_are_made_as_narrow_ones_are() {
+        for width in [1, 23, 24, 25, 40, 200] {
+            let fields = |round: i64| (0..width).map(move |number| (format!("f{number}"), Value::Int(number * round)));
+            let object: Object = fields(1).chain(fields(2)).collect();
+            let expected: Vec<(String, Value)> = fields(2).collect();
+            let found: Vec<(String, Value)> =
+                object.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+            assert_eq!(found, expected, "{width}");
+            let mut less = object.clone();
+            less.remove_all(&["f0", "f3", "none"]);
+            let kept = expected.iter().filter(|(name, _)| name != "f0" && name != "f3");
+            assert!(less.keys().map(|name| &**name).eq(kept.map(|(name, _)| &**name)), "{width}");
+        }
+    }
+
+    /// Walking to each of the fields would be done for many minutes.
+    #[test]
+    fn many_fields_are_written_in_little_more_time_than_few() {
+        let fields = |round: i64| (0..300_000).map(move |number| (format!("f{number}"), Value::Int(number + round)));
+        let object: Object = fields(0).chain(fields(1)).collect();
+        assert_eq!(object.len(), 300_000);
+        assert_eq!(object.iter().last().and_then(|(_, value)| value.as_int()), Some(300_000));
+        let names: Vec<String> = fields(0).map(|(name, _)| name).filter(|name| !name.ends_with('7')).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut less = object;
+        less.remove_all(&names);
+        assert_eq!(less.len(), 30_000);
     }
 }

@@ -60,7 +60,7 @@ pub struct Output {
 
 /// Checks a pipeline whole and makes it ready. The first bad stage is the one that is reported.
 pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
-    let pipeline = parse::pipeline(&extended::with_dates(pipeline))?;
+    let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref())?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
     let mut plan = logical::plan(pipeline)?;
     let warnings = visible::warnings(&plan);

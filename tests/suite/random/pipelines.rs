@@ -41,6 +41,15 @@ fn reference() -> impl Strategy<Value = Value> {
     path().prop_map(|path| Value::from(format!("${path}")))
 }
 
+fn pattern() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec!["^a", "b$", "é"]).prop_map(Value::from)
+}
+
+/// A pattern as it stands among values.
+fn regular(pattern: Value) -> Value {
+    object([("$regularExpression", object([("pattern", pattern), ("options", "i".into())]))])
+}
+
 /// A test of one field.
 fn test() -> impl Strategy<Value = Value> {
     let compared = prop::sample::select(vec!["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]);
@@ -54,7 +63,9 @@ fn test() -> impl Strategy<Value = Value> {
             .prop_map(|name| object([("$type", name.into())])),
         1 => (0i64..3).prop_map(|size| object([("$size", size.into())])),
         1 => Just(object([("$mod", vec![2.into(), 0.into()].into())])),
-        1 => prop::sample::select(vec!["^a", "b$", "é"]).prop_map(|regex| object([("$regex", regex.into())])),
+        1 => pattern().prop_map(|regex| object([("$regex", regex)])),
+        1 => (prop::sample::select(vec!["$in", "$nin"]), pattern(), scalar())
+            .prop_map(|(name, regex, value)| object([(name, vec![regular(regex), value].into())])),
         1 => (number(), number())
             .prop_map(|(low, high)| object([("$gte", low), ("$lt", high)])),
         1 => number().prop_map(|number| object([("$not", object([("$gt", number)]))])),
@@ -70,6 +81,10 @@ fn filter() -> impl Strategy<Value = Value> {
         1 => (path(), test(), path(), test()).prop_map(|(a, b, c, d)| object([(a, b), (c, d)])),
         1 => (reference(), reference())
             .prop_map(|(a, b)| object([("$expr", object([("$gt", vec![a, b].into())]))])),
+        1 => expression().prop_map(|expression| object([("$expr", expression)])),
+        1 => (path(), test(), expression())
+            .prop_map(|(path, test, expression)| object([("$expr", expression), (path, test)])),
+        1 => Just(object([("$sampleRate", Value::Double(0.5))])),
     ];
     plain.prop_recursive(2, 6, 3, |inner| {
         (prop::sample::select(vec!["$and", "$or", "$nor"]), prop::collection::vec(inner, 1..4))

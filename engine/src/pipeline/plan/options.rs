@@ -4,7 +4,8 @@
 #[derive(Debug, Clone)]
 pub struct Options {
     pub source: SourceChoice,
-    /// Without it no rule is applied: every row is read and every stage is an operator.
+    /// Without it every row is read and every stage is an operator. Filters are moved and ordered nevertheless, since that
+    /// decides whose errors are spared.
     pub push_down: bool,
     /// Whether the source's columns are made use of, where it keeps any. Part of pushing down.
     pub columns: bool,

@@ -1,47 +1,205 @@
-//! Dates written as MongoDB's Extended JSON writes them, which a pipeline may hold wherever a value can stand.
+//! Values that JSON does not tell apart, as MongoDB's Extended JSON writes them: a pipeline may hold them, canonical or
+//! relaxed, wherever a value can stand.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-extended-json/>
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
+use super::error::{Error, Result};
 use crate::model::date::parse_date;
 use crate::model::value::{Object, Value};
 
-/// The value with every `{"$date": …}` in it read, of an RFC 3339 text or of milliseconds since 1970. What is no date
-/// stays as it is.
-pub fn with_dates(value: &Value) -> Cow<'_, Value> {
-    match value {
-        Value::Object(object) => match date(object) {
-            Some(ms) => Cow::Owned(Value::Date(ms)),
-            None if object.iter().any(|(_, field)| has_date(field)) => {
-                let fields = object.iter().map(|(name, field)| (name.clone(), with_dates(field).into_owned()));
-                Cow::Owned(fields.collect::<Object>().into())
-            }
-            None => Cow::Borrowed(value),
-        },
-        Value::Array(items) if items.iter().any(has_date) => {
-            Cow::Owned(items.iter().map(|item| with_dates(item).into_owned()).collect::<Vec<_>>().into())
+/// The name under which a pattern stands. It is no value, so whoever takes a pattern reads it.
+pub const REGEX: &str = "$regularExpression";
+
+/// What stands for a value, and what is allowed below it.
+const TYPES: [(&str, &str); 7] = [
+    ("$date", "a date of RFC 3339, or milliseconds since 1970 as a whole number or as {\"$numberLong\": text}"),
+    ("$numberDecimal", "the text of a number, Infinity, -Infinity or NaN"),
+    ("$numberDouble", "the text of a number, Infinity, -Infinity or NaN"),
+    ("$numberInt", "the text of a whole number of 32 bits"),
+    ("$numberLong", "the text of a whole number of 64 bits"),
+    ("$oid", "a text of 24 hexadecimal digits"),
+    (REGEX, "an object of the texts 'pattern' and 'options'"),
+];
+
+/// The pipeline with all such values read. A malformed one is refused, with its place and what is allowed there.
+pub fn read(pipeline: &Value) -> Result<Cow<'_, Value>> {
+    Ok(inside(pipeline, &Place { outer: None, step: Step::Item(0) })?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
+}
+
+/// Pattern and options of a `$regularExpression`.
+pub fn regex(value: &Value) -> Option<(&str, &str)> {
+    let object = value.as_object().filter(|object| object.len() == 1)?;
+    let parts = object.get(REGEX)?.as_object().filter(|parts| parts.len() == 2)?;
+    Some((parts.get("pattern")?.as_str()?, parts.get("options")?.as_str()?))
+}
+
+/// Where a value stands, below the pipeline itself.
+struct Place<'p> {
+    outer: Option<&'p Place<'p>>,
+    step: Step<'p>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'p> {
+    Field(&'p str),
+    Item(usize),
+}
+
+impl<'p> Place<'p> {
+    fn at(&'p self, step: Step<'p>) -> Place<'p> {
+        Place { outer: Some(self), step }
+    }
+
+    fn refuse(&self, name: &str, allowed: &str) -> Error {
+        let mut steps = Vec::new();
+        let mut place = self;
+        while let Some(outer) = place.outer {
+            steps.push(place.step);
+            place = outer;
         }
-        _ => Cow::Borrowed(value),
+        let mut path = String::new();
+        for step in steps.iter().rev() {
+            // Writing to a string cannot fail.
+            let _ = match step {
+                Step::Field(name) => write!(path, "/{}", name.replace('~', "~0").replace('/', "~1")),
+                Step::Item(index) => write!(path, "/{index}"),
+            };
+        }
+        let error = Error::new(9, format!("malformed Extended JSON at {path}: {name} takes {allowed}"));
+        match steps.last() {
+            Some(Step::Item(stage)) => error.at_stage(*stage),
+            _ => error,
+        }
     }
 }
 
-fn has_date(value: &Value) -> bool {
+/// What becomes of a value; `None` where it stays as it is.
+fn inside(value: &Value, place: &Place) -> Result<Option<Value>> {
     match value {
-        Value::Object(object) => date(object).is_some() || object.iter().any(|(_, field)| has_date(field)),
-        Value::Array(items) => items.iter().any(has_date),
-        _ => false,
+        Value::Object(object) => match typed(object, place)? {
+            Some(typed) => Ok(typed),
+            None => {
+                let field = |(name, field)| inside(field, &place.at(Step::Field(name)));
+                let read: Vec<Option<Value>> =
+                    object.iter().map(|(name, value)| field((name, value))).collect::<Result<_>>()?;
+                Ok(read.iter().any(Option::is_some).then(|| {
+                    let mut fields = Object::with_capacity(object.len());
+                    for ((name, value), read) in object.iter().zip(read) {
+                        fields.push(name.clone(), read.unwrap_or_else(|| value.clone()));
+                    }
+                    fields.into()
+                }))
+            }
+        },
+        Value::Array(items) => {
+            let item = |(index, item)| inside(item, &place.at(Step::Item(index)));
+            let read: Vec<Option<Value>> = items.iter().enumerate().map(item).collect::<Result<_>>()?;
+            Ok(read.iter().any(Option::is_some).then(|| {
+                let read = items.iter().zip(read).map(|(item, read)| read.unwrap_or_else(|| item.clone()));
+                read.collect::<Vec<_>>().into()
+            }))
+        }
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => Ok(None),
     }
 }
 
-fn date(object: &Object) -> Option<i64> {
+/// The value that an object stands for: `None` where it is one like any other, `Some(None)` where it stays as it is.
+fn typed(object: &Object, place: &Place) -> Result<Option<Option<Value>>> {
+    let known = object.iter().find_map(|(name, value)| {
+        let (name, allowed) = TYPES.iter().find(|(known, _)| *known == &**name)?;
+        Some((*name, *allowed, value))
+    });
+    let Some((name, allowed, value)) = known else { return Ok(None) };
     if object.len() != 1 {
-        return None;
+        return Err(place.refuse(name, &format!("{allowed}, and has nothing beside it")));
     }
-    match object.get("$date")? {
+    let text = value.as_str();
+    let read = match name {
+        "$date" => date(value).map(Value::Date),
+        "$numberDouble" | "$numberDecimal" => text.and_then(double).map(Value::Double),
+        "$numberInt" => text.and_then(|text| text.parse::<i32>().ok()).map(|number| Value::Int(number.into())),
+        "$numberLong" => text.and_then(|text| text.parse().ok()).map(Value::Int),
+        "$oid" => text
+            .filter(|text| text.len() == 24 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .map(|_| value.clone()),
+        _ => {
+            let whole = Value::from(object.clone());
+            return match regex(&whole) {
+                Some(_) => Ok(Some(None)),
+                None => Err(place.refuse(name, allowed)),
+            };
+        }
+    };
+    read.map(|read| Some(Some(read))).ok_or_else(|| place.refuse(name, allowed))
+}
+
+fn date(value: &Value) -> Option<i64> {
+    match value {
         Value::String(text) => parse_date(text),
         Value::Int(ms) => Some(*ms),
         Value::Object(number) if number.len() == 1 => number.get("$numberLong")?.as_str()?.parse().ok(),
         _ => None,
+    }
+}
+
+fn double(text: &str) -> Option<f64> {
+    match text {
+        "Infinity" => Some(f64::INFINITY),
+        "-Infinity" => Some(f64::NEG_INFINITY),
+        "NaN" => Some(f64::NAN),
+        _ if text.contains(|char: char| char.is_ascii_alphabetic() && !matches!(char, 'e' | 'E')) => None,
+        _ => text.parse::<f64>().ok().filter(|number| number.is_finite()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json;
+
+    fn found(text: &str) -> Result<String> {
+        read(&json::parse(text.as_bytes()).expect("JSON")).map(|value| format!("{value:?}"))
+    }
+
+    #[test]
+    fn values_are_read_wherever_they_stand() {
+        for (text, expected) in [
+            (r#"[{"a":{"$numberLong":"-9223372036854775808"}}]"#, r#"[{"a": Int(-9223372036854775808)}]"#),
+            (r#"[{"a":[{"$numberInt":"7"},{"$numberDouble":"1e3"}]}]"#, r#"[{"a": [Int(7), Double(1000.0)]}]"#),
+            (r#"[{"$numberDouble":"-Infinity"},{"$numberDouble":"NaN"}]"#, "[Double(-inf), Double(NaN)]"),
+            (r#"[{"$numberDecimal":"2.50"}]"#, "[Double(2.5)]"),
+            (
+                r#"[{"$date":{"$numberLong":"5"}},{"$date":6},{"$date":"1970-01-01T00:00:00.007Z"}]"#,
+                "[Date(5), Date(6), Date(7)]",
+            ),
+            (r#"[{"$oid":"5ab9cbfa31c2ab715d42129e"}]"#, r#"[String("5ab9cbfa31c2ab715d42129e")]"#),
+        ] {
+            let found = found(text).expect("read").replace("Object(", "").replace("Array(", "").replace("})", "}");
+            assert_eq!(found.replace("])", "]"), expected, "{text}");
+        }
+        let plain =
+            json::parse(br#"[{"$match":{"a":{"$regularExpression":{"pattern":"x","options":"i"}}}}]"#).expect("JSON");
+        assert!(matches!(read(&plain), Ok(Cow::Borrowed(_))));
+    }
+
+    #[test]
+    fn malformed_values_are_refused_with_their_place() {
+        for (text, place, allowed) in [
+            (r#"[{},{"$match":{"a":{"$numberInt":"2147483648"}}}]"#, "/1/$match/a", "32 bits"),
+            (r#"[{"$match":{"a/b":[1,{"$numberLong":5}]}}]"#, "/0/$match/a~1b/1", "64 bits"),
+            (r#"[{"a":{"$numberDouble":"inf"}}]"#, "/0/a", "Infinity"),
+            (r#"[{"a":{"$numberDouble":"1e999"}}]"#, "/0/a", "Infinity"),
+            (r#"[{"a":{"$oid":"5ab9"}}]"#, "/0/a", "24 hexadecimal"),
+            (r#"[{"a":{"$date":"yesterday"}}]"#, "/0/a", "RFC 3339"),
+            (r#"[{"a":{"$regularExpression":{"pattern":"x"}}}]"#, "/0/a", "'pattern' and 'options'"),
+            (r#"[{"a":{"$numberInt":"1","b":2}}]"#, "/0/a", "nothing beside"),
+        ] {
+            let error = found(text).expect_err(text);
+            assert!(error.message.contains(&format!(" at {place}: ")) && error.message.contains(allowed), "{error}");
+            assert_eq!(error.stage, place[1..2].parse().ok(), "{text}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
+use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cells, Column, Mask, SEGMENT};
@@ -174,7 +175,7 @@ pub fn folded<'a>(
     fields: Option<&BTreeSet<Arc<str>>>,
     streams: &Streams<'a>,
 ) -> Result<Vec<Value>> {
-    let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
+    let mut states: IndexMap<AggregateId, Folding> = IndexMap::new();
     let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
     for event in Pages::new(reader, streams, wanted(reader, scan, fields, streams)) {
         let in_time = match scan.as_of {
@@ -187,15 +188,15 @@ pub fn folded<'a>(
             continue;
         }
         let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };
-        let after = Aggregate::fold(states.get(&event.aggregate_id).map(|before| &**before), &event, definition);
+        states.entry(event.aggregate_id.clone()).or_insert_with(|| Folding::new(&event)).fold(&event, definition);
         if scan.events {
             let row = event.row();
             reader.context.charge(event.size_bytes())?;
             kept.entry(event.aggregate_id.clone()).or_default().push(row);
         }
-        states.insert(event.aggregate_id.clone(), Arc::new(after));
     }
-    rows_of(reader, scan, streams, states.into_values(), |id| kept.swap_remove(id))
+    let states = states.into_values().map(|folding| Arc::new(folding.into_aggregate()));
+    rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
 }
 
 /// What must be read of the log: each field of a state depends on that field of the payloads alone.

@@ -5,6 +5,7 @@ mod kind;
 mod operator;
 mod ranked;
 mod single;
+use crate::model::object::Places;
 
 pub use operator::{Operator, catalogue, parse};
 
@@ -39,7 +40,7 @@ enum Data {
     One(Option<Value>),
     Items(Vec<Value>),
     Set(collect::Set),
-    Object(Object),
+    Object(Object, Places),
     Deviation(Deviation),
     Numbers(Vec<f64>),
     Bounded(ranked::Bounded),
@@ -80,7 +81,7 @@ impl Accumulator {
             Kind::Extreme(_) | Kind::First | Kind::Last => Data::One(None),
             Kind::Push | Kind::ConcatArrays => Data::Items(Vec::new()),
             Kind::AddToSet | Kind::SetUnion => Data::Set(collect::Set::default()),
-            Kind::MergeObjects => Data::Object(Default::default()),
+            Kind::MergeObjects => Data::Object(Object::default(), Places::default()),
             Kind::Deviation(_) => Data::Deviation(Deviation::default()),
             Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
             Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => {
@@ -119,7 +120,7 @@ impl Accumulator {
             Data::One(one) => single::add(&self.kind, one, value),
             Data::Items(items) => collect::add(&self.kind, items, value, env)?,
             Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
-            Data::Object(object) => collect::merge(object, value, env)?,
+            Data::Object(object, places) => collect::merge(object, places, value, env)?,
             Data::Deviation(deviation) => deviation.add(value.as_ref()),
             Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env.query)?,
             Data::Bounded(_) => {}
@@ -157,7 +158,7 @@ impl Accumulator {
             (Data::One(one), _) => one.unwrap_or_default(),
             (Data::Items(items), _) => items.into(),
             (Data::Set(set), _) => set.into_value(),
-            (Data::Object(object), _) => object.into(),
+            (Data::Object(object, _), _) => object.into(),
             (Data::Deviation(deviation), Kind::Deviation(Sampled::Sample)) => deviation.sample(),
             (Data::Deviation(deviation), _) => deviation.population(),
             (Data::Numbers(mut numbers), Kind::Percentiles(ranks)) => statistics::percentiles(&mut numbers, ranks),

@@ -1,9 +1,16 @@
-//! Reads dates from text, with a format or in the usual ways of writing them.
+//! Dates from text: what was found in one, the instant that it is, and why a text is none.
 
-use jiff::civil::{Date, DateTime, ISOWeekDate, Time, Weekday};
+use std::fmt::Write;
+
+use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Span};
 
-use super::calendar::{instant, parse_offset, parse_zone};
+use super::calendar::instant;
+use super::date_relative::Relative;
+use super::date_zone::Zone;
+use super::{date_layout, date_scan};
+use crate::model::date::{civil, ms_of};
 use crate::pipeline::value::error::{Error, Result};
 
 pub(super) const MONTHS: [&str; 12] = [
@@ -21,304 +28,150 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-fn failure(text: &str, why: &str) -> Error {
-    Error::new(241, format!("Error parsing date string '{text}'; {why}"))
+/// The number of a month by its name, its first three letters, or a Roman numeral.
+pub(super) fn month(word: &str) -> Option<i64> {
+    const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
+    let is_named = |name: &str| {
+        name.eq_ignore_ascii_case(word)
+            || name[..3].eq_ignore_ascii_case(word)
+            || (name == "September" && word.eq_ignore_ascii_case("sept"))
+    };
+    let place = MONTHS.iter().position(|name| is_named(name));
+    let place = place.or_else(|| ROMAN.iter().position(|numeral| numeral.eq_ignore_ascii_case(word)))?;
+    Some(place as i64 + 1)
 }
 
-/// What has been read of a date so far.
-#[derive(Default)]
-struct Parts {
-    year: Option<i64>,
-    month: Option<i64>,
-    day: Option<i64>,
-    day_of_year: Option<i64>,
-    iso_year: Option<i64>,
-    iso_week: Option<i64>,
-    iso_day: Option<i64>,
-    hour: i64,
-    minute: i64,
-    second: i64,
-    millisecond: i64,
-    zone: Option<TimeZone>,
+/// What was found in a text.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub year: Option<i64>,
+    pub month: Option<i64>,
+    pub day: Option<i64>,
+    pub day_of_year: Option<i64>,
+    pub iso_year: Option<i64>,
+    pub iso_week: Option<i64>,
+    pub iso_day: Option<i64>,
+    pub hour: Option<i64>,
+    pub minute: Option<i64>,
+    pub second: Option<i64>,
+    pub microsecond: i64,
+    pub zone: Option<Zone>,
+    pub relative: Relative,
 }
 
-impl Parts {
-    /// The instant; a zone in the text excludes one beside it.
-    fn finish(self, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
-        let date = self.date().ok_or_else(|| failure(text, "an incomplete or impossible date"))?;
-        let small = |part: i64| i8::try_from(part).ok();
-        let time = (|| {
-            let nanoseconds = i32::try_from(self.millisecond * 1_000_000).ok()?;
-            Time::new(small(self.hour)?, small(self.minute)?, small(self.second)?, nanoseconds).ok()
-        })();
-        let time = time.ok_or_else(|| failure(text, "an impossible time"))?;
-        let zone = match (self.zone, zone) {
-            (Some(_), Some(_)) => {
-                return Err(failure(
-                    text,
-                    "you cannot pass in a date/time string with time zone information \
-                     together with a timezone argument",
-                ));
-            }
-            (Some(zone), None) => zone,
-            (None, zone) => zone.cloned().unwrap_or(TimeZone::UTC),
-        };
-        instant(DateTime::from_parts(date, time), &zone).map_err(|_| failure(text, "beyond the calendar"))
+/// Everything that is wrong with a text: a letter of it is named by its place.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    errors: String,
+    warnings: String,
+}
+
+impl Faults {
+    pub fn error(&mut self, at: usize, message: &str, byte: Option<u8>) {
+        note(&mut self.errors, at, message, byte);
     }
 
-    fn date(&self) -> Option<Date> {
-        if let (Some(year), Some(week)) = (self.iso_year, self.iso_week) {
-            let day = Weekday::from_monday_one_offset(i8::try_from(self.iso_day.unwrap_or(1)).ok()?).ok()?;
-            return Some(ISOWeekDate::new(i16::try_from(year).ok()?, i8::try_from(week).ok()?, day).ok()?.date());
-        }
-        let year = i16::try_from(self.year?).ok()?;
-        if let Some(day) = self.day_of_year {
-            let first = Date::new(year, 1, 1).ok()?;
-            let date = first.with().day_of_year(i16::try_from(day).ok()?).build().ok()?;
-            return Some(date);
-        }
-        Date::new(year, i8::try_from(self.month?).ok()?, i8::try_from(self.day?).ok()?).ok()
+    /// What is said after all errors.
+    pub fn warning(&mut self, at: usize, message: &str, byte: Option<u8>) {
+        note(&mut self.warnings, at, message, byte);
     }
 }
 
-/// Reads from the front of a text.
-struct Reader<'t> {
-    rest: &'t str,
+fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
+    let shown = byte.filter(|byte| *byte != 0).map_or_else(|| "\\0".to_owned(), |byte| byte.escape_ascii().to_string());
+    // Writing to a string cannot fail.
+    let _ = write!(notes, "; {at}: {message} '{shown}'");
 }
 
-impl Reader<'_> {
-    fn eat(&mut self, wanted: char) -> bool {
-        match self.rest.strip_prefix(wanted) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
-    }
-
-    fn eat_any(&mut self, wanted: &[char]) -> bool {
-        wanted.iter().any(|char| self.eat(*char))
-    }
-
-    /// A number of `min` to `max` digits.
-    fn number(&mut self, min: usize, max: usize) -> Option<i64> {
-        let len = self.rest.bytes().take(max).take_while(u8::is_ascii_digit).count();
-        if len < min {
-            return None;
-        }
-        let (digits, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        digits.parse().ok()
-    }
-
-    /// Digits after a decimal point, as milliseconds.
-    fn fraction(&mut self) -> Option<i64> {
-        let len = self.rest.bytes().take_while(u8::is_ascii_digit).count();
-        let (digits, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        let padded: String = digits.chars().chain("000".chars()).take(3).collect();
-        (len > 0).then(|| padded.parse().ok()).flatten()
-    }
-
-    fn word(&mut self) -> &str {
-        let len = self.rest.bytes().take_while(u8::is_ascii_alphabetic).count();
-        let (word, rest) = self.rest.split_at(len);
-        self.rest = rest;
-        word
-    }
-
-    /// A month's name, or its first three letters.
-    fn month(&mut self) -> Option<i64> {
-        let word = self.word().to_ascii_lowercase();
-        let is_month = |name: &str| {
-            let name = name.to_ascii_lowercase();
-            name == word || name[..3] == word || (word == "sept" && name == "september")
-        };
-        MONTHS.iter().position(|name| is_month(name)).map(|index| index as i64 + 1)
-    }
-
-    /// "Mon, " or "Monday ", which adds nothing to a date.
-    fn skip_weekday(&mut self) {
-        const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-        let before = self.rest;
-        let word = self.word().to_ascii_lowercase();
-        if word.len() >= 3 && DAYS.iter().any(|day| day.starts_with(&*word)) {
-            self.eat_any(&['.', ',']);
-            self.spaces();
-        } else {
-            self.rest = before;
-        }
-    }
-
-    fn spaces(&mut self) {
-        self.rest = self.rest.trim_start_matches(' ');
-    }
-
-    /// `Z`, an offset or a zone's name; `None` where there is none.
-    fn zone(&mut self) -> Result<Option<TimeZone>, ()> {
-        self.spaces();
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let name = std::mem::take(&mut self.rest).trim_end();
-        if matches!(name, "Z" | "z" | "UTC" | "GMT") {
-            return Ok(Some(TimeZone::UTC));
-        }
-        let offset = name.strip_prefix("GMT").or_else(|| name.strip_prefix("UTC")).unwrap_or(name);
-        if let Some(seconds) = parse_offset(offset) {
-            return Ok(Some(TimeZone::fixed(Offset::from_seconds(seconds).unwrap_or(Offset::UTC))));
-        }
-        parse_zone(name).map(Some).map_err(|_| ())
-    }
+fn failure(text: impl Into<String>) -> Error {
+    Error::new(241, text.into())
 }
 
-/// Reads ISO 8601 and its relatives, and dates with a month's name.
+/// Reads a text in any of the usual ways of writing dates; a zone beside it is that of a text without one.
 pub(super) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
-    let mut reader = Reader { rest: text.trim() };
-    let mut parts = Parts::default();
-    let read = read_date(&mut reader, &mut parts).and_then(|()| read_time(&mut reader, &mut parts));
-    match (read, reader.zone()) {
-        (Some(()), Ok(own)) => {
-            parts.zone = own;
-            parts.finish(text, zone)
-        }
-        _ => Err(failure(text, "unexpected characters")),
-    }
-}
-
-fn read_date(reader: &mut Reader, parts: &mut Parts) -> Option<()> {
-    reader.skip_weekday();
-    if reader.rest.starts_with(|char: char| char.is_ascii_alphabetic()) {
-        // "February 3, 2024".
-        parts.month = Some(reader.month()?);
-        reader.spaces();
-        parts.day = Some(reader.number(1, 2)?);
-        reader.eat(',');
-        reader.spaces();
-        parts.year = Some(reader.number(4, 4)?);
-        return Some(());
-    }
-    let digits = reader.rest.bytes().take_while(u8::is_ascii_digit).count();
-    if digits == 8 {
-        parts.year = Some(reader.number(4, 4)?);
-        parts.month = Some(reader.number(2, 2)?);
-        parts.day = Some(reader.number(2, 2)?);
-        return Some(());
-    }
-    if digits == 4 {
-        parts.year = Some(reader.number(4, 4)?);
-        if reader.eat('-') && reader.eat('W') {
-            parts.iso_year = parts.year;
-            parts.iso_week = Some(reader.number(2, 2)?);
-            reader.eat('-');
-            parts.iso_day = reader.number(1, 1);
-            return Some(());
-        }
-        reader.eat('/');
-        parts.month = Some(reader.number(1, 2)?);
-        let has_day = reader.eat_any(&['-', '/']);
-        parts.day = Some(if has_day { reader.number(1, 2)? } else { 1 });
-        return Some(());
-    }
-    let first = reader.number(1, 2)?;
-    if reader.eat('/') {
-        // The month comes first, as in America.
-        parts.month = Some(first);
-        parts.day = Some(reader.number(1, 2)?);
-        reader.eat('/').then_some(())?;
-    } else if reader.eat_any(&['-', '.']) && reader.rest.starts_with(|char: char| char.is_ascii_digit()) {
-        parts.day = Some(first);
-        parts.month = Some(reader.number(1, 2)?);
-        reader.eat_any(&['-', '.']).then_some(())?;
-    } else {
-        // "3 February 2024", "03-Feb-2024".
-        reader.spaces();
-        parts.day = Some(first);
-        parts.month = Some(reader.month()?);
-        reader.eat_any(&['-', ',']);
-        reader.spaces();
-    }
-    parts.year = Some(reader.number(4, 4)?);
-    Some(())
-}
-
-fn read_time(reader: &mut Reader, parts: &mut Parts) -> Option<()> {
-    reader.eat_any(&['T', 't', ',']);
-    reader.spaces();
-    if !reader.rest.starts_with(|char: char| char.is_ascii_digit()) {
-        return Some(());
-    }
-    parts.hour = reader.number(1, 2)?;
-    if reader.eat(':') {
-        parts.minute = reader.number(2, 2)?;
-        if reader.eat(':') {
-            parts.second = reader.number(2, 2)?;
-        }
-    } else if let Some(minute) = reader.number(2, 2) {
-        parts.minute = minute;
-        parts.second = reader.number(2, 2).unwrap_or(0);
-    }
-    if reader.eat_any(&['.', ',']) {
-        parts.millisecond = reader.fraction()?;
-    }
-    reader.spaces();
-    let lower = reader.rest.to_ascii_lowercase();
-    if lower.starts_with("am") || lower.starts_with("pm") {
-        reader.rest = &reader.rest[2..];
-        (1..=12).contains(&parts.hour).then_some(())?;
-        parts.hour = parts.hour % 12 + if lower.starts_with('p') { 12 } else { 0 };
-    }
-    Some(())
+    let (found, faults) = date_scan::scan(text);
+    found.finish(&faults, text, zone)
 }
 
 /// Reads a text that is written in a format.
 pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> Result<i64> {
-    let mut reader = Reader { rest: text };
-    let mut parts = Parts::default();
-    let read = read_format(&mut reader, format, &mut parts);
-    if read.is_none() || !reader.rest.is_empty() {
-        return Err(failure(text, "it does not fit the format"));
-    }
-    parts.finish(text, zone)
+    let (found, faults) = date_layout::read(text, format);
+    found.finish(&faults, text, zone)
 }
 
-fn read_format(reader: &mut Reader, format: &str, parts: &mut Parts) -> Option<()> {
-    let mut chars = format.chars();
-    while let Some(char) = chars.next() {
-        if char != '%' {
-            reader.eat(char).then_some(())?;
-            continue;
-        }
-        match chars.next()? {
-            'b' | 'B' => parts.month = Some(reader.month()?),
-            'd' => parts.day = Some(reader.number(1, 2)?),
-            'G' => parts.iso_year = Some(reader.number(4, 4)?),
-            'H' => parts.hour = reader.number(1, 2)?,
-            'j' => parts.day_of_year = Some(reader.number(1, 3)?),
-            'L' => parts.millisecond = reader.number(1, 3)?,
-            'm' => parts.month = Some(reader.number(1, 2)?),
-            'M' => parts.minute = reader.number(1, 2)?,
-            'S' => parts.second = reader.number(1, 2)?,
-            'u' => parts.iso_day = Some(reader.number(1, 1)?),
-            'V' => parts.iso_week = Some(reader.number(1, 2)?),
-            'Y' => parts.year = Some(reader.number(4, 4)?),
-            'z' | 'Z' => {
-                let (sign, text) = (reader.rest.get(..1)?, &reader.rest[1..]);
-                if matches!(sign, "Z" | "z") {
-                    reader.rest = text;
-                    parts.zone = Some(TimeZone::UTC);
-                    continue;
-                }
-                let len = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b':').count();
-                let (offset, rest) = reader.rest.split_at(len + 1);
-                let seconds = parse_offset(offset).or_else(|| offset.parse::<i32>().ok()?.checked_mul(60))?;
-                reader.rest = rest;
-                parts.zone = Some(TimeZone::fixed(Offset::from_seconds(seconds).ok()?));
-            }
-            '%' => reader.eat('%').then_some(())?,
-            _ => return None,
-        }
+impl Found {
+    /// Whether year, month and day are known.
+    pub fn has_date(&self) -> bool {
+        let is_date = self.year.is_some() && self.month.is_some() && self.day.is_some();
+        is_date || self.iso_year.is_some() || (self.year.is_some() && self.day_of_year.is_some())
     }
-    Some(())
+
+    /// Whether the time is one that clocks show; what is missing is zero.
+    pub fn is_time(&self) -> bool {
+        let fits = |part: Option<i64>, end: i64| (0..end).contains(&part.unwrap_or(0));
+        fits(self.hour, 24) && fits(self.minute, 60) && fits(self.second, 60)
+    }
+
+    /// The day, if the calendar has it. Weeks and days of a year may lead into the next one.
+    pub fn date(&self) -> Option<Date> {
+        if let Some(year) = self.iso_year {
+            // The fourth of January is in the first week.
+            let fourth = Date::new(i16::try_from(year).ok()?, 1, 4).ok()?;
+            let before = i64::from(fourth.weekday().to_monday_zero_offset());
+            let days = (self.iso_week.unwrap_or(1) - 1) * 7 + self.iso_day.unwrap_or(1) - 1 - before;
+            return fourth.checked_add(Span::new().try_days(days).ok()?).ok();
+        }
+        let year = i16::try_from(self.year?).ok().filter(|year| *year >= 0)?;
+        if let Some(day) = self.day_of_year {
+            return Date::new(year, 1, 1).ok()?.checked_add(Span::new().try_days(day - 1).ok()?).ok();
+        }
+        Date::new(year, i8::try_from(self.month?).ok()?, i8::try_from(self.day?).ok()?).ok()
+    }
+
+    /// The instant.
+    fn finish(&self, faults: &Faults, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
+        if !faults.errors.is_empty() || !faults.warnings.is_empty() {
+            let Faults { errors, warnings } = faults;
+            return Err(failure(format!("Error parsing date string '{text}'{errors}{warnings}")));
+        }
+        if !self.has_date() {
+            return Err(failure(format!(
+                "an incomplete date/time string has been found, with elements missing: \"{text}\""
+            )));
+        }
+        let zone = zone.filter(|zone| **zone != TimeZone::UTC);
+        let zone = match (&self.zone, zone) {
+            (Some(Zone::Offset(_)), Some(_)) => {
+                return Err(failure(
+                    "you cannot pass in a date/time string with GMT offset together with a timezone argument",
+                ));
+            }
+            (Some(Zone::Named(name, _)), Some(_)) => {
+                return Err(failure(format!(
+                    "you cannot pass in a date/time string with time zone information ('{name}') together with a \
+                     timezone argument"
+                )));
+            }
+            (Some(own), None) => Offset::from_seconds(own.seconds()).ok().map(TimeZone::fixed),
+            (None, zone) => Some(zone.cloned().unwrap_or(TimeZone::UTC)),
+        };
+        let ms = zone.and_then(|zone| self.instant(&zone));
+        ms.ok_or_else(|| failure(format!("Error parsing date string '{text}'; beyond the calendar")))
+    }
+
+    /// `None` beyond the calendar.
+    fn instant(&self, zone: &TimeZone) -> Option<i64> {
+        let date = self.relative.apply(self.date()?)?;
+        let part = |part: Option<i64>| i8::try_from(part.unwrap_or(0)).ok();
+        let time = Time::new(part(self.hour)?, part(self.minute)?, part(self.second)?, 0).ok()?;
+        let local = DateTime::from_parts(date, time);
+        let seconds = match zone.to_fixed_offset() {
+            Ok(offset) => ms_of(local.checked_sub(SignedDuration::from_secs(offset.seconds().into())).ok()?),
+            Err(_) => instant(local, zone).ok()?,
+        };
+        let moved = self.relative.seconds.checked_mul(1_000)?;
+        let microseconds = self.microsecond.checked_add(self.relative.microseconds)?;
+        let ms = seconds.checked_add(moved)?.checked_mul(1_000)?.checked_add(microseconds)? / 1_000;
+        civil(ms).map(|_| ms)
+    }
 }

@@ -11,8 +11,13 @@ mod conditional;
 mod conversion;
 mod date_arithmetic;
 mod date_format;
+mod date_grammar;
+mod date_layout;
 mod date_parts;
+mod date_relative;
+mod date_scan;
 mod date_text;
+mod date_zone;
 mod measure;
 mod object;
 mod operator;
@@ -142,6 +147,33 @@ impl Expr {
             Node::Object(fields) => fields.iter().any(|(_, field)| field.draws()),
             Node::Call(call) => call.name() == operator::RANDOM || call.arguments().any(Expr::draws),
             Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => false,
+        }
+    }
+
+    /// Whether every row gets a value, and the same one each time: there is no row for which evaluating fails.
+    pub fn is_settled(&self) -> bool {
+        const SETTLED: [&str; 15] = [
+            "$and",
+            "$cmp",
+            "$cond",
+            "$eq",
+            "$gt",
+            "$gte",
+            "$ifNull",
+            "$isArray",
+            "$isNumber",
+            "$lt",
+            "$lte",
+            "$ne",
+            "$not",
+            "$or",
+            "$type",
+        ];
+        match &self.node {
+            Node::Array(items) => items.iter().all(Expr::is_settled),
+            Node::Object(fields) => fields.iter().all(|(_, field)| field.is_settled()),
+            Node::Call(call) => SETTLED.contains(&call.name()) && call.arguments().all(Expr::is_settled),
+            Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => true,
         }
     }
 

@@ -7,6 +7,7 @@ use super::{Env, Expr, Node, System, system};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::extended;
 use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::path::{FieldPath, check_name};
 
@@ -114,6 +115,11 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
 
 fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
     let Some(operator) = scope.operators().find(|operator| operator.word.name == name) else {
+        if name == extended::REGEX {
+            let message = "a regular expression is no value: it may stand in a filter, and as the 'regex' of $regexMatch, \
+                           $regexFind and $regexFindAll";
+            return Err(Error::new(168, message));
+        }
         let error = Error::new(168, format!("Unrecognized expression '{name}'"));
         return Err(match did_you_mean(name, scope.operators().map(|operator| operator.word.name)) {
             Some(hint) => error.with_hint(hint),

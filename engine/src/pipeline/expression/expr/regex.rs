@@ -5,6 +5,7 @@ use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::extended;
 use crate::pipeline::value::regex::{Found, Regex};
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -49,7 +50,12 @@ static REGEX: Named = Named {
 };
 
 fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
-    let values = named(name, &REGEX, spec, scope)?;
+    let values = match spec.as_object() {
+        Some(object) if object.get("regex").and_then(extended::regex).is_some() => {
+            named(name, &REGEX, &spelled_out(name, object)?, scope)?
+        }
+        _ => named(name, &REGEX, spec, scope)?,
+    };
     let pattern = values[1].as_ref().map(Expr::constant);
     let options = values[2].as_ref().map(Expr::constant);
     let prepared = match (pattern, options) {
@@ -58,6 +64,22 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
         _ => None,
     };
     Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
+}
+
+/// The arguments with pattern and options apart, where they were given as one regular expression.
+fn spelled_out(name: &str, object: &Object) -> Result<Value> {
+    let mut spelled = object.clone();
+    let Some((pattern, options)) = object.get("regex").and_then(extended::regex) else { return Ok(spelled.into()) };
+    let literal = |text: &str| Value::from(Object::from_iter([("$literal", text)]));
+    spelled.insert("regex", literal(pattern));
+    if !options.is_empty() {
+        if object.contains("options") {
+            let message = format!("{name}: regex option(s) specified in both 'regex' and 'option' fields");
+            return Err(Error::new(51107, message));
+        }
+        spelled.push("options", literal(options));
+    }
+    Ok(spelled.into())
 }
 
 /// `None` where the pattern is null.

@@ -10,6 +10,7 @@ use super::types::TypeSet;
 use super::word::OF_FIELD;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::extended;
 use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::Path;
 
@@ -47,6 +48,10 @@ pub fn operators(path: &Path, object: &Object, place: Place) -> Result<Node> {
 }
 
 fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) -> Result<Operator> {
+    if let ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte", Some(_)) = (name, Pattern::of_value(value)) {
+        let message = format!("Can't have regex as arg to {name}: no value is one; $regex finds what it matches");
+        return Err(Error::new(2, message));
+    }
     let compare = |comparison| Test::Compare(comparison, value.clone());
     Ok(match name {
         "$eq" => Operator::Is(compare(Comparison::Eq)),
@@ -55,12 +60,20 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) 
         "$gte" => Operator::Is(compare(Comparison::Gte)),
         "$lt" => Operator::Is(compare(Comparison::Lt)),
         "$lte" => Operator::Is(compare(Comparison::Lte)),
-        "$in" => Operator::Is(Test::In(operand::members("$in", value)?)),
-        "$nin" => Operator::Not(Test::In(operand::members("$nin", value)?)),
+        "$in" => one_of(path, operand::members("$in", value)?),
+        "$nin" => match one_of(path, operand::members("$nin", value)?) {
+            Operator::Is(test) => Operator::Not(test),
+            Operator::Node(node) => Operator::Node(Node::Not(Box::new(node))),
+            other => other,
+        },
         "$exists" if is_true(value) => Operator::Is(Test::Exists),
         "$exists" => Operator::Not(Test::Exists),
         "$type" => Operator::Is(Test::Type(TypeSet::parse(value)?)),
         "$regex" => Operator::Is(Test::Regex(Pattern::of(all)?.compile()?)),
+        extended::REGEX => match Pattern::of_value(&all.clone().into()) {
+            Some(pattern) => Operator::Is(Test::Regex(pattern.compile()?)),
+            None => return Err(Error::new(2, "unknown operator: $regularExpression")),
+        },
         "$options" if all.contains("$regex") => Operator::Nothing,
         "$options" => return Err(Error::new(2, "$options needs a $regex")),
         "$mod" => {
@@ -87,6 +100,14 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) 
             });
         }
     })
+}
+
+/// One of the tests holds.
+fn one_of(path: &Path, mut tests: Vec<Test>) -> Operator {
+    match tests.len() {
+        1 => Operator::Is(tests.swap_remove(0)),
+        _ => Operator::Node(Node::Or(tests.into_iter().map(|test| Node::Field(path.clone(), test)).collect())),
+    }
 }
 
 /// MongoDB's reading of a value as a flag: false, 0 and null are false.
@@ -122,9 +143,10 @@ fn all_of(path: &Path, value: &Value, place: Place) -> Result<Node> {
                 _ => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
             },
             _ if elements => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
-            Value::Object(object) if is_operators(object) => {
-                return Err(Error::new(2, "no $ expressions in $all"));
-            }
+            Value::Object(object) if is_operators(object) => match Pattern::of_value(item) {
+                Some(pattern) => Test::Regex(pattern.compile()?),
+                None => return Err(Error::new(2, "no $ expressions in $all")),
+            },
             operand => Test::Compare(Comparison::Eq, operand.clone()),
         };
         nodes.push(Node::Field(path.clone(), test));
@@ -168,8 +190,9 @@ fn of_node(node: Node) -> Element {
         Node::Field(_, test) => Element::Is(test),
         Node::Not(node) => Element::Not(vec![of_node(*node)]),
         Node::And(nodes) => Element::Not(vec![Element::Not(nodes.into_iter().map(of_node).collect())]),
+        Node::Or(nodes) => Element::Not(nodes.into_iter().map(|node| Element::Not(vec![of_node(node)])).collect()),
         Node::Constant(answer) if answer => Element::Not(vec![Element::Not(Vec::new())]),
         // No operator over one field makes any other node; what is left never holds.
-        Node::Constant(_) | Node::Or(_) | Node::Nor(_) | Node::Expr(_) | Node::Schema(_) => Element::Not(Vec::new()),
+        Node::Constant(_) | Node::Nor(_) | Node::Expr(_) | Node::Schema(_) => Element::Not(Vec::new()),
     }
 }

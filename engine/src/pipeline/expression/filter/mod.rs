@@ -87,6 +87,17 @@ impl Filter {
         self.visit_paths(&mut |_| {})
     }
 
+    /// When the filter is asked among those that must all hold: first what is quickly told, then what takes longer, then
+    /// expressions, and at the end those that some rows fail in or that are left to chance.
+    pub fn turn(&self) -> u8 {
+        self.node.turn()
+    }
+
+    /// Whether asking may fail for some row, or is left to chance.
+    pub fn may_fail(&self) -> bool {
+        self.turn() > 2
+    }
+
     /// The top-level fields that are read; `None` where it may be any.
     pub fn fields(&self) -> Option<BTreeSet<Arc<str>>> {
         let mut fields = BTreeSet::new();

@@ -53,6 +53,20 @@ pub enum Element {
 }
 
 impl Node {
+    /// When the condition is asked among others: what cannot fail first, then what costs more or may fail.
+    pub fn turn(&self) -> u8 {
+        match self {
+            Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().map(Node::turn).max().unwrap_or(0),
+            Node::Not(node) => node.turn(),
+            Node::Constant(_) => 0,
+            Node::Field(_, Test::Regex(_) | Test::ElemMatchValue(_) | Test::ElemMatchObject(_)) => 1,
+            Node::Field(..) => 0,
+            Node::Schema(_) => 2,
+            Node::Expr(expr) if expr.is_settled() => 2,
+            Node::Expr(_) => 3,
+        }
+    }
+
     /// Shows every path that is read; the empty path is the whole row. `false`: not all of it are plain paths.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
         match self {

@@ -6,17 +6,23 @@ use super::bits::BitTest;
 use super::bits::Bits;
 use super::comparison::Members;
 use super::field::is_operators;
+use super::node::Test;
+use super::pattern::Pattern;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
 
-/// The members of `$in` and `$nin`.
-pub fn members(name: &str, value: &Value) -> Result<Arc<Members>> {
+/// What `$in` and `$nin` look for: values, and patterns of texts.
+pub fn members(name: &str, value: &Value) -> Result<Vec<Test>> {
     let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
-    if items.iter().filter_map(Value::as_object).any(is_operators) {
+    let (patterns, values): (Vec<&Value>, Vec<&Value>) =
+        items.iter().partition(|item| Pattern::of_value(item).is_some());
+    if values.iter().filter_map(|item| item.as_object()).any(is_operators) {
         return Err(Error::new(2, format!("cannot nest $ under {name}")));
     }
-    Ok(Arc::new(Members::new(items.iter().cloned())))
+    let values = Test::In(Arc::new(Members::new(values.into_iter().cloned())));
+    let patterns = patterns.into_iter().filter_map(Pattern::of_value).map(|pattern| pattern.compile().map(Test::Regex));
+    std::iter::once(Ok(values)).chain(patterns).collect()
 }
 
 /// Divisor and remainder of `$mod`, both truncated.

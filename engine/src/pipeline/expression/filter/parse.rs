@@ -77,10 +77,19 @@ fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
         "$or" => Node::Or(branches(name, value, place)?),
         "$nor" => Node::Nor(branches(name, value, place)?),
         "$comment" => return Ok(None),
-        "$expr" | "$jsonSchema" if place.nested => {
+        "$expr" | "$jsonSchema" | "$sampleRate" if place.nested => {
             return Err(Error::new(2, format!("{name} can only be applied to the top-level document")));
         }
         "$expr" => Node::Expr(Arc::new(expr::parse(value, place.scope)?)),
+        "$sampleRate" => {
+            let rate = value.as_f64().ok_or_else(|| Error::new(2, "argument to $sampleRate must be a numeric type"))?;
+            if !(0.0..=1.0).contains(&rate) {
+                return Err(Error::new(2, "numeric argument to $sampleRate must be in [0, 1]"));
+            }
+            let draw = Value::from(Object::from_iter([("$rand", Object::new())]));
+            let below = Object::from_iter([("$lt", vec![draw, Value::Double(rate)])]).into();
+            Node::Expr(Arc::new(expr::parse(&below, place.scope)?))
+        }
         "$jsonSchema" => Node::Schema(Arc::new(Schema::parse(value)?)),
         "$alwaysTrue" | "$alwaysFalse" => {
             if value.as_f64() != Some(1.0) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::extended;
 use crate::pipeline::value::regex::Regex;
 
 /// A pattern as it was written.
@@ -15,16 +16,25 @@ pub struct Pattern<'s> {
 impl<'s> Pattern<'s> {
     /// The pattern among a field's operators.
     pub fn of(operators: &'s Object) -> Result<Pattern<'s>> {
-        let pattern = match operators.get("$regex") {
-            Some(Value::String(pattern)) => pattern,
-            _ => return Err(Error::new(2, "$regex has to be a string")),
+        let (pattern, own) = match operators.get("$regex") {
+            Some(Value::String(pattern)) => (&**pattern, ""),
+            Some(value) => extended::regex(value).ok_or_else(|| Error::new(2, "$regex has to be a string"))?,
+            None => return Err(Error::new(2, "$regex has to be a string")),
         };
         let options = match operators.get("$options") {
-            None => "",
+            None => own,
+            Some(Value::String(_)) if !own.is_empty() => {
+                return Err(Error::new(51075, "options set in both $regex and $options"));
+            }
             Some(Value::String(options)) => options,
             Some(_) => return Err(Error::new(2, "$options has to be a string")),
         };
         Ok(Pattern { pattern, options })
+    }
+
+    /// The pattern that a value is.
+    pub fn of_value(value: &'s Value) -> Option<Pattern<'s>> {
+        extended::regex(value).map(|(pattern, options)| Pattern { pattern, options })
     }
 
     pub fn compile(&self) -> Result<Arc<Regex>> {

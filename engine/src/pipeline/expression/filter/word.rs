@@ -39,6 +39,13 @@ pub static TOP_LEVEL: &[Word] = &[
         ],
     ),
     Word::new(
+        "$sampleRate",
+        "rate: number",
+        "About this share of the rows, from 0 to 1, each drawn by itself.",
+        [r#"{"$sampleRate":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1},{"a":2}]"#],
+    )
+    .remark("All pages of one answer draw alike."),
+    Word::new(
         "$alwaysTrue",
         "one: integer",
         "Every row matches.",
@@ -54,7 +61,8 @@ pub static OF_FIELD: &[Word] = &[
         "value: any",
         "The value, or an item of the array, is equal; null is equal to missing too.",
         [r#"{"a":{"$eq":1}}"#, r#"[{"a":1},{"a":[1,2]},{"a":2}]"#, r#"[{"a":1},{"a":[1,2]}]"#],
-    ),
+    )
+    .remark("Values may be written as Extended JSON, here as everywhere; an `$oid` is the text of its digits."),
     Word::new(
         "$ne",
         "value: any",
@@ -88,13 +96,13 @@ pub static OF_FIELD: &[Word] = &[
     Word::new(
         "$in",
         "values: array",
-        "Equal to one of the values.",
+        "Equal to one of the values, or matched by one of the patterns.",
         [r#"{"a":{"$in":[1,3]}}"#, r#"[{"a":1},{"a":2},{"a":[3]}]"#, r#"[{"a":1},{"a":[3]}]"#],
     ),
     Word::new(
         "$nin",
         "values: array",
-        "Equal to none of the values.",
+        "Equal to none of the values, and matched by none of the patterns.",
         [r#"{"a":{"$nin":[1,3]}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     ),
     Word::new(
@@ -122,6 +130,16 @@ pub static OF_FIELD: &[Word] = &[
         [r#"{"a":{"$regex":"^x"}}"#, r#"[{"a":"xy"},{"a":"yx"}]"#, r#"[{"a":"xy"}]"#],
     )
     .remark("The pattern is written in JSON; there is no `/pattern/`."),
+    Word::new(
+        "$regularExpression",
+        "regex: object",
+        "The text matches a pattern with its options, also as an item of `$in`, `$nin` and `$all`, and in `$not`.",
+        [
+            r#"{"a":{"$in":[1,{"$regularExpression":{"pattern":"^x","options":"i"}}]}}"#,
+            r#"[{"a":"Xy"},{"a":"yx"},{"a":1}]"#,
+            r#"[{"a":"Xy"},{"a":1}]"#,
+        ],
+    ),
     Word::new(
         "$options",
         "options: string",

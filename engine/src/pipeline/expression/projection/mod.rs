@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 pub use parse::{exclusion, projection, set};
 
 use super::expr::{Env, Expr};
+use crate::model::object::Places;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
@@ -136,24 +137,28 @@ impl Branch {
         if !self.computes {
             return Ok(());
         }
+        let mut places = Places::default();
+        let mut absent: Vec<&str> = Vec::new();
         for (name, field) in &self.fields {
             env.query.tick()?;
             match field {
                 Field::Computed(expr) => match expr.eval(env)? {
                     Some(value) => {
                         memory::check_depth(&value, env.query)?;
-                        out.insert(name.clone(), value);
+                        places.insert(out, name.clone(), value);
                     }
-                    None => {
-                        out.remove(name);
-                    }
+                    None => absent.push(name),
                 },
                 Field::Branch(branch) if branch.computes => {
-                    let value = branch.computed_value(out.get(name), env)?;
-                    out.insert(name.clone(), value);
+                    let before = places.find(out, name).and_then(|place| out.at_mut(place));
+                    let value = branch.computed_value(before.as_deref(), env)?;
+                    places.insert(out, name.clone(), value);
                 }
                 Field::Branch(_) | Field::Keep | Field::Drop => {}
             }
+        }
+        if !absent.is_empty() {
+            out.remove_all(&absent);
         }
         Ok(())
     }

@@ -53,6 +53,9 @@ pub fn parse(value: &Value) -> Result<Unwind> {
     let path = path.strip_prefix('$').ok_or_else(|| {
         Error::new(28818, format!("path option to $unwind stage should be prefixed with a '$': {path}"))
     })?;
+    if path.contains('\0') {
+        return Err(Error::new(16419, "field path must not contain embedded null characters"));
+    }
     if let Some(index) = index.filter(|index| index.starts_with('$')) {
         let text = format!("includeArrayIndex option to $unwind stage should not be prefixed with a '$': {index}");
         return Err(Error::new(28822, text));

@@ -5,6 +5,7 @@ mod fuse_limits;
 mod index_lookup;
 mod merge_matches;
 mod move_match;
+mod order_conjuncts;
 mod prune_fields;
 mod push_limit;
 mod push_match;
@@ -18,6 +19,19 @@ use surroundings::Surroundings;
 struct Rule {
     name: &'static str,
     apply: Apply,
+    /// Whether it is applied even where nothing is pushed down: it decides which errors are spared, and these are to be the
+    /// same whatever a pipeline is read from.
+    always: bool,
+}
+
+impl Rule {
+    const fn new(name: &'static str, apply: Apply) -> Rule {
+        Rule { name, apply, always: false }
+    }
+
+    const fn always(name: &'static str, apply: Apply) -> Rule {
+        Rule { name, apply, always: true }
+    }
 }
 
 /// A rule says whether it changed anything.
@@ -32,28 +46,31 @@ enum Apply {
 pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
     let rules = [
         // Adjacent filters first, so that a later rule sees one.
-        Rule { name: "merge_matches", apply: Apply::Nodes(merge_matches::apply) },
+        Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
         // Filters go towards the source, where they spare the most.
-        Rule { name: "move_match", apply: Apply::Nodes(move_match::apply) },
+        Rule::always("move_match", Apply::Nodes(move_match::apply)),
         // Those that met on their way become one again.
-        Rule { name: "merge_matches", apply: Apply::Nodes(merge_matches::apply) },
+        Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
+        // Whole filters are ordered, before some of their parts go to the source.
+        Rule::always("order_conjuncts", Apply::Nodes(order_conjuncts::apply)),
         // Sorts learn how many rows are wanted of them.
-        Rule { name: "fuse_limits", apply: Apply::Nodes(fuse_limits::apply) },
+        Rule::new("fuse_limits", Apply::Nodes(fuse_limits::apply)),
         // Before filters are pushed: it looks for one that cannot be.
-        Rule { name: "index_lookup", apply: Apply::Nodes(index_lookup::apply) },
+        Rule::new("index_lookup", Apply::Nodes(index_lookup::apply)),
         // The source decides what can be pushed into it, so it comes before the pushing.
-        Rule { name: "choose_source", apply: Apply::Plan(choose_source::apply) },
-        Rule { name: "push_match", apply: Apply::Plan(push_match::apply) },
+        Rule::new("choose_source", Apply::Plan(choose_source::apply)),
+        Rule::new("push_match", Apply::Plan(push_match::apply)),
         // Only a limit that no filter precedes any more may be pushed.
-        Rule { name: "push_limit", apply: Apply::Plan(push_limit::apply) },
+        Rule::new("push_limit", Apply::Plan(push_limit::apply)),
         // Last, when it is settled what the steps read.
-        Rule { name: "prune_fields", apply: Apply::Plan(prune_fields::apply) },
+        Rule::new("prune_fields", Apply::Plan(prune_fields::apply)),
     ];
     let around = Surroundings { options, join: None };
     let mut applied = Vec::new();
     for rule in &rules {
         let forced = rule.name == "choose_source" && options.source != SourceChoice::Auto;
-        if (options.push_down || forced) && rule.apply_to(plan, &around) && !applied.contains(&rule.name) {
+        if (options.push_down || rule.always || forced) && rule.apply_to(plan, &around) && !applied.contains(&rule.name)
+        {
             applied.push(rule.name);
         }
     }

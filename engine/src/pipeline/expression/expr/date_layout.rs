@@ -1,0 +1,170 @@
+//! Reads dates that are written in a format.
+
+use super::date_text::{Faults, Found, month};
+use super::date_zone::Zone;
+
+/// Reads from the front of a text.
+struct Reader<'t> {
+    text: &'t [u8],
+    at: usize,
+    found: Found,
+    faults: Faults,
+}
+
+/// What a text says that is written in a format.
+pub(super) fn read(text: &str, format: &str) -> (Found, Faults) {
+    let mut reader = Reader { text: until_end(text), at: 0, found: Found::default(), faults: Faults::default() };
+    let mut format = until_end(format).iter();
+    while reader.at < reader.text.len() {
+        match format.next() {
+            None => break,
+            Some(b'%') => match format.next() {
+                None => break,
+                Some(b'%') => reader.literal(b'%'),
+                Some(specifier) => reader.specifier(*specifier),
+            },
+            Some(byte) => reader.literal(*byte),
+        }
+    }
+    if reader.at < reader.text.len() {
+        reader.error(reader.at, "Trailing data");
+    }
+    if !format.as_slice().is_empty() {
+        reader.error(reader.at, "Not enough data available to satisfy format");
+    }
+    reader.check();
+    (reader.found, reader.faults)
+}
+
+/// What stands before a NUL, which ends formats and dates.
+fn until_end(text: &str) -> &[u8] {
+    text.as_bytes().split(|byte| *byte == b'\0').next().unwrap_or_default()
+}
+
+impl Reader<'_> {
+    fn error(&mut self, at: usize, message: &str) {
+        self.faults.error(at, message, self.text.get(at).copied());
+    }
+
+    fn literal(&mut self, wanted: u8) {
+        if self.text.get(self.at) != Some(&wanted) {
+            self.error(self.at, "Format literal not found");
+        }
+        self.at += 1;
+    }
+
+    /// A number of up to so many digits, and how many it has.
+    fn number(&mut self, max: usize) -> Option<(i64, usize)> {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let digits = rest.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
+        let number = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+        self.at += digits;
+        Some((number, digits))
+    }
+
+    /// A number that must be there.
+    fn wanted(&mut self, max: usize, what: &str) -> Option<i64> {
+        let begin = self.at;
+        let number = self.number(max).map(|(number, _)| number);
+        if number.is_none() {
+            self.error(begin, &format!("{what} could not be found"));
+        }
+        number
+    }
+
+    /// A number of exactly two digits.
+    fn two_digits(&mut self, what: &str) -> Option<i64> {
+        let begin = self.at;
+        let number = self.number(2).filter(|(_, digits)| *digits == 2).map(|(number, _)| number);
+        if number.is_none() {
+            self.error(begin, &format!("A two digit {what} could not be found"));
+        }
+        number
+    }
+
+    fn within(&mut self, number: Option<i64>, begin: usize, last: i64, what: &str) -> Option<i64> {
+        if number.is_some_and(|number| !(1..=last).contains(&number)) {
+            self.error(begin, &format!("{what} must be between 1 and {last}"));
+        }
+        number
+    }
+
+    fn specifier(&mut self, specifier: u8) {
+        let begin = self.at;
+        match specifier {
+            b'b' | b'B' => self.month(),
+            b'd' => self.found.day = self.wanted(2, "A two digit day"),
+            b'G' => self.found.iso_year = self.wanted(4, "A four digit ISO year"),
+            b'H' => self.found.hour = self.wanted(2, "A two digit hour"),
+            b'j' => self.found.day_of_year = self.wanted(3, "A three digit day-of-year"),
+            b'L' => match self.number(3) {
+                Some((number, digits)) => {
+                    // Fewer digits are those after the decimal point.
+                    let scale = [1_000_000, 100_000, 10_000, 1_000].get(digits).copied().unwrap_or(1_000);
+                    self.found.microsecond = number * scale;
+                    self.found.second.get_or_insert(0);
+                }
+                None => self.error(begin, "A three digit millisecond could not be found"),
+            },
+            b'm' => self.found.month = self.wanted(2, "A two digit month"),
+            b'M' => self.found.minute = self.two_digits("minute"),
+            b'S' => self.found.second = self.two_digits("second"),
+            b'u' => {
+                let day = self.wanted(1, "A single digit day of week");
+                self.found.iso_day = self.within(day, begin, 7, "Day of week");
+            }
+            b'V' => {
+                let week = self.wanted(2, "A two digit ISO week");
+                self.found.iso_week = self.within(week, begin, 53, "ISO Week");
+            }
+            b'Y' => self.found.year = self.wanted(4, "A four digit year"),
+            b'z' => match Zone::read(&self.text[self.at..]) {
+                Ok((zone, len)) => {
+                    self.found.zone = Some(zone);
+                    self.at += len;
+                }
+                Err(len) => {
+                    self.error(begin, "passing a time zone identifier as part of the string is not allowed");
+                    self.at += len;
+                }
+            },
+            b'Z' => match Zone::read_minutes(&self.text[self.at..]) {
+                Some((zone, len)) => {
+                    self.found.zone = Some(zone);
+                    self.at += len;
+                }
+                None => self.error(begin, "Invalid timezone offset in minutes"),
+            },
+            // What a format may not have was refused before.
+            other => self.literal(other),
+        }
+    }
+
+    fn month(&mut self) {
+        let rest = &self.text[self.at..];
+        let len = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        self.found.month = std::str::from_utf8(&rest[..len]).ok().and_then(month);
+        if self.found.month.is_none() {
+            self.error(self.at, "A textual month could not be found");
+        }
+        self.at += len;
+    }
+
+    /// What can be told only of the whole.
+    fn check(&mut self) {
+        let end = self.at;
+        let found = &self.found;
+        let is_natural = found.year.is_some() || found.month.is_some() || found.day.is_some();
+        let is_iso = found.iso_year.is_some() || found.iso_week.is_some() || found.iso_day.is_some();
+        let (iso_alone, has_iso_year) = (is_iso && found.iso_year.is_none(), found.iso_year.is_some());
+        let is_complete = found.has_date();
+        if (found.year.is_some() && is_iso) || (has_iso_year && is_natural) {
+            self.error(end, "Mixing of ISO dates with natural dates is not allowed");
+        } else if iso_alone || (is_complete && self.found.date().is_none()) {
+            self.faults.warning(end, "The parsed date was invalid", None);
+        }
+        if !self.found.is_time() {
+            self.faults.warning(end, "The parsed time was invalid", None);
+        }
+    }
+}

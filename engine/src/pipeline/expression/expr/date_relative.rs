@@ -1,0 +1,152 @@
+//! What a text adds to the date that it names: weekdays, days before and after, the first of the month.
+
+use jiff::civil::{Date, Weekday};
+
+/// Moves of a date, each in its unit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Relative {
+    pub years: i64,
+    pub months: i64,
+    pub days: i64,
+    pub seconds: i64,
+    pub microseconds: i64,
+    pub weekday: Option<i64>,
+    /// 0: a weekday that is today is a week away; 1: it is today; 2: it is that of the week at hand.
+    pub weekday_behavior: i64,
+    pub of_month: Option<OfMonth>,
+}
+
+/// A day of the month that was named by its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum OfMonth {
+    First,
+    Last,
+    /// The nth of a weekday; below 1 the last.
+    Weekday {
+        nth: i64,
+        weekday: i64,
+    },
+}
+
+/// A unit of relative time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    Microseconds(i64),
+    Seconds(i64),
+    Days(i64),
+    Months,
+    Years,
+    Weekday(i64),
+}
+
+/// The unit of this name, in whatever case.
+pub(super) fn unit(word: &str) -> Option<Unit> {
+    let word = word.to_ascii_lowercase();
+    if let Some(weekday) = weekday(&word) {
+        return Some(Unit::Weekday(weekday));
+    }
+    Some(match word.strip_suffix('s').filter(|singular| singular.len() > 1).unwrap_or(&word) {
+        "ms" | "msec" | "millisecond" => Unit::Microseconds(1_000),
+        "µs" | "usec" | "µsec" | "microsecond" => Unit::Microseconds(1),
+        "sec" | "second" => Unit::Seconds(1),
+        "min" | "minute" => Unit::Seconds(60),
+        "hour" => Unit::Seconds(3_600),
+        "day" => Unit::Days(1),
+        "week" => Unit::Days(7),
+        "fortnight" | "forthnight" => Unit::Days(14),
+        "month" => Unit::Months,
+        "year" => Unit::Years,
+        _ => return None,
+    })
+}
+
+/// Days after Sunday, of a weekday's name or its first three letters.
+pub(super) fn weekday(word: &str) -> Option<i64> {
+    const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+    let is_day = |day: &&str| day.eq_ignore_ascii_case(word) || day[..3].eq_ignore_ascii_case(word);
+    DAYS.iter().position(is_day).map(|place| place as i64)
+}
+
+/// The number that an ordinal or a word like `next` stands for, and how a weekday after it is meant.
+pub(super) fn amount(word: &str) -> Option<(i64, i64)> {
+    const ORDINALS: [&str; 12] = [
+        "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+        "twelfth",
+    ];
+    Some(match word.to_ascii_lowercase().as_str() {
+        "next" => (1, 0),
+        "last" | "previous" => (-1, 0),
+        "this" => (0, 1),
+        "eight" => (8, 0),
+        ordinal => (ORDINALS.iter().position(|known| *known == ordinal)? as i64 + 1, 0),
+    })
+}
+
+impl Relative {
+    /// Adds an amount of a unit.
+    pub fn add(&mut self, amount: i64, unit: Unit, behavior: i64) {
+        let scaled = |by: i64| amount.saturating_mul(by);
+        match unit {
+            Unit::Microseconds(by) => self.microseconds = self.microseconds.saturating_add(scaled(by)),
+            Unit::Seconds(by) => self.seconds = self.seconds.saturating_add(scaled(by)),
+            Unit::Days(by) => self.days = self.days.saturating_add(scaled(by)),
+            Unit::Months => self.months = self.months.saturating_add(amount),
+            Unit::Years => self.years = self.years.saturating_add(amount),
+            Unit::Weekday(weekday) => {
+                let weeks = if amount > 0 { amount - 1 } else { amount };
+                self.days = self.days.saturating_add(weeks.saturating_mul(7));
+                self.weekday = Some(weekday);
+                self.weekday_behavior = behavior;
+            }
+        }
+    }
+
+    /// Turns what was added so far around: `ago`.
+    pub fn turn(&mut self) {
+        for part in [&mut self.years, &mut self.months, &mut self.days, &mut self.seconds, &mut self.microseconds] {
+            *part = part.saturating_neg();
+        }
+        self.weekday = self.weekday.map(|weekday| if weekday == 0 { -7 } else { -weekday });
+    }
+
+    /// The day that the moves lead to from a day; `None` beyond the calendar.
+    pub fn apply(&self, from: Date) -> Option<Date> {
+        let date = plus_days(from, self.to_weekday(from))?;
+        let months = i64::from(date.year())
+            .checked_add(self.years)?
+            .checked_mul(12)?
+            .checked_add(i64::from(date.month()) - 1)?
+            .checked_add(self.months)?;
+        let year = i16::try_from(months.div_euclid(12)).ok()?;
+        let first = Date::new(year, i8::try_from(months.rem_euclid(12) + 1).ok()?, 1).ok()?;
+        match self.of_month {
+            None => plus_days(first, self.days.checked_add(i64::from(date.day()) - 1)?),
+            Some(OfMonth::First) => plus_days(first, self.days),
+            Some(OfMonth::Last) => plus_days(first.last_of_month(), self.days),
+            Some(OfMonth::Weekday { nth, weekday }) => {
+                let weekday = Weekday::from_sunday_zero_offset(i8::try_from(weekday).ok()?).ok()?;
+                first.nth_weekday_of_month(if nth < 1 { -1 } else { i8::try_from(nth).ok()? }, weekday).ok()
+            }
+        }
+    }
+
+    /// Days from a day to the weekday that is meant.
+    fn to_weekday(&self, from: Date) -> i64 {
+        let Some(weekday) = self.weekday else { return 0 };
+        let today = i64::from(from.weekday().to_sunday_zero_offset());
+        if self.weekday_behavior == 2 {
+            // A week begins with Monday.
+            return (weekday + 6).rem_euclid(7) - (today + 6).rem_euclid(7);
+        }
+        if weekday < 0 {
+            return -(7 - (weekday.abs() - today));
+        }
+        let days = weekday - today;
+        let is_before = if self.days < 0 { days < 0 } else { days <= -self.weekday_behavior };
+        if is_before { days + 7 } else { days }
+    }
+}
+
+fn plus_days(date: Date, days: i64) -> Option<Date> {
+    date.checked_add(jiff::Span::new().try_days(days).ok()?).ok()
+}

@@ -1,0 +1,22 @@
+//! Within a `$match` what cannot fail is asked first: so a row's error is spared by the same conditions, whoever asks them.
+
+use crate::model::value::Object;
+use crate::pipeline::expression::filter::Filter;
+use crate::pipeline::plan::logical::{Node, Step};
+
+pub fn apply(nodes: &mut Vec<Node>) -> bool {
+    let mut changed = false;
+    for node in nodes {
+        let Step::Match(filter) = &node.step else { continue };
+        let mut conjuncts = filter.conjuncts();
+        if conjuncts.is_sorted_by_key(Filter::turn) {
+            continue;
+        }
+        conjuncts.sort_by_key(Filter::turn);
+        let ordered = Filter::all(&conjuncts);
+        node.text = Object::from_iter([("$match", ordered.spec().clone())]).into();
+        node.step = Step::Match(ordered);
+        changed = true;
+    }
+    changed
+}
