@@ -18,6 +18,7 @@ use crate::model::access::WorkspaceRecord;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
+use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
 use crate::store::Database;
@@ -31,7 +32,7 @@ const LONGEST_SPAN: u64 = 1_024;
 const SPAN_BYTES: usize = 4 << 20;
 
 /// Held by whoever folds events into the state, or changes how they are folded.
-pub struct Folding<'a> {
+pub struct FoldGuard<'a> {
     _one: tokio::sync::MutexGuard<'a, ()>,
 }
 
@@ -104,14 +105,17 @@ impl State {
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {
         self.folded.observed().note(event);
-        let before = states.get(&event.aggregate_id);
-        if before.is_some_and(|before| before.version >= event.version) {
+        if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
             return;
         }
-        if let Some(definition) = definitions.get(&event.aggregate_type) {
-            let after = Aggregate::fold(before.map(|before| &**before), event, definition);
-            states.insert(event.aggregate_id.clone(), Arc::new(after));
-        }
+        let Some(definition) = definitions.get(&event.aggregate_type) else { return };
+        // One that nobody else holds is folded in its place.
+        let mut folding = match states.remove(&event.aggregate_id) {
+            Some(before) => Folding::from(Arc::unwrap_or_clone(before)),
+            None => Folding::new(event),
+        };
+        folding.fold(event, definition);
+        states.insert(event.aggregate_id.clone(), Arc::new(folding.into_aggregate()));
     }
 
     /// Takes in what other writers of the same store have appended.
@@ -121,12 +125,12 @@ impl State {
     }
 
     /// Holds back whoever else folds events, or changes how they are folded.
-    pub async fn folding(&self) -> Folding<'_> {
-        Folding { _one: self.folding.lock().await }
+    pub async fn folding(&self) -> FoldGuard<'_> {
+        FoldGuard { _one: self.folding.lock().await }
     }
 
     /// Like [`State::catch_up`], for one who holds the others back already.
-    pub async fn catch_up_while(&self, folding: &Folding<'_>) -> Result<()> {
+    pub async fn catch_up_while(&self, folding: &FoldGuard<'_>) -> Result<()> {
         self.reload_definitions(folding).await?;
         let definitions = self.types.all();
         loop {
@@ -156,7 +160,7 @@ impl State {
         self.catch_up().await
     }
 
-    async fn reload_definitions(&self, folding: &Folding<'_>) -> Result<()> {
+    async fn reload_definitions(&self, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());
         }
@@ -178,13 +182,13 @@ impl State {
         Ok(())
     }
 
-    async fn adopt(&self, definition: Arc<Definition>, refold: bool, folding: &Folding<'_>) -> Result<()> {
+    async fn adopt(&self, definition: Arc<Definition>, refold: bool, folding: &FoldGuard<'_>) -> Result<()> {
         let refolded = if refold { self.refolded(&definition).await? } else { Vec::new() };
         self.show_defined(definition, &refolded, folding);
         Ok(())
     }
 
-    fn show_defined(&self, definition: Arc<Definition>, refolded: &[Arc<Aggregate>], _: &Folding<'_>) {
+    fn show_defined(&self, definition: Arc<Definition>, refolded: &[Arc<Aggregate>], _: &FoldGuard<'_>) {
         // States first: a snapshot that is written meanwhile may tell an older revision than it was folded under, and is
         // folded again when it is loaded; a newer one would be believed.
         self.folded.replace(refolded);
@@ -214,13 +218,13 @@ impl State {
         definition: &Definition,
     ) -> Result<Option<Aggregate>> {
         let (mut next, mut span) = (1, FIRST_SPAN);
-        let mut folded: Option<Aggregate> = None;
+        let mut folded: Option<Folding> = None;
         while next <= version {
             let last = version.min(next + span - 1);
             let events = self.log.read_stream(id, next, last).await?;
             let bytes: usize = events.iter().map(Event::size_bytes).sum();
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
-                folded = Some(Aggregate::fold(folded.as_ref(), event, definition));
+                folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
             }
             next = last + 1;
             // As many as are likely to fit next time.
@@ -229,6 +233,6 @@ impl State {
             // Folding is work: others get their turn on this thread.
             tokio::task::yield_now().await;
         }
-        Ok(folded)
+        Ok(folded.map(Folding::into_aggregate))
     }
 }
