@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use foldwork_engine::Appended;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::{Sizes, Store, Workspace};
+use foldwork_engine::{Sizes, Store};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::entered::Entered;
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
@@ -68,7 +69,7 @@ fn event(writer: usize, number: usize) -> NewEvent {
 }
 
 /// Appends single events from several writers for a while, and returns how many a second.
-async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
+async fn rate(workspace: &Entered, writers: usize, time: Duration) -> f64 {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for writer in 0..writers {
@@ -76,7 +77,7 @@ async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
         tasks.push(tokio::spawn(async move {
             let mut number = 0;
             while began.elapsed() < time {
-                let _: Appended = workspace.append_events(vec![event(writer, number)]).await.expect("appended");
+                let _: Appended = workspace.writer.append_events(vec![event(writer, number)]).await.expect("appended");
                 number += 1;
             }
             number
@@ -90,18 +91,18 @@ async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
 }
 
 /// Appends until the log is of a length, many events at a time.
-async fn fill(workspace: &Workspace, length: u64) {
+async fn fill(workspace: &Entered, length: u64) {
     let mut number = 0;
-    while workspace.position() < length {
-        let left = usize::try_from(length - workspace.position()).unwrap_or(usize::MAX);
+    while workspace.reader.position() < length {
+        let left = usize::try_from(length - workspace.reader.position()).unwrap_or(usize::MAX);
         let batch = left.min(MAX_EVENTS_PER_APPEND);
         let events = (number..number + batch).map(|number| event(number % WRITERS, number / WRITERS)).collect();
-        workspace.append_events(events).await.expect("appended");
+        workspace.writer.append_events(events).await.expect("appended");
         number += batch;
     }
 }
 
-async fn measure(workspace: &Workspace, arguments: &Arguments) {
+async fn measure(workspace: &Entered, arguments: &Arguments) {
     let time = Duration::from_secs(arguments.seconds);
     if !arguments.long {
         println!("64 writers: {:.0}/s", rate(workspace, WRITERS, time).await);

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
+use foldwork_engine::Error;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Error, Workspace};
+use foldwork_tests::entered::Entered;
 use foldwork_tests::server::Server;
 use serde::Deserialize;
 
@@ -71,7 +72,7 @@ async fn recorded_pipelines_agree() {
     }
 }
 
-async fn replay(workspace: &Workspace, path: &Path) -> Tally {
+async fn replay(workspace: &Entered, path: &Path) -> Tally {
     let mut tally = Tally::default();
     for line in foldwork_tests::expectation::read(path).lines() {
         let recorded: Recorded = serde_json::from_str(line).expect("a recorded case");
@@ -79,7 +80,7 @@ async fn replay(workspace: &Workspace, path: &Path) -> Tally {
         let foreign = recorded.foreign_docs.unwrap_or_else(|| Value::from(Vec::new()));
         let rest = with_foreign(&recorded.pipeline, &foreign);
         let stages: Vec<Value> = std::iter::once(first).chain(rest.as_array().unwrap_or_default().to_vec()).collect();
-        let answer = workspace.query(Query::new(stages.into())).await;
+        let answer = workspace.reader.query(Query::new(stages.into())).await;
         match (recorded.error_code, answer) {
             (Some(code), Err(Error::Pipeline(error))) => {
                 tally.raised.count(true);

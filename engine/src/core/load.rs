@@ -41,7 +41,6 @@ impl State {
             pages: PageCache::default(),
             clock,
             settings,
-            answering: tokio::sync::Mutex::new(()),
             exclusive,
             catching_up: tokio::sync::Mutex::new(()),
         };

@@ -83,8 +83,6 @@ pub struct State {
     pub pages: PageCache,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
-    /// One request with an idempotency key at a time.
-    pub answering: tokio::sync::Mutex<()>,
     exclusive: bool,
     /// Two catch-ups at a time would fold the same events twice.
     catching_up: tokio::sync::Mutex<()>,

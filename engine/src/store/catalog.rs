@@ -1,10 +1,11 @@
 //! The control database: workspaces and the keys that open them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use surrealdb::types::Value as Record;
+use surrealdb::types::{Object as RecordObject, Value as Record};
 
-use super::{Database, Result, convert};
+use super::{Database, Error, Result, convert};
 use crate::model::access::{KeyRecord, Scope, WorkspaceRecord};
 
 impl Database {
@@ -31,19 +32,36 @@ impl Database {
     }
 
     pub async fn write_key(&self, key: &KeyRecord) -> Result<()> {
-        let scopes: Vec<Record> = key.scopes.iter().map(|scope| convert::text(scope.name())).collect();
-        let content = convert::fields([
-            ("workspace_id", convert::text(&key.workspace_id)),
-            ("user_id", convert::text(&key.user_id)),
-            ("name", convert::text(&key.name)),
-            ("scopes", Record::Array(scopes.into())),
-            ("display", convert::text(&key.display)),
-            ("hash", convert::text(&key.hash)),
-            ("created_at", convert::integer(key.created_at)),
-            ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
-        ]);
-        let values = [("id", convert::record_id("key", key.id.to_string())), ("content", Record::Object(content))];
+        let values =
+            [("id", convert::record_id("key", key.id.to_string())), ("content", Record::Object(key_content(key)))];
         self.query_again("CREATE $id CONTENT $content RETURN NONE", values).await.map(drop)
+    }
+
+    /// Writes a key, unless there is one of its id. Returns the key that is there now.
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<KeyRecord> {
+        let values = [
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("content", Record::Object(key_content(key))),
+            ("workspace", convert::text(&key.workspace_id)),
+        ];
+        let statements = "BEGIN;
+            IF !record::exists($id) { CREATE $id CONTENT $content RETURN NONE };
+            SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace;
+            COMMIT;";
+        let found = self.query_again(statements, values).await?;
+        let kept = found.iter().find_map(|result| convert::list(Some(result)).ok()?.next().map(read_key));
+        kept.unwrap_or_else(|| Err(Error::Corrupt("a key that was just written is not there".into())))
+    }
+
+    /// Those of some keys that there are.
+    pub async fn existing_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<String>> {
+        let ids: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let found = self.query("SELECT VALUE record::id(id) FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        let text = |record: &Record| match record {
+            Record::String(id) => Some(id.clone()),
+            _ => None,
+        };
+        Ok(convert::list(found.first())?.filter_map(text).collect())
     }
 
     /// The key whose secret has this hash.
@@ -55,7 +73,7 @@ impl Database {
 
     /// The keys of a workspace, newest first.
     pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
-        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY id DESC";
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
         let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
         convert::list(found.first())?.map(read_key).collect()
     }
@@ -72,6 +90,20 @@ impl Database {
         let values = [("id", convert::record_id("key", key_id.to_owned())), ("at", convert::integer(at))];
         self.query_again("UPDATE $id SET last_used_at = $at RETURN NONE", values).await.map(drop)
     }
+}
+
+fn key_content(key: &KeyRecord) -> RecordObject {
+    let scopes: Vec<Record> = key.scopes.iter().map(|scope| convert::text(scope.name())).collect();
+    convert::fields([
+        ("workspace_id", convert::text(&key.workspace_id)),
+        ("user_id", convert::text(&key.user_id)),
+        ("name", convert::text(&key.name)),
+        ("scopes", Record::Array(scopes.into())),
+        ("display", convert::text(&key.display)),
+        ("hash", convert::text(&key.hash)),
+        ("created_at", convert::integer(key.created_at)),
+        ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
+    ])
 }
 
 fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {

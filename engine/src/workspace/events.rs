@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Page;
 use super::answers::RequestId;
-use super::{Page, Workspace};
+use super::entered::Operation;
+use super::rights::{Reader, Writer};
 use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
-use crate::model::id::AggregateId;
 
 /// Which events of the log a reader wants.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +36,7 @@ pub enum Direction {
 /// Events looked at for one page; a filter that admits few of them gets a shorter page and goes on from there.
 const LOOK: usize = 5_000;
 
-impl Workspace {
+impl Writer {
     /// Appends events, over one stream or several, all or none, in their order.
     pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<Appended> {
         self.append_requested(events, None).await
@@ -52,19 +53,21 @@ impl Workspace {
         }
         if let Some(request) = request {
             for (index, event) in events.iter_mut().enumerate().filter(|(_, event)| event.event_id.is_none()) {
-                event.event_id = Some(self.derived_id(request, &format!("event/{index}")));
+                event.event_id = Some(self.entered.derived_id(request, &format!("event/{index}")));
             }
         }
         let append = Append {
             event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
             size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
             decide: Box::new(move |_| Ok(events.clone())),
-            actor: self.actor(),
+            actor: self.entered.actor(),
             managed: false,
         };
-        self.runtime.appender.append(append).await
+        Operation::perform(self, |operation| async move { operation.appender().append(append).await }).await
     }
+}
 
+impl Reader {
     /// Events of one stream after a version (before it, backwards). 404 for a stream without events.
     pub async fn stream(
         &self,
@@ -73,7 +76,7 @@ impl Workspace {
         limit: usize,
         direction: Direction,
     ) -> Result<Page<Event>> {
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit as u64;
@@ -100,7 +103,7 @@ impl Workspace {
 
     /// Events of the log after a position. With `wait`, an empty answer is held back until there are some.
     pub async fn log(&self, after: u64, limit: usize, filter: &LogFilter, wait: Duration) -> Result<Page<Arc<Event>>> {
-        let state = self.state();
+        let state = self.entered.state();
         let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
         loop {
@@ -121,7 +124,7 @@ impl Workspace {
     }
 
     async fn log_page(&self, after: u64, limit: usize, filter: &LogFilter) -> Result<Page<Arc<Event>>> {
-        let state = self.state();
+        let state = self.entered.state();
         let head = state.folded.position();
         let (mut position, mut items, mut looked) = (after, Vec::new(), 0);
         while items.len() < limit && position < head && looked < LOOK {
@@ -142,29 +145,24 @@ impl Workspace {
 
     /// Position of the log's last event.
     pub fn position(&self) -> u64 {
-        self.state().folded.position()
+        self.entered.state().folded.position()
     }
 
     /// Position up to which what is derived from the log stands.
     pub async fn consumed_position(&self) -> Result<u64> {
-        let written = self.state().log.checkpoint(crate::core::NODES).await?;
-        Ok(written.min(self.state().graph_progress.position()))
+        let written = self.entered.state().log.checkpoint(crate::core::NODES).await?;
+        Ok(written.min(self.entered.state().graph_progress.position()))
     }
 
     /// Returns when plugins have been called for every event of the log.
     pub async fn worked(&self) {
-        let mut worked = self.state().graph_progress.follow();
+        let mut worked = self.entered.state().graph_progress.follow();
         // The sender lives as long as the workspace.
         let _ = worked.wait_for(|position| *position >= self.position()).await;
     }
 
     /// Wakes when events have been appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.state().folded.head().follow()
-    }
-
-    /// All events of a stream up to a version.
-    pub(crate) async fn events_up_to(&self, id: &AggregateId, version: u64) -> Result<Vec<Event>> {
-        Ok(self.state().log.read_stream(id, 1, version).await?)
+        self.entered.state().folded.head().follow()
     }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use foldwork_engine::Appended;
-use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::events::{Direction, LogFilter};
+use foldwork_engine::{Appended, Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
@@ -17,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of};
+use super::idempotent::{Created, Outcome, idempotent, whole};
 use super::json::{AnyObject, ExpectedVersion};
-use super::once::{Made, Outcome, once, whole};
 use super::page::{PageBody, limit};
 use super::wire::EventBody;
 use super::{Section, expected};
@@ -166,8 +165,7 @@ impl Api {
         body: Body<AppendBody>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Made<AppendAnswer>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<AppendAnswer>> {
         let Body { value, text } = body;
         let (wanted, many) = value.into_events();
         let mut new = answer(new_events(wanted, Some(&aggregate_id), many))?;
@@ -176,8 +174,8 @@ impl Api {
         }
         let list_of_one = many && new.len() == 1;
         let operation = format!("append_event/{}", *aggregate_id);
-        let make = async |request: Option<RequestId>| {
-            let appended = in_place(workspace.append_requested(new, request.as_ref()).await, list_of_one)?;
+        let make = async move |writer: Writer, request: Option<RequestId>| {
+            let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let location = format!("{}/aggregates/{}/events", crate::API, *aggregate_id);
             let repeated = appended.is_repeat();
             let body = match appended.events.first().filter(|_| !many) {
@@ -186,7 +184,7 @@ impl Api {
             };
             Ok(Outcome { body, location, repeated })
         };
-        once(&workspace, key.0, &operation, &text, make, whole).await
+        idempotent(&access.0, key.0, &operation, &text, make, whole).await
     }
 
     /// Appends events over any streams, in order, together or not at all.
@@ -199,14 +197,13 @@ impl Api {
         /// `return=minimal` leaves the events out of the answer.
         #[oai(name = "Prefer")]
         prefer: Header<Option<String>>,
-    ) -> ApiResult<Made<AppendedBody>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<AppendedBody>> {
         let Body { value: BatchBody { events }, text } = body;
         let new = answer(new_events(events, None, true))?;
         let list_of_one = new.len() == 1;
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
-        let make = async |request: Option<RequestId>| {
-            let appended = in_place(workspace.append_requested(new, request.as_ref()).await, list_of_one)?;
+        let make = async move |writer: Writer, request: Option<RequestId>| {
+            let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let repeated = appended.is_repeat();
             Ok(Outcome {
                 body: appended_body(&appended, with_events),
@@ -214,7 +211,7 @@ impl Api {
                 repeated,
             })
         };
-        once(&workspace, key.0, "append_events", &text, make, whole).await
+        idempotent(&access.0, key.0, "append_events", &text, make, whole).await
     }
 
     /// The raw events of one stream.
@@ -235,21 +232,20 @@ impl Api {
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
         ending: Data<&Ending>,
     ) -> ApiResult<Log<EventPage>> {
-        let workspace = access.0;
         let direction = answer(read_direction(direction.as_deref()))?;
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?;
             // A stream that is not there is told before anything is streamed.
-            answer(workspace.stream(&aggregate_id, None, 1, Direction::Forward).await)?;
+            answer(access.0.stream(&aggregate_id, None, 1, Direction::Forward).await)?;
             return Ok(stream_of(
-                workspace,
+                access.0,
                 Start::Stream { id: aggregate_id.0, after_version: after_version.0, after },
                 &ending,
             ));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
         let after = answer(super::page::place(&list, cursor.as_deref()))?.or(after_version.0);
-        let page = answer(workspace.stream(&aggregate_id, after, answer(limit(rows))?, direction).await)?;
+        let page = answer(access.0.stream(&aggregate_id, after, answer(limit(rows))?, direction).await)?;
         let page = PageBody::new(page, &list, |event| EventBody::from(&event));
         Ok(Log::Page(Written::new(&page)))
     }
@@ -286,8 +282,10 @@ impl Api {
         let after = answer(super::page::place(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
         let rows = answer(limit(rows))?;
+        let mut standing = access.0.standing();
         let page = tokio::select! {
             page = access.0.log(after, rows, &filter, wait) => page,
+            () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
             // Nobody waits longer than the server lives.
             () = ending.clone().begun() => access.0.log(after, rows, &filter, Duration::ZERO).await,
         };

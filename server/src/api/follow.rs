@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::Event;
 use foldwork_engine::workspace::events::LogFilter;
-use foldwork_engine::{Error, Workspace};
+use foldwork_engine::{Error, Reader};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use poem::web::sse::{Event as Sent, SSE};
@@ -74,30 +74,37 @@ pub fn is_stream(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| accept.contains("text/event-stream"))
 }
 
-/// The stream as an answer. It ends with the server.
-pub fn stream_of<T: Type>(workspace: Workspace, start: Start, ending: &Ending) -> Log<T> {
+/// The stream as an answer. It ends with the server, and with the right by which it is read.
+pub fn stream_of<T: Type>(reader: Reader, start: Start, ending: &Ending) -> Log<T> {
     let (after, filter, of) = match start {
         Start::Log { after, filter } => (after, filter, None),
         Start::Stream { id, after_version, after } => {
             (after.unwrap_or(0), LogFilter::default(), Some((id, after_version)))
         }
     };
-    let events = events(workspace, after, filter, of).take_until(ending.clone().begun());
+    let (mut standing, ending) = (reader.standing(), ending.clone());
+    let end = async move {
+        tokio::select! {
+            () = ending.begun() => {}
+            () = standing.ended() => {}
+        }
+    };
+    let events = events(reader, after, filter, of).take_until(Box::pin(end));
     Log::Stream(Box::new(SSE::new(events).keep_alive(KEEP_ALIVE).into_response()))
 }
 
 fn events(
-    workspace: Workspace,
+    reader: Reader,
     after: u64,
     filter: LogFilter,
     of: Option<(String, Option<u64>)>,
 ) -> BoxStream<'static, Sent> {
-    let pages = stream::unfold((workspace, after, filter), |(workspace, after, filter)| async move {
-        match workspace.log(after, PAGE, &filter, KEEP_ALIVE).await {
+    let pages = stream::unfold((reader, after, filter), |(reader, after, filter)| async move {
+        match reader.log(after, PAGE, &filter, KEEP_ALIVE).await {
             Ok(page) => {
                 let last = page.items.last().map(|event| event.position);
                 let after = page.next.or(last).unwrap_or(after).max(after);
-                Some((page.items, (workspace, after, filter)))
+                Some((page.items, (reader, after, filter)))
             }
             // The client comes back with the last id that it has seen.
             Err(error) => {
