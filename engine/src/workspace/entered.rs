@@ -134,3 +134,78 @@ impl Operation {
         self.entered.runtime.turns.take(key).await
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::poll;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::core::Settings;
+    use crate::core::plugins::Plugins;
+    use crate::engine::Engine;
+    use crate::model::access::Scope;
+    use crate::store::Store;
+    use crate::workspace::rights::{ContentReader, Owner, Reader, Writer};
+
+    async fn engine() -> Arc<Engine> {
+        let store = Store::connect("mem://").await.expect("a store");
+        let plugins = Plugins::none().expect("no plugins");
+        Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    }
+
+    async fn owner(engine: &Engine) -> Caller {
+        let key = engine.first_start(None).await.expect("started").expect("a new store").key;
+        engine.authenticate(&key).await.expect("a caller")
+    }
+
+    #[tokio::test]
+    async fn an_operation_goes_on_when_nobody_waits_for_it() {
+        let engine = engine().await;
+        let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
+        let (go, gone) = oneshot::channel::<()>();
+        let (done, is_done) = oneshot::channel();
+        {
+            let operation = Operation::perform(&writer, |_| async move {
+                gone.await.map_err(Error::internal)?;
+                done.send(()).map_err(|()| Error::invalid("nobody listens"))
+            });
+            assert!(poll!(pin!(operation)).is_pending());
+        }
+        let mut ended = pin!(writer.entered().runtime.operations.ended());
+        assert!(poll!(ended.as_mut()).is_pending());
+        go.send(()).expect("it waits still");
+        is_done.await.expect("it came to its end");
+        ended.await;
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_ours_and_ends_nothing_else() {
+        let engine = engine().await;
+        let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
+        let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("as it should") }).await;
+        assert!(matches!(failed, Err(Error::Internal(_))));
+        writer.entered().runtime.operations.ended().await;
+        assert!(Operation::perform(&writer, |_| async { Ok(1) }).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_right_is_given_to_those_who_have_it() {
+        let engine = engine().await;
+        let all = owner(&engine).await;
+        let only = |scope: Scope| Caller { scopes: [scope].into(), ..all.clone() };
+        let lacks = |error: Option<Error>| matches!(error, Some(Error::InsufficientScope { .. }));
+        assert!(lacks(engine.enter::<Reader>(only(Scope::ApiWrite)).await.err()));
+        assert!(lacks(engine.enter::<Writer>(only(Scope::ApiRead)).await.err()));
+        assert!(lacks(engine.enter::<Owner>(only(Scope::ApiRead)).await.err()));
+        assert!(lacks(engine.enter::<ContentReader>(only(Scope::ApiWrite)).await.err()));
+        assert!(engine.enter::<ContentReader>(only(Scope::ContentRead)).await.is_ok());
+        assert!(engine.enter::<Owner>(only(Scope::ApiWrite)).await.is_ok());
+        let somebody = Caller { user_id: "somebody".into(), ..all.clone() };
+        let refused = engine.enter::<Owner>(somebody).await.err();
+        assert!(matches!(refused, Some(Error::Forbidden { code: "owner_required", .. })));
+    }
+}
