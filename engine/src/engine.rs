@@ -10,11 +10,12 @@ use crate::core::plugins::Plugins;
 use crate::core::{Environment, Settings, State};
 use crate::error::{Error, Result};
 use crate::hook::Embed;
-use crate::model::access::{Caller, Scope, WorkspaceRecord};
+use crate::model::access::{Caller, WorkspaceRecord};
 use crate::registry::{Registry, Usage};
 use crate::store::{self, Store};
-use crate::workspace::Workspace;
+use crate::workspace::Entered;
 use crate::workspace::agents::register_scripted;
+use crate::workspace::rights::Right;
 use crate::workspace::runtime::Runtime;
 
 /// The engine. Cheap to share, and one is enough for a process.
@@ -69,13 +70,13 @@ impl Engine {
         self.access.authenticate(bearer).await
     }
 
-    /// The caller's workspace, for a caller who holds one of these scopes.
-    pub async fn enter(self: &Arc<Self>, caller: Caller, one_of: &[Scope]) -> Result<Workspace> {
-        if !one_of.iter().any(|scope| caller.holds(*scope)) {
-            return Err(Error::InsufficientScope { required: one_of.to_vec() });
+    /// The caller's workspace, by a right that the caller has.
+    pub async fn enter<R: Right>(&self, caller: Caller) -> Result<R> {
+        if !R::ONE_OF.iter().any(|scope| caller.holds(*scope)) {
+            return Err(Error::InsufficientScope { required: R::ONE_OF.to_vec() });
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
-        Ok(Workspace::new(self.access.clone(), runtime, caller))
+        R::of(Entered::new(self.access.clone(), runtime, caller))
     }
 
     /// The workspace as it runs here, opened on first use.

@@ -26,6 +26,5 @@ pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
-pub use store::answers::StoredAnswer;
 pub use store::{Sizes, Store};
-pub use workspace::Workspace;
+pub use workspace::rights::{ContentReader, Owner, ProfileReader, Reader, Right, Writer};

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use crate::clock::SystemClock;
-use crate::model::access::Scope;
 use crate::model::definition::{Definition, Field, FieldType};
-use crate::{Engine, Error, Plugins, Settings, Store, Workspace};
+use crate::{Engine, Error, Plugins, Reader, Settings, Store};
 
-async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Workspace> {
+async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Reader> {
     let caller = engine.authenticate(key).await?;
-    engine.enter(caller, &[Scope::ApiRead]).await
+    engine.enter(caller).await
 }
 
 async fn engine(store: &Store) -> Arc<Engine> {

@@ -1,13 +1,12 @@
 //! The hook `mount`: endpoints that plugins written in Rust have, each below its plugin's own path.
 //!
-//! An endpoint is called for a caller who holds one of its scopes, and reaches no data but by the caller's workspace.
-//! Who serves it looks after everything around: the bearer, the scopes, the body's limit, methods that it does not
-//! know, the shape of errors, and clients that have its answer already.
+//! An endpoint says which right it needs, is called for callers who have it, and reaches no data but by the handle that
+//! this right gives. Who serves it looks after everything around: the bearer, the right, the body's limit, methods that
+//! it does not know, the shape of errors, and clients that have its answer already.
 
 use std::pin::Pin;
 
-use foldwork_engine::model::access::Scope;
-use foldwork_engine::{Result, Workspace};
+use foldwork_engine::{ContentReader, Reader, Result, Writer};
 use http::{HeaderMap, Method, Response};
 
 /// One method of one path.
@@ -15,13 +14,21 @@ pub struct Endpoint {
     pub method: Method,
     /// Below the plugin's own path, without parameters: `atom.xml`.
     pub path: &'static str,
-    /// The caller holds one of these.
-    pub scopes: &'static [Scope],
     pub handler: Handler,
 }
 
-/// Answers requests to an endpoint. What it cannot answer is an error of the engine's.
-pub type Handler = Box<dyn Fn(Workspace, Request) -> Answering + Send + Sync>;
+/// What answers requests to an endpoint, by the right that it needs.
+pub enum Handler {
+    /// Content: what is published, and drafts for those who may read them.
+    Content(Serve<ContentReader>),
+    /// Everything.
+    Read(Serve<Reader>),
+    /// Changes something.
+    Write(Serve<Writer>),
+}
+
+/// Answers a request by a right. What it cannot answer is an error of the engine's.
+pub type Serve<R> = fn(R, Request) -> Answering;
 
 /// An answer under way.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;

@@ -24,7 +24,7 @@ pub use config::Config;
 pub const API: &str = "/api/v1";
 
 /// The whole application: what a socket, or a test, sends requests to.
-pub fn application(engine: Arc<Engine>, config: &Config, ending: edge::Ending) -> BoxEndpoint<'static, Response> {
+pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
     let document = Arc::new(api::document::finished(&service));
     let page = api::document::page(&service, &document);
@@ -43,7 +43,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, ending: edge::Ending) -
     }
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace);
     let page = api::page::PageBytes(config.http.page_bytes);
-    edge::around(routes.data(engine).data(ending).data(streams).data(page), config, methods).boxed()
+    edge::around(routes.data(engine).data(shutdown).data(streams).data(page), config, methods).boxed()
 }
 
 /// The OpenAPI document, as it is served.

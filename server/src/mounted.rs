@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use foldwork_plugins::mount::{self, Endpoint};
+use foldwork_engine::{ContentReader, Reader, Right, Writer};
+use foldwork_plugins::mount::{self, Endpoint, Handler};
 use poem::http::StatusCode;
 use poem::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use poem::{Body, Request, Response, RouteMethod};
@@ -44,17 +45,26 @@ struct Served {
 impl poem::Endpoint for Served {
     type Output = Response;
 
-    async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let workspace = auth::enter(&request, self.endpoint.scopes).await?;
-        let body = request.take_body();
-        let body = bodies::read(&request, body).await?;
-        let asked = self.asked(&request, body)?;
-        let answer = (self.endpoint.handler)(workspace, asked).await.map_err(ApiError::from)?;
-        Ok(sent(&request, answer))
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        match self.endpoint.handler {
+            Handler::Content(handler) => self.answer::<ContentReader>(request, handler).await,
+            Handler::Read(handler) => self.answer::<Reader>(request, handler).await,
+            Handler::Write(handler) => self.answer::<Writer>(request, handler).await,
+        }
     }
 }
 
 impl Served {
+    /// The answer to a caller who has the right that the endpoint asks for.
+    async fn answer<R: Right>(&self, mut request: Request, handler: mount::Serve<R>) -> poem::Result<Response> {
+        let handle: R = auth::enter(&request).await?;
+        let body = request.take_body();
+        let body = bodies::read(&request, body).await?;
+        let asked = self.asked(&request, body)?;
+        let answer = handler(handle, asked).await.map_err(ApiError::from)?;
+        Ok(sent(&request, answer))
+    }
+
     /// The request as the plugin sees it.
     fn asked(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
         let address = request.local_addr().as_socket_addr().map(ToString::to_string);

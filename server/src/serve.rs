@@ -14,7 +14,7 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::{Engine, Plugins, Sizes, Store};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::edge::Ending;
+use crate::edge::Shutdown;
 use crate::{Config, application, config, embedding, telemetry};
 
 /// Connections that may wait to be accepted.
@@ -130,15 +130,15 @@ impl Listening {
     /// Serves until the signal, lets requests under way finish, and flushes.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
         let Listening { address, config, listener, engine } = self;
-        let ending = Ending::default();
+        let shutdown = Shutdown::default();
         let keeper = tokio::spawn(keep_memory(engine.clone()));
-        let app = application(engine.clone(), &config, ending.clone());
+        let app = application(engine.clone(), &config, shutdown.clone());
         let stop = async {
             signal.await;
-            ending.begin();
+            shutdown.begin();
             tracing::info!("stopping");
         };
-        let serving = Serving::new(app, address, &config.http).run(listener, &ending);
+        let serving = Serving::new(app, address, &config.http).run(listener, &shutdown);
         let (mut open, ()) = tokio::join!(serving, stop);
         let all_closed = async { while open.join_next().await.is_some() {} };
         if tokio::time::timeout(Duration::from_secs(config.http.stop_timeout_s), all_closed).await.is_err() {

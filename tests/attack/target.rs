@@ -71,7 +71,7 @@ impl Target {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime = runtime.worker_threads(THREADS).enable_all().build().expect("a runtime");
             runtime.block_on(async {
-                let listening = listen_with(config, chosen).await.expect("a server");
+                let listening = listen_with(config, chosen, |_| Ok(())).await.expect("a server");
                 listens.send(listening.address).expect("somebody waits");
                 // Nobody waits where the attack has failed.
                 let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);

@@ -1,6 +1,7 @@
 //! Appends through the engine, on a store on disk: how many a second, from one writer and from many.
 //!
-//! `--seconds N` sets how long each measurement lasts; `--long` compares what an append costs in a log of 10,000
+//! `--seconds N` sets how long each measurement lasts; `--keyed` compares appends under idempotency keys with those
+//! without; `--long` compares what an append costs in a log of 10,000
 //! events and in one of 1,000,000; `--memtable-bytes N` and `--cache-bytes N` set what the store keeps in memory.
 
 use std::time::{Duration, Instant};
@@ -8,9 +9,11 @@ use std::time::{Duration, Instant};
 use foldwork_engine::Appended;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::{Sizes, Store, Workspace};
+use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
+use foldwork_engine::{Sizes, Store};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::entered::Entered;
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
@@ -24,18 +27,20 @@ const LONG_LOG: u64 = 1_000_000;
 struct Arguments {
     seconds: u64,
     long: bool,
+    keyed: bool,
     sizes: Sizes,
 }
 
 impl Arguments {
     /// Reads the arguments; what cargo adds of its own is passed over.
     fn read() -> Arguments {
-        let mut read = Arguments { seconds: 5, long: false, sizes: Sizes::default() };
+        let mut read = Arguments { seconds: 5, long: false, keyed: false, sizes: Sizes::default() };
         let number = |text: Option<String>| text.and_then(|text| text.parse::<usize>().ok()).expect("a number");
         let mut arguments = std::env::args().skip(1);
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--long" => read.long = true,
+                "--keyed" => read.keyed = true,
                 "--seconds" => {
                     read.seconds = number(arguments.next()) as u64;
                     assert!(read.seconds > 0, "--seconds takes a positive number");
@@ -68,7 +73,7 @@ fn event(writer: usize, number: usize) -> NewEvent {
 }
 
 /// Appends single events from several writers for a while, and returns how many a second.
-async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
+async fn rate(workspace: &Entered, writers: usize, time: Duration) -> f64 {
     let began = Instant::now();
     let mut tasks = Vec::new();
     for writer in 0..writers {
@@ -76,7 +81,7 @@ async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
         tasks.push(tokio::spawn(async move {
             let mut number = 0;
             while began.elapsed() < time {
-                let _: Appended = workspace.append_events(vec![event(writer, number)]).await.expect("appended");
+                let _: Appended = workspace.writer.append_events(vec![event(writer, number)]).await.expect("appended");
                 number += 1;
             }
             number
@@ -89,20 +94,56 @@ async fn rate(workspace: &Workspace, writers: usize, time: Duration) -> f64 {
     appended as f64 / began.elapsed().as_secs_f64()
 }
 
+/// Appends under idempotency keys from several writers for a while, and returns how many a second.
+async fn keyed_rate(workspace: &Entered, writers: usize, time: Duration, run: &str) -> f64 {
+    let began = Instant::now();
+    let writing = (0..writers).map(|writer| async move {
+        let mut number = 0;
+        while began.elapsed() < time {
+            let key = format!("{run}-{writer}-{number}");
+            let request = RequestId::new(&key, "f".repeat(64)).expect("a key");
+            let (maker, id) = (workspace.writer.clone(), request.clone());
+            let make = move || async move {
+                let appended = maker.append_requested(vec![event(writer, number)], Some(&id)).await?;
+                let kept = KeptAnswer { body: "x".repeat(600), location: "/events".into() };
+                Ok((appended, kept))
+            };
+            let made = answers::idempotent(&workspace.writer, request, make).await.expect("appended");
+            assert!(matches!(made, Idempotent::First(_)));
+            number += 1;
+        }
+        number
+    });
+    let appended: usize = futures_util::future::join_all(writing).await.into_iter().sum();
+    appended as f64 / began.elapsed().as_secs_f64()
+}
+
+/// Compares appends under keys with those without, in turns: what a machine has to give changes.
+async fn compare_keyed(workspace: &Entered, time: Duration) {
+    for turn in 0..3 {
+        let without = rate(workspace, WRITERS, time).await;
+        let with = keyed_rate(workspace, WRITERS, time, &turn.to_string()).await;
+        println!("64 writers: {without:.0}/s; with idempotency keys: {with:.0}/s, {:.2} of it", with / without);
+    }
+}
+
 /// Appends until the log is of a length, many events at a time.
-async fn fill(workspace: &Workspace, length: u64) {
+async fn fill(workspace: &Entered, length: u64) {
     let mut number = 0;
-    while workspace.position() < length {
-        let left = usize::try_from(length - workspace.position()).unwrap_or(usize::MAX);
+    while workspace.reader.position() < length {
+        let left = usize::try_from(length - workspace.reader.position()).unwrap_or(usize::MAX);
         let batch = left.min(MAX_EVENTS_PER_APPEND);
         let events = (number..number + batch).map(|number| event(number % WRITERS, number / WRITERS)).collect();
-        workspace.append_events(events).await.expect("appended");
+        workspace.writer.append_events(events).await.expect("appended");
         number += batch;
     }
 }
 
-async fn measure(workspace: &Workspace, arguments: &Arguments) {
+async fn measure(workspace: &Entered, arguments: &Arguments) {
     let time = Duration::from_secs(arguments.seconds);
+    if arguments.keyed {
+        return compare_keyed(workspace, time).await;
+    }
     if !arguments.long {
         println!("64 writers: {:.0}/s", rate(workspace, WRITERS, time).await);
         println!("1 writer: {:.0}/s", rate(workspace, 1, time).await);

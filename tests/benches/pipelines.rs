@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Store, Workspace};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::entered::Entered;
 
 #[global_allocator]
 static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
@@ -76,12 +77,12 @@ fn event(number: usize) -> NewEvent {
     }
 }
 
-async fn open(states: usize) -> Workspace {
+async fn open(states: usize) -> Entered {
     let store = Store::connect("mem://").await.expect("a store");
     let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
     for from in (0..states).step_by(1_000) {
         let events = (from..states.min(from + 1_000)).map(event);
-        workspace.append_events(events.collect()).await.expect("appended");
+        workspace.writer.append_events(events.collect()).await.expect("appended");
     }
     workspace
 }
@@ -93,13 +94,13 @@ const APPENDS: f64 = 5_000.0;
 const BATCH: usize = 50;
 
 /// Median milliseconds of a query, and how many rows it answers.
-async fn measure(workspace: &Workspace, pipeline: &Value, columns: bool, runs: usize) -> (f64, usize) {
+async fn measure(workspace: &Entered, pipeline: &Value, columns: bool, runs: usize) -> (f64, usize) {
     let mut times = Vec::new();
     let mut rows = 0;
     for _ in 0..runs {
         let began = Instant::now();
         let query = Query { columns, ..Query::new(pipeline.clone()) };
-        rows = workspace.query(query).await.expect("an answer").rows.len();
+        rows = workspace.reader.query(query).await.expect("an answer").rows.len();
         times.push(began.elapsed());
     }
     times.sort();
@@ -107,7 +108,7 @@ async fn measure(workspace: &Workspace, pipeline: &Value, columns: bool, runs: u
 }
 
 /// Appends new states and changes of old ones until it is stopped.
-async fn append(workspace: Workspace, states: usize, stop: Arc<AtomicBool>) -> f64 {
+async fn append(workspace: Entered, states: usize, stop: Arc<AtomicBool>) -> f64 {
     let began = Instant::now();
     let mut appended = 0;
     while !stop.load(Ordering::Relaxed) {
@@ -117,7 +118,7 @@ async fn append(workspace: Workspace, states: usize, stop: Arc<AtomicBool>) -> f
                 0 => event(states + number),
                 _ => NewEvent { event_type: "article.changed".into(), ..event(number * 7_919 % states) },
             });
-            workspace.append_events(events.collect()).await.expect("appended");
+            workspace.writer.append_events(events.collect()).await.expect("appended");
             appended += BATCH;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;

@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::Search;
-use foldwork_engine::{Store, Workspace};
 use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::entered::Entered;
 use foldwork_tests::perturbed::{Chance, Change};
 
 #[global_allocator]
@@ -43,20 +44,20 @@ fn event(number: usize, verb: &str, label: &str) -> NewEvent {
     }
 }
 
-async fn open(labels: &[String]) -> Workspace {
+async fn open(labels: &[String]) -> Entered {
     let store = Store::connect("mem://").await.expect("a store");
     let (workspace, _) = first(&engine(store).await).await.expect("a workspace");
     for (page, labels) in labels.chunks(1_000).enumerate() {
         let events = labels.iter().enumerate();
         let events = events.map(|(number, label)| event(page * 1_000 + number, "created", label)).collect();
-        workspace.append_events(events).await.expect("appended");
+        workspace.writer.append_events(events).await.expect("appended");
     }
     workspace
 }
 
-async fn ask(workspace: &Workspace, query: String) -> f64 {
+async fn ask(workspace: &Entered, query: String) -> f64 {
     let began = Instant::now();
-    workspace.search(Search { query, ..Search::default() }).await.expect("an answer");
+    workspace.reader.search(Search { query, ..Search::default() }).await.expect("an answer");
     began.elapsed().as_secs_f64() * 1e3
 }
 
@@ -96,7 +97,7 @@ fn main() {
         for _ in 0..CHANGES {
             let number = chance.below(count);
             let changed = label(&mut chance);
-            workspace.append_events(vec![event(number, "updated", &changed)]).await.expect("appended");
+            workspace.writer.append_events(vec![event(number, "updated", &changed)]).await.expect("appended");
             times.push(ask(&workspace, changed).await);
         }
         let (half, most) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));

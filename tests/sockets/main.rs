@@ -155,6 +155,46 @@ async fn a_stream_that_stays_open_ends_with_the_server() {
     assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ends as it should");
 }
 
+/// Makes a key, and returns its id and a client that shows it.
+async fn made_key(client: &Client, expires_at: &str) -> (String, Client) {
+    let body = format!(r#"{{"name":"k","scopes":["api:read"],"expires_at":{expires_at}}}"#);
+    let (status, answer) = client.send("POST", "/api/v1/keys", &body).await;
+    assert_eq!(status, 201, "{answer}");
+    let answer: serde_json::Value = serde_json::from_str(&answer).expect("JSON");
+    let text = |name: &str| answer[name].as_str().expect("a text").to_owned();
+    (text("id"), Client { address: client.address, key: text("key") })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_when_its_key_is_revoked() {
+    let serving = serve().await;
+    let (id, reader) = made_key(&serving.client, "null").await;
+    let mut stream = reader.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
+    assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
+    let waiting = reader.open("GET", "/api/v1/events?wait_ms=30000", &[], None).await;
+    assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{id}"), "").await.0, 204);
+    // What is appended from now on is not for this key.
+    assert_eq!(serving.client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
+    let rest = stream.rest().await;
+    assert!(rest.ends_with("0\r\n\r\n") && !rest.contains("\"one\""), "{rest}");
+    let (status, answer) = waiting.answer().await;
+    assert_eq!(status, 401, "{answer}");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_ends_with_the_time_of_its_key() {
+    let serving = serve().await;
+    let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 1_500;
+    let expires_at = format!("\"{}\"", foldwork_engine::model::date::format_date(soon));
+    let (_, reader) = made_key(&serving.client, &expires_at).await;
+    let mut stream = reader.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
+    assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
+    assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ends as it should");
+    assert_eq!(reader.send("GET", "/api/v1/keys/self", "").await.0, 401);
+    serving.end().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn head_is_answered_without_a_body() {
     let serving = serve().await;

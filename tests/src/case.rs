@@ -7,15 +7,16 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Error, Workspace};
 use serde::Deserialize;
 
+use crate::entered::Entered;
 use crate::expectation::read;
 use crate::json::{pretty, spaced};
 use crate::server::{Server, consumed};
@@ -67,7 +68,7 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
         }
         out += &format!("\n{CASE}{}\n{}{late}", case.name, case.text);
         if case.with_plan {
-            let plan = workspace.query(Query { dry_run: true, ..Query::new(case.pipeline()?) }).await?.plan;
+            let plan = workspace.reader.query(Query { dry_run: true, ..Query::new(case.pipeline()?) }).await?.plan;
             let plan = json(&plan.unwrap_or_default())?;
             out += &format!("{SECTION}plan\n{}", pretty(&plan["plan"], 0));
         }
@@ -96,21 +97,23 @@ impl<'a> Case<'a> {
 }
 
 /// Defines the types and appends the events that a file begins with.
-async fn given(workspace: &Workspace, head: &str) -> anyhow::Result<()> {
+async fn given(workspace: &Entered, head: &str) -> anyhow::Result<()> {
     for section in head.split(SECTION).skip(1) {
         let (name, lines) = section.split_once('\n').unwrap_or((section, ""));
         for line in lines.lines().filter(|line| !line.is_empty()) {
             let what = || format!("{name}: {line}");
             match name {
-                "types" => drop(workspace.define_type(&serde_json::from_str(line).with_context(what)?, false).await?),
+                "types" => {
+                    drop(workspace.writer.define_type(&serde_json::from_str(line).with_context(what)?, false).await?)
+                }
                 "events" => {
                     let event: Given = serde_json::from_str(line).with_context(what)?;
-                    workspace.append_events(vec![new_event(event)]).await.with_context(what)?;
+                    workspace.writer.append_events(vec![new_event(event)]).await.with_context(what)?;
                 }
                 "projects" => {
                     let new =
                         foldwork_engine::workspace::projects::NewProject { name: line.into(), ..Default::default() };
-                    workspace.create_project(new).await.with_context(what)?;
+                    workspace.writer.create_project(new).await.with_context(what)?;
                 }
                 other => bail!("there is no section {other}"),
             }
@@ -133,12 +136,12 @@ fn new_event(event: Given) -> NewEvent {
 }
 
 /// What a pipeline answers, as a file shows it; an error where one source differs from another.
-async fn answer_of(workspace: &Workspace, pipeline: &Value) -> anyhow::Result<String> {
+async fn answer_of(workspace: &Entered, pipeline: &Value) -> anyhow::Result<String> {
     let mut first: Option<String> = None;
     for source in SOURCES {
         for (push_down, columns) in [(true, true), (true, false), (false, false)] {
             let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
-            let answer = shown(workspace.query(query).await)?;
+            let answer = shown(workspace.reader.query(query).await)?;
             match &first {
                 None => first = Some(answer),
                 Some(first) if *first == answer => {}

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use foldwork_engine::clock::SystemClock;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store};
 
-use crate::server::enter;
+use crate::entered::{Entered, enter};
 
 /// An engine over a store. Handles of one store that are shared make several of them.
 pub async fn engine(store: Store) -> Arc<Engine> {
@@ -15,7 +15,7 @@ pub async fn engine(store: Store) -> Arc<Engine> {
 }
 
 /// The first workspace of a store that was empty, and its key.
-pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Workspace, String)> {
+pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Entered, String)> {
     let key = engine.first_start(None).await?.context("the store is not empty")?.key;
     Ok((enter(engine, &key).await?, key))
 }

@@ -5,6 +5,7 @@
 pub mod case;
 pub mod clock;
 pub mod embedded;
+pub mod entered;
 pub mod expectation;
 pub mod json;
 pub mod perturbed;

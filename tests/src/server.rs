@@ -7,13 +7,14 @@ use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Engine, Store, Workspace};
+use foldwork_engine::{Engine, Store};
 use foldwork_server::serve::load_plugins;
-use foldwork_server::{Config, application, edge::Ending};
+use foldwork_server::{Config, application, edge::Shutdown};
 use poem::endpoint::BoxEndpoint;
 use poem::{Endpoint, Request, Response};
 
 use crate::clock::FixedClock;
+use crate::entered::{Entered, enter};
 use crate::expectation::root;
 
 /// Keys of the first workspace that hold less than everything: who they are, and their scopes.
@@ -31,7 +32,7 @@ pub struct Server {
     pub engine: Arc<Engine>,
     /// Names as scenarios use them (`owner`, `reader`, …, `other`), and their keys.
     pub keys: Vec<(&'static str, String)>,
-    pub ending: Ending,
+    pub shutdown: Shutdown,
     application: BoxEndpoint<'static, Response>,
 }
 
@@ -61,13 +62,13 @@ impl Server {
         let mut keys = vec![("owner", owner)];
         for (name, scope) in LESSER {
             let new = NewKey { name: name.into(), scopes: vec![scope], expires_at: None };
-            keys.push((name, workspace.create_key(new).await?.1));
+            keys.push((name, workspace.owner.create_key(new, None).await?.secret.context("a new key")?));
         }
         let (_, other) = engine.provision("other", None).await?;
         keys.push(("other", other));
-        let ending = Ending::default();
-        let application = application(engine.clone(), config, ending.clone());
-        Ok(Server { clock, engine, keys, ending, application })
+        let shutdown = Shutdown::default();
+        let application = application(engine.clone(), config, shutdown.clone());
+        Ok(Server { clock, engine, keys, shutdown, application })
     }
 
     /// The key of this name.
@@ -76,7 +77,7 @@ impl Server {
     }
 
     /// The workspace that a key opens, for a caller with all of the key's scopes.
-    pub async fn workspace(&self, name: &str) -> anyhow::Result<Workspace> {
+    pub async fn workspace(&self, name: &str) -> anyhow::Result<Entered> {
         enter(&self.engine, self.key(name).with_context(|| format!("nobody is called {name}"))?).await
     }
 
@@ -85,27 +86,20 @@ impl Server {
     }
 }
 
-/// Enters a workspace as whoever shows this key.
-pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Workspace> {
-    let caller = engine.authenticate(key).await?;
-    let scopes = caller.scopes().to_vec();
-    Ok(engine.enter(caller, &scopes).await?)
-}
-
 /// How long what follows the log may take to catch up before a test gives up, and how often it is looked at.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Returns when plugins have been called for every event, those of their own making too.
-pub async fn worked(workspace: &Workspace) -> anyhow::Result<()> {
-    tokio::time::timeout(PATIENCE, workspace.worked()).await.context("the plugins do not catch up with the log")
+pub async fn worked(workspace: &Entered) -> anyhow::Result<()> {
+    tokio::time::timeout(PATIENCE, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
 }
 
 /// Returns when what follows the log has caught up with it.
-pub async fn consumed(workspace: &Workspace) -> anyhow::Result<()> {
-    let head = workspace.position();
+pub async fn consumed(workspace: &Entered) -> anyhow::Result<()> {
+    let head = workspace.reader.position();
     let reached = async {
-        while workspace.consumed_position().await? < head {
+        while workspace.reader.consumed_position().await? < head {
             tokio::time::sleep(LOOK).await;
         }
         anyhow::Ok(())

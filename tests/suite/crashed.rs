@@ -11,7 +11,7 @@ use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::events::{Limit, LogFilter};
 use foldwork_engine::{Sizes, Store};
 use foldwork_tests::embedded::engine;
-use foldwork_tests::server::enter;
+use foldwork_tests::entered::enter;
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 const MEBIBYTE: usize = 1 << 20;
@@ -51,9 +51,12 @@ impl Crashes {
         engine.first_start(Some(KEY.into())).await.expect("a start");
         let workspace = enter(&engine, KEY).await.expect("a workspace");
 
-        let found = workspace.position();
-        let log =
-            workspace.log(0, Limit::events(usize::MAX), &LogFilter::default(), Duration::ZERO).await.expect("the log");
+        let found = workspace.reader.position();
+        let log = workspace
+            .reader
+            .log(0, Limit::events(usize::MAX), &LogFilter::default(), Duration::ZERO)
+            .await
+            .expect("the log");
         let positions: Vec<u64> = log.items.iter().map(|event| event.position).collect();
         assert_eq!(positions, (1..=found).collect::<Vec<u64>>(), "events are missing");
 
@@ -66,7 +69,7 @@ impl Crashes {
                 payload: [("body", body)].into_iter().collect(),
                 ..NewEvent::default()
             };
-            workspace.append_events(vec![new]).await.expect("appended");
+            workspace.writer.append_events(vec![new]).await.expect("appended");
         }
         flushed(&store).await;
         self.crashes += 1;

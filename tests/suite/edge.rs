@@ -59,7 +59,7 @@ async fn tokens_that_are_made_up_count_for_their_address() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_on_its_way_down_is_not_ready_but_lives() {
     let server = Server::start().await.expect("a server");
-    server.ending.begin();
+    server.shutdown.begin();
     let answer = server.call(get("/readyz", None)).await;
     assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(text(answer).await.contains("stopping"));
@@ -70,7 +70,7 @@ async fn a_server_on_its_way_down_is_not_ready_but_lives() {
 async fn a_request_that_waits_is_answered_when_the_server_ends() {
     let server = Server::start().await.expect("a server");
     let waiting = server.call(get("/api/v1/events?wait_ms=30000", server.key("owner")));
-    let (answer, ()) = tokio::join!(waiting, async { server.ending.begin() });
+    let (answer, ()) = tokio::join!(waiting, async { server.shutdown.begin() });
     assert_eq!(answer.status(), StatusCode::OK);
     assert_eq!(text(answer).await, r#"{"data":[],"next_cursor":null,"position":0}"#);
 }

@@ -6,7 +6,7 @@ use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::{Engine, Error, Store};
 use foldwork_tests::embedded::engine;
-use foldwork_tests::server::enter;
+use foldwork_tests::entered::enter;
 
 const SERVERS: usize = 3;
 const ROUNDS: usize = 5;
@@ -44,8 +44,8 @@ async fn of_servers_that_start_at_once_one_makes_the_workspace_and_its_key() {
         let [first] = firsts.as_slice() else { panic!("{} made a workspace", firsts.len()) };
         for engine in &engines {
             let workspace = enter(engine, &first.key).await.expect("the key opens it on every server");
-            assert_eq!(workspace.record().id, first.workspace.id);
-            assert_eq!(workspace.list_keys().await.expect("keys").len(), 1);
+            assert_eq!(workspace.reader.record().id, first.workspace.id);
+            assert_eq!(workspace.reader.list_keys().await.expect("keys").len(), 1);
         }
     }
 }
@@ -62,7 +62,7 @@ async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
     assert!(second.first_start(Some(chosen.clone())).await.expect("a start").is_none());
     assert!(!is_known(&second, &unseen).await);
     let workspace = enter(&second, &chosen).await.expect("the chosen key opens the workspace");
-    assert_eq!(workspace.list_keys().await.expect("keys").len(), 1);
+    assert_eq!(workspace.reader.list_keys().await.expect("keys").len(), 1);
 
     let third = engine(store.share()).await;
     assert!(third.first_start(Some(later.clone())).await.expect("a start").is_none());
@@ -70,9 +70,9 @@ async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
     assert!(!is_known(&third, &later).await);
 
     let new = NewKey { name: "another".into(), scopes: vec![Scope::ApiRead], expires_at: None };
-    workspace.create_key(new).await.expect("a key");
-    let own = workspace.own_key().await.expect("the key");
-    workspace.revoke_key(&own.id).await.expect("revoked");
+    workspace.owner.create_key(new, None).await.expect("a key");
+    let own = workspace.reader.own_key().await.expect("the key");
+    workspace.owner.revoke_key(&own.id).await.expect("revoked");
     let fourth = engine(store.share()).await;
     assert!(fourth.first_start(Some(chosen.clone())).await.expect("a start").is_none());
     assert!(!is_known(&fourth, &chosen).await, "what was revoked does not come back");

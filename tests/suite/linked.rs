@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use foldwork_engine::Workspace;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::graph::Direction;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_server::Config;
+use foldwork_tests::entered::Entered;
 use foldwork_tests::expectation::root;
 use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::{Server, worked};
@@ -67,13 +67,13 @@ fn event(id: &str, verb: &str, payload: Object) -> NewEvent {
 }
 
 /// Appends an `article.created` for each, and then deletes those that were deleted.
-async fn append(workspace: &Workspace, articles: &Articles) {
+async fn append(workspace: &Entered, articles: &Articles) {
     let created = articles.iter().map(|(id, article)| event(id, "created", article.payload.clone()));
     let deleted = articles.iter().filter(|(_, article)| article.deleted);
     let deleted = deleted.map(|(id, _)| event(id, "deleted", Object::default()));
     let events: Vec<NewEvent> = created.chain(deleted).collect();
     for events in events.chunks(TOGETHER) {
-        workspace.append_events(events.to_vec()).await.expect("appended");
+        workspace.writer.append_events(events.to_vec()).await.expect("appended");
     }
 }
 
@@ -108,14 +108,14 @@ async fn draw(articles: &Articles) -> Edges {
     append(&workspace, articles).await;
     worked(&workspace).await.expect("caught up");
     let took = began.elapsed();
-    let parked = workspace.list_parked(None, None, 10).await.expect("parked steps");
+    let parked = workspace.reader.list_parked(None, None, 10).await.expect("parked steps");
     assert!(parked.is_empty(), "{parked:?}");
 
     let mut drawn = Edges::new();
     let mut without_statistics = Vec::new();
     let live = || articles.iter().filter(|(_, article)| !article.deleted);
     for (id, _) in live() {
-        let around = workspace.graph(id, 1, Vec::new(), Direction::Out, false).await.expect("a graph");
+        let around = workspace.reader.graph(id, 1, Vec::new(), Direction::Out, false).await.expect("a graph");
         let facts = &around.nodes[0].aggregate.facts;
         let words = facts.get("reading_stats").and_then(Value::as_object).and_then(|stats| stats.get("words"));
         if words.and_then(Value::as_int).is_none_or(|words| words == 0) {

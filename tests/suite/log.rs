@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use foldwork_engine::Workspace;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_tests::entered::Entered;
 use foldwork_tests::server::Server;
 
 /// More than one page looks at.
@@ -21,9 +21,9 @@ fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
     }
 }
 
-async fn append(workspace: &Workspace, events: Vec<NewEvent>) {
+async fn append(workspace: &Entered, events: Vec<NewEvent>) {
     for part in events.chunks(500) {
-        workspace.append_events(part.to_vec()).await.expect("appended");
+        workspace.writer.append_events(part.to_vec()).await.expect("appended");
     }
 }
 
@@ -36,21 +36,21 @@ async fn a_filter_that_admits_nothing_for_long_goes_on_where_it_stood() {
     let filter = LogFilter { event_types: vec!["article.noticed".into()], ..LogFilter::default() };
     let limit = Limit::events(10);
 
-    let page = workspace.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
+    let page = workspace.reader.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
     assert!(page.items.is_empty());
     assert_eq!(page.next, Some(page.position), "there is more to look at");
     assert!((1..=OTHERS as u64).contains(&page.position), "{}", page.position);
-    let page = workspace.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
+    let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHERS as u64 + 1]);
     assert_eq!((page.next, page.position), (None, OTHERS as u64 + 1));
 
     // Who waits need not ask again.
-    let page = workspace.log(0, limit, &filter, Duration::from_secs(60)).await.expect("a page");
+    let page = workspace.reader.log(0, limit, &filter, Duration::from_secs(60)).await.expect("a page");
     assert_eq!(page.items.len(), 1);
 
     // At the log's end the place is told too, though nothing was found.
     append(&workspace, vec![event("a", "updated", "x")]).await;
-    let page = workspace.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
+    let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHERS as u64 + 2));
 }
 
@@ -69,7 +69,7 @@ async fn pages_end_at_their_bytes_and_lose_nothing() {
         let limit = Limit { events: 40, bytes };
         let (mut positions, mut after) = (Vec::new(), Some(0));
         while let Some(from) = after {
-            let page = workspace.log(from, limit, &LogFilter::default(), Duration::ZERO).await.expect("a page");
+            let page = workspace.reader.log(from, limit, &LogFilter::default(), Duration::ZERO).await.expect("a page");
             let size: usize = page.items.iter().map(|event| event.size_bytes()).sum();
             assert!(page.items.len() == 1 || size <= bytes, "{} events of {size} bytes", page.items.len());
             positions.extend(page.items.iter().map(|event| event.position));
@@ -80,7 +80,7 @@ async fn pages_end_at_their_bytes_and_lose_nothing() {
         for direction in [Direction::Forward, Direction::Backward] {
             let (mut versions, mut after) = (Vec::new(), None);
             loop {
-                let page = workspace.stream("a", after, limit, direction).await.expect("a page");
+                let page = workspace.reader.stream("a", after, limit, direction).await.expect("a page");
                 let size: usize = page.items.iter().map(foldwork_engine::model::event::Event::size_bytes).sum();
                 assert!(page.items.len() == 1 || size <= bytes, "{} events of {size} bytes", page.items.len());
                 versions.extend(page.items.iter().map(|event| event.version));
@@ -106,7 +106,7 @@ async fn the_version_at_each_position_is_found() {
     for stream in ["a", "b", "c", "d"] {
         for position in 0..=streams.len() + 2 {
             let wanted = streams.iter().take(position).filter(|each| **each == stream).count() as u64;
-            let found = workspace.version_at(stream, position as u64).await.expect("a version");
+            let found = workspace.reader.version_at(stream, position as u64).await.expect("a version");
             assert_eq!(found, wanted, "of {stream} at {position}");
         }
     }

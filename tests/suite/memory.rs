@@ -8,10 +8,11 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::aggregates::Moment;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
 use foldwork_server::Config;
 use foldwork_tests::clock::FixedClock;
-use foldwork_tests::server::{Server, enter};
+use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::server::Server;
 
 fn config() -> Config {
     let mut config = Config::default();
@@ -37,24 +38,24 @@ const MINUTES: i64 = 60_000;
 async fn the_one_that_was_used_least_recently_is_closed_first() {
     let server = Server::start_with(&config()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
-    owner.append_events(vec![event("a", 1)]).await.expect("appended");
+    owner.writer.append_events(vec![event("a", 1)]).await.expect("appended");
     server.clock.advance(MINUTES);
     let other = server.workspace("other").await.expect("a workspace");
-    other.append_events(vec![event("b", 1)]).await.expect("appended");
+    other.writer.append_events(vec![event("b", 1)]).await.expect("appended");
     server.clock.advance(60 * MINUTES);
     // Who holds a workspace uses it, however long ago it was entered.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
     drop(owner);
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
     let owner = server.workspace("owner").await.expect("a workspace");
-    assert_eq!(owner.position(), 1);
-    assert_eq!(owner.append_events(vec![event("a", 2)]).await.expect("appended").events[0].version, 2);
+    assert_eq!(owner.reader.position(), 1);
+    assert_eq!(owner.writer.append_events(vec![event("a", 2)]).await.expect("appended").events[0].version, 2);
     drop((owner, other));
     // Nobody is in, but it was entered just now.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
     server.clock.advance(60 * MINUTES);
     assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
-    assert_eq!(server.workspace("other").await.expect("a workspace").position(), 1);
+    assert_eq!(server.workspace("other").await.expect("a workspace").reader.position(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,10 +71,10 @@ async fn write(engine: Arc<Engine>, key: String, id: String) {
         let workspace = enter(&engine, &key).await.expect("a workspace");
         if number % 5 == 0 {
             // Whoever stops waiting leaves an append behind.
-            let append = workspace.append_events(vec![event(&format!("{id}-left"), number)]);
+            let append = workspace.writer.append_events(vec![event(&format!("{id}-left"), number)]);
             drop(tokio::time::timeout(Duration::ZERO, append).await);
         }
-        workspace.append_events(vec![event(&id, number)]).await.expect("appended");
+        workspace.writer.append_events(vec![event(&id, number)]).await.expect("appended");
         drop(workspace);
         tokio::task::yield_now().await;
     }
@@ -87,9 +88,9 @@ async fn close(engine: Arc<Engine>, closed: Arc<AtomicUsize>) {
     }
 }
 
-async fn checked(workspace: &Workspace, writers: usize) -> Result<(), Error> {
+async fn checked(workspace: &Entered, writers: usize) -> Result<(), Error> {
     for writer in 0..writers {
-        let (state, _) = workspace.aggregate(&format!("w{writer}"), Moment::Now).await?;
+        let (state, _) = workspace.reader.aggregate(&format!("w{writer}"), Moment::Now).await?;
         assert_eq!((state.version, state.state.get("n").cloned()), (40, Some(Value::Int(39))));
     }
     Ok(())
@@ -115,7 +116,7 @@ async fn nothing_is_lost_while_workspaces_close_and_open() {
     assert!(closed.load(Ordering::SeqCst) > 0);
     let workspace = enter(&engine, &key).await.expect("a workspace");
     checked(&workspace, WRITERS).await.expect("states");
-    let rows = workspace.query(Query::new(Value::from(Vec::<Value>::new()))).await;
+    let rows = workspace.reader.query(Query::new(Value::from(Vec::<Value>::new()))).await;
     let positions: Vec<i64> =
         rows.expect("events").rows.iter().filter_map(|row| row.get("position")?.as_int()).collect();
     assert_eq!(positions, (1..=positions.len() as i64).collect::<Vec<_>>());

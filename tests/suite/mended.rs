@@ -7,10 +7,11 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Plugins, Settings, Store, Workspace};
+use foldwork_engine::{Engine, Plugins, Settings, Store};
 use foldwork_plugins::script::limits::Limits;
+use foldwork_tests::entered::{Entered, enter};
 use foldwork_tests::expectation::root;
-use foldwork_tests::server::{enter, worked};
+use foldwork_tests::server::worked;
 
 const NAME: &str = "shaky";
 
@@ -24,7 +25,7 @@ async fn engine(store: &Store, mended: bool) -> Arc<Engine> {
     Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
 
-async fn append(workspace: &Workspace, numbers: std::ops::Range<usize>, fails: impl Fn(usize) -> bool) {
+async fn append(workspace: &Entered, numbers: std::ops::Range<usize>, fails: impl Fn(usize) -> bool) {
     let event = |number: usize| NewEvent {
         aggregate_id: format!("n{}", number % 10),
         aggregate_type: "note".into(),
@@ -32,14 +33,14 @@ async fn append(workspace: &Workspace, numbers: std::ops::Range<usize>, fails: i
         payload: [("text", Value::from("word ".repeat(number))), ("fail", fails(number).into())].into_iter().collect(),
         ..NewEvent::default()
     };
-    workspace.append_events(numbers.map(event).collect()).await.expect("appended");
+    workspace.writer.append_events(numbers.map(event).collect()).await.expect("appended");
     worked(workspace).await.expect("the plugin's turn");
 }
 
-async fn facts(workspace: &Workspace) -> Vec<Value> {
+async fn facts(workspace: &Entered) -> Vec<Value> {
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
-    workspace.query(query).await.expect("an answer").rows
+    workspace.reader.query(query).await.expect("an answer").rows
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -49,15 +50,15 @@ async fn what_was_parked_is_done_once_the_plugin_is_mended() {
     let key = broken.first_start(None).await.expect("a start").expect("an empty store").key;
     let workspace = enter(&broken, &key).await.expect("a workspace");
     let note = serde_json::from_str(r#"{"type_name": "note"}"#).expect("JSON");
-    workspace.define_type(&note, false).await.expect("a type");
+    workspace.writer.define_type(&note, false).await.expect("a type");
 
     append(&workspace, 0..30, |number| number % 3 == 2).await;
-    let told = workspace.plugin(NAME).await.expect("the plugin");
+    let told = workspace.reader.plugin(NAME).await.expect("the plugin");
     assert_eq!((told.parked, told.stopped_by), (10, None), "every third is parked, and the rest goes on");
 
     append(&workspace, 30..36, |_| true).await;
     append(&workspace, 36..40, |_| false).await;
-    let told = workspace.plugin(NAME).await.expect("the plugin");
+    let told = workspace.reader.plugin(NAME).await.expect("the plugin");
     // The last of the thirty had failed too: four more in a row stop it, and six are put aside untried.
     assert_eq!(told.parked, 20);
     assert!(told.stopped_by.is_some(), "five failures in a row stop it");
@@ -66,20 +67,20 @@ async fn what_was_parked_is_done_once_the_plugin_is_mended() {
 
     let mended = engine(&store, true).await;
     let workspace = enter(&mended, &key).await.expect("a workspace");
-    let told = workspace.plugin(NAME).await.expect("the plugin");
+    let told = workspace.reader.plugin(NAME).await.expect("the plugin");
     assert!(told.stopped_by.is_some(), "it stays stopped until somebody says otherwise");
-    assert!(workspace.resume_plugin(NAME).await.expect("resumed"));
-    let replayed = workspace.replay_all_parked(Some(NAME)).await.expect("replayed");
+    assert!(workspace.writer.resume_plugin(NAME).await.expect("resumed"));
+    let replayed = workspace.writer.replay_all_parked(Some(NAME)).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len(), replayed.more), (20, 0, false));
-    assert_eq!(workspace.plugin(NAME).await.expect("the plugin").parked, 0);
+    assert_eq!(workspace.reader.plugin(NAME).await.expect("the plugin").parked, 0);
     append(&workspace, 40..41, |_| true).await;
     let found = facts(&workspace).await;
 
     // Over the whole log again nothing changes: what was replayed late did not overwrite what is newer.
-    let tally = workspace.replay_plugin(NAME, 0).await.expect("replayed");
+    let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed, tally.changed), (41, 0, 0));
     assert_eq!(facts(&workspace).await, found);
-    let rebuilt = workspace.rebuild_graph().await.expect("rebuilt");
+    let rebuilt = workspace.writer.rebuild_graph().await.expect("rebuilt");
     assert_eq!((rebuilt.nodes, rebuilt.parked), (10, 0));
     assert_eq!(facts(&workspace).await, found);
     mended.close().await;

@@ -1,11 +1,11 @@
 //! Pages of answers: those of rows that are kept, and those of rows that are read again after the log went on.
 
-use foldwork_engine::Workspace;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
 use foldwork_engine::workspace::query::{Answer, Query};
+use foldwork_tests::entered::Entered;
 use foldwork_tests::server::Server;
 
 const PIPELINES: [&str; 9] = [
@@ -20,7 +20,7 @@ const PIPELINES: [&str; 9] = [
     r#"[{"$fold": {}}, {"$lookup": {"from": "article", "localField": "n", "foreignField": "n", "as": "same"}}]"#,
 ];
 
-async fn append(workspace: &Workspace, id: &str, verb: &str, n: i64) {
+async fn append(workspace: &Entered, id: &str, verb: &str, n: i64) {
     let payload = Object::from_iter([("title", Value::from("a note")), ("n", Value::Int(n))]);
     let event = NewEvent {
         aggregate_id: id.into(),
@@ -33,16 +33,16 @@ async fn append(workspace: &Workspace, id: &str, verb: &str, n: i64) {
         expected: Expected::Any,
         occurred_at: None,
     };
-    workspace.append_events(vec![event]).await.expect("appended");
+    workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Workspace, pipeline: &str, after: Option<Continuation>) -> Answer {
+async fn ask(workspace: &Entered, pipeline: &str, after: Option<Continuation>) -> Answer {
     let pipeline = json::parse(pipeline.as_bytes()).expect("JSON");
     let page = Some(Paging { limit: Some(3), after });
-    workspace.query(Query { page, ..Query::new(pipeline) }).await.expect("an answer")
+    workspace.reader.query(Query { page, ..Query::new(pipeline) }).await.expect("an answer")
 }
 
-async fn rest(workspace: &Workspace, pipeline: &str, mut after: Option<Continuation>) -> Vec<Value> {
+async fn rest(workspace: &Entered, pipeline: &str, mut after: Option<Continuation>) -> Vec<Value> {
     let mut rows = Vec::new();
     while after.is_some() {
         let answer = ask(workspace, pipeline, after).await;

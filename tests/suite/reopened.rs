@@ -1,12 +1,13 @@
 //! A store that is opened again answers as before, wherever what follows the log stood when it was left.
 
+use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Store, Workspace};
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::server::{consumed, enter};
+use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::server::consumed;
 
 /// Pipelines whose answers must stay.
 const ASKED: [&str; 4] = [
@@ -21,19 +22,19 @@ fn value(text: &str) -> Value {
 }
 
 /// Answers of all pipelines from all sources.
-async fn answers(workspace: &Workspace) -> Vec<String> {
+async fn answers(workspace: &Entered) -> Vec<String> {
     let mut answers = Vec::new();
     for pipeline in ASKED {
         for source in [SourceChoice::Resident, SourceChoice::Nodes, SourceChoice::Log] {
             let query = Query { source, ..Query::new(value(pipeline)) };
-            let answer = workspace.query(query).await.expect("an answer");
+            let answer = workspace.reader.query(query).await.expect("an answer");
             answers.push(serde_json::to_string(&answer.rows).expect("rows"));
         }
     }
     answers
 }
 
-async fn append(workspace: &Workspace, from: usize) {
+async fn append(workspace: &Entered, from: usize) {
     for number in from..from + 20 {
         let verb = if number % 7 == 6 { "deleted" } else { "changed" };
         let event = NewEvent {
@@ -43,7 +44,7 @@ async fn append(workspace: &Workspace, from: usize) {
             payload: [("total", Value::Int(1)), ("n", Value::Int(number as i64))].into_iter().collect(),
             ..NewEvent::default()
         };
-        workspace.append_events(vec![event]).await.expect("appended");
+        workspace.writer.append_events(vec![event]).await.expect("appended");
     }
 }
 
@@ -53,7 +54,7 @@ async fn a_store_answers_as_before() {
     let running = engine(store.share()).await;
     let (workspace, key) = first(&running).await.expect("a workspace");
     let definition = r#"{"type_name": "thing", "fields": [{"name": "total", "type": "integer", "fold": "sum"}]}"#;
-    workspace.define_type(&value(definition), false).await.expect("a type");
+    workspace.writer.define_type(&value(definition), false).await.expect("a type");
     append(&workspace, 0).await;
     let before = answers(&workspace).await;
 
@@ -68,7 +69,7 @@ async fn a_store_answers_as_before() {
 
     let orderly = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     assert_eq!(answers(&orderly).await, before);
-    assert_eq!(orderly.position(), 40);
+    assert_eq!(orderly.reader.position(), 40);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -81,11 +82,11 @@ async fn a_fold_that_changed_is_kept() {
             r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "integer", "fold": "{fold}"}}]}}"#
         ))
     };
-    workspace.define_type(&definition("sum"), false).await.expect("a type");
+    workspace.writer.define_type(&definition("sum"), false).await.expect("a type");
     append(&workspace, 0).await;
     // The snapshots are those of the first definition.
     consumed(&workspace).await.expect("it catches up");
-    workspace.define_type(&definition("last"), true).await.expect("a forced change");
+    workspace.writer.define_type(&definition("last"), true).await.expect("a forced change");
     let before = answers(&workspace).await;
     assert!(before.iter().any(|rows| rows.contains("\"total\":1")), "{before:?}");
     let again = enter(&engine(store.share()).await, &key).await.expect("a workspace");
@@ -107,7 +108,7 @@ async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
             occurred_at: Some((number * 7919) % 1_000),
             ..NewEvent::default()
         };
-        workspace.append_events((page * 300..page * 300 + 300).map(event).collect()).await.expect("appended");
+        workspace.writer.append_events((page * 300..page * 300 + 300).map(event).collect()).await.expect("appended");
     }
     let asked = [
         r#"[{"$fold": {"at": "1970-01-01T00:00:00.500Z"}}, {"$group": {"_id": "$n"}}]"#,
@@ -120,8 +121,8 @@ async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
         r#"[{"$match": {"version": {"$lt": 5}}}, {"$group": {"_id": "$event_type", "n": {"$sum": "$position"}}}]"#,
         r#"[{"$skip": 900}, {"$limit": 3}]"#,
     ];
-    let rows = async |workspace: &Workspace, pipeline: &str| {
-        workspace.query(Query::new(value(pipeline))).await.expect("an answer").rows
+    let rows = async |workspace: &Entered, pipeline: &str| {
+        workspace.reader.query(Query::new(value(pipeline))).await.expect("an answer").rows
     };
     // The first has all events in memory, the second none.
     let second = enter(&engine(store.share()).await, &key).await.expect("a workspace");

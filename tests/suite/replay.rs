@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use foldwork_engine::Error;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Error, Workspace};
+use foldwork_tests::entered::Entered;
 use foldwork_tests::expectation::{all_well, read, root, settle};
 use foldwork_tests::server::Server;
 use serde::Deserialize;
@@ -85,14 +86,14 @@ fn known(line: &str) -> ((String, usize), &str) {
 }
 
 /// Runs one case; the error says in what it differs.
-async fn replayed(workspace: &Workspace, line: &str) -> Result<(), String> {
+async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
     let recorded: Recorded = serde_json::from_str(line).expect("a recorded case");
     let first = Value::from(Object::from_iter([("$documents", recorded.docs)]));
     let foreign = recorded.foreign_docs.unwrap_or_else(|| Value::from(Vec::new()));
     let rest = with_foreign(&recorded.pipeline, &foreign);
     let stages: Vec<Value> = std::iter::once(first).chain(rest.as_array().unwrap_or_default().to_vec()).collect();
     let asked = Value::from(stages);
-    let answer = workspace.query(Query::new(asked.clone())).await;
+    let answer = workspace.reader.query(Query::new(asked.clone())).await;
     let wanted = recorded.expected.unwrap_or_default();
     match (recorded.error_code, answer) {
         (Some(code), Err(Error::Pipeline(error))) if error.code == Code::Number(code) => Ok(()),

@@ -35,7 +35,7 @@ async fn found_first(articles: Articles) {
             payload: searched.collect(),
             ..NewEvent::default()
         };
-        workspace.append_events(vec![event]).await.expect("appended");
+        workspace.writer.append_events(vec![event]).await.expect("appended");
     }
     let mut chance = Chance::new(SEED);
     let (mut first, mut in_five, mut missed) = (0, 0, Vec::new());
@@ -43,7 +43,8 @@ async fn found_first(articles: Articles) {
         let title = &titles[chance.below(titles.len())];
         let change = Change::ALL[number % Change::ALL.len()];
         let query = change.of(title, &mut chance);
-        let found = workspace.search(Search { query: query.clone(), ..Search::default() }).await.expect("an answer");
+        let found =
+            workspace.reader.search(Search { query: query.clone(), ..Search::default() }).await.expect("an answer");
         let place = found.results.iter().position(|found| *found.label == **title);
         first += usize::from(place == Some(0));
         in_five += usize::from(place.is_some_and(|place| place < 5));

@@ -4,16 +4,16 @@ use foldwork_engine::Appended;
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
-use foldwork_engine::{Error, Store, Workspace};
+use foldwork_engine::{Error, Store};
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::server::enter;
+use foldwork_tests::entered::{Entered, enter};
 
 const WRITERS: usize = 4;
 const EVENTS: usize = 12;
 const STREAMS: usize = 3;
 
 /// The same workspace as two engines see it.
-async fn twins() -> [Workspace; 2] {
+async fn twins() -> [Entered; 2] {
     let store = Store::connect("mem://").await.expect("a store");
     let (one, two) = (engine(store.share()).await, engine(store.share()).await);
     let (workspace, key) = first(&one).await.expect("a workspace");
@@ -32,9 +32,9 @@ fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
 }
 
 /// Appends until the store has time for it: being asked to come back is an answer too.
-async fn append(workspace: &Workspace, events: Vec<NewEvent>) -> Result<Appended, Error> {
+async fn append(workspace: &Entered, events: Vec<NewEvent>) -> Result<Appended, Error> {
     loop {
-        match workspace.append_events(events.clone()).await {
+        match workspace.writer.append_events(events.clone()).await {
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
             other => return other,
         }
@@ -61,6 +61,7 @@ async fn positions_and_versions_have_no_gap_and_no_double() {
     }
     for workspace in &twins {
         let log = workspace
+            .reader
             .log(0, Limit::events(1_000), &LogFilter::default(), std::time::Duration::ZERO)
             .await
             .expect("the log");
@@ -72,13 +73,14 @@ async fn positions_and_versions_have_no_gap_and_no_double() {
         assert_eq!(ids.len(), WRITERS * EVENTS, "an event stands twice");
         for stream in 0..STREAMS {
             let page = workspace
+                .reader
                 .stream(&format!("s{stream}"), None, Limit::events(200), Direction::Forward)
                 .await
                 .expect("a stream");
             let versions: Vec<u64> = page.items.iter().map(|event| event.version).collect();
             assert_eq!(versions, (1..=versions.len() as u64).collect::<Vec<_>>());
             let moment = foldwork_engine::workspace::aggregates::Moment::Now;
-            let (state, _) = workspace.aggregate(&format!("s{stream}"), moment).await.expect("a state");
+            let (state, _) = workspace.reader.aggregate(&format!("s{stream}"), moment).await.expect("a state");
             let last = page.items.last().expect("an event");
             assert_eq!((state.version, state.state.get("title")), (last.version, last.payload.get("title")));
         }
@@ -135,7 +137,7 @@ async fn a_slug_is_taken_once() {
         let new = foldwork_engine::workspace::projects::NewProject { name: "Docs".into(), ..Default::default() };
         tokio::spawn(async move {
             loop {
-                match workspace.create_project(new.clone()).await {
+                match workspace.writer.create_project(new.clone()).await {
                     Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
                     other => return other.is_ok(),
                 }

@@ -50,6 +50,36 @@ fn only_the_store_names_the_database() {
     all_well(failures);
 }
 
+/// What changes a workspace's records. Handles that read have the database too, to read from it.
+const WRITES: [&str; 6] = ["log.append(", "log.write_", "log.delete_", "log.keep_", "log.forget_", "set_definition("];
+
+#[test]
+fn only_operations_change_a_workspace() {
+    let mut failures = Vec::new();
+    let mut seen = 0;
+    for file in sources("engine/src/workspace") {
+        let (mut of, mut performs) = (String::new(), false);
+        for (number, line) in code(&file) {
+            if let Some(rest) = line.strip_prefix("impl ") {
+                of = rest.trim_end_matches(" {").to_owned();
+            }
+            if line.contains(" fn ") {
+                // What runs inside of one, and what is nobody's request.
+                performs = of == "Operation" || of == "Answers<'_>" || line.contains("fn forget_old");
+            }
+            performs |= line.contains("Operation::perform(");
+            if WRITES.iter().any(|write| line.contains(write)) {
+                seen += 1;
+                if !performs {
+                    failures.push(at(&file, number, &format!("{of} changes what it may only read")));
+                }
+            }
+        }
+    }
+    assert!(seen > 3, "the words by which changes are found are out of date");
+    all_well(failures);
+}
+
 #[test]
 fn names_say_what_is_behind_them() {
     let mut failures = Vec::new();

@@ -8,9 +8,9 @@ use foldwork_engine::hook::{Embed, EmbedFailure};
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::search::{Answer, Search};
-use foldwork_engine::{Engine, Store, Workspace};
+use foldwork_engine::{Engine, Store};
 use foldwork_tests::embedded;
-use foldwork_tests::server::enter;
+use foldwork_tests::entered::{Entered, enter};
 
 /// How long embedding may take before a test gives up, and how often it is looked at.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -64,7 +64,7 @@ async fn engine(store: &Store, embed: Arc<dyn Embed>) -> Arc<Engine> {
     engine
 }
 
-async fn write(workspace: &Workspace, id: &str, verb: &str, title: &str) {
+async fn write(workspace: &Entered, id: &str, verb: &str, title: &str) {
     let event = NewEvent {
         aggregate_id: id.into(),
         aggregate_type: "article".into(),
@@ -72,11 +72,11 @@ async fn write(workspace: &Workspace, id: &str, verb: &str, title: &str) {
         payload: [("title", Value::from(title))].into_iter().collect(),
         ..NewEvent::default()
     };
-    workspace.append_events(vec![event]).await.expect("appended");
+    workspace.writer.append_events(vec![event]).await.expect("appended");
 }
 
-async fn ask(workspace: &Workspace, query: &str) -> Answer {
-    workspace.search(Search { query: query.into(), ..Search::default() }).await.expect("an answer")
+async fn ask(workspace: &Entered, query: &str) -> Answer {
+    workspace.reader.search(Search { query: query.into(), ..Search::default() }).await.expect("an answer")
 }
 
 fn ids(answer: &Answer) -> Vec<&str> {
@@ -84,7 +84,7 @@ fn ids(answer: &Answer) -> Vec<&str> {
 }
 
 /// Asks until the answer is as it should be: vectors follow the log at their own pace.
-async fn until(workspace: &Workspace, query: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
+async fn until(workspace: &Entered, query: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
     let began = std::time::Instant::now();
     loop {
         let answer = ask(workspace, query).await;

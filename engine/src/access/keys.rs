@@ -17,7 +17,31 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
 }
 
+/// A key that was made.
+#[derive(Debug, Clone)]
+pub struct CreatedKey {
+    pub record: KeyRecord,
+    /// Not there where the key was made before: it was told then, and is not kept.
+    pub secret: Option<String>,
+}
+
 impl Access {
+    /// Makes a key for a user of a workspace, unless there is one of the id that is given.
+    pub async fn create_key(
+        &self,
+        workspace_id: &Arc<str>,
+        user_id: &Arc<str>,
+        new: NewKey,
+        id: Option<Arc<str>>,
+    ) -> Result<CreatedKey> {
+        let secret = access::key_from(self.clock.random());
+        let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
+        let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
+        let kept = self.control.create_key(&record).await?;
+        let is_new = kept.hash == record.hash;
+        Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
+    }
+
     /// Makes a key for a user of a workspace. Returns the record and the secret.
     pub async fn write_key(
         &self,
@@ -37,12 +61,20 @@ impl Access {
 
     /// Revokes a key of a workspace at once.
     pub async fn revoke_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
-        let deleted = self.control.delete_key(workspace_id, key_id).await?;
+        let deleted = self.control.delete_key(workspace_id, key_id).await;
+        // Also where it is not known whether the key was deleted: what is forgotten is read again.
+        self.forget(key_id);
+        if deleted? {
+            self.held.revoke(key_id);
+            return Ok(());
+        }
+        Err(Error::not_found("key", key_id))
+    }
+
+    fn forget(&self, key_id: &str) {
         let mut known = self.known();
         known.revocations += 1;
         known.by_hash.retain(|_, key| *key.id != *key_id);
-        drop(known);
-        if deleted { Ok(()) } else { Err(Error::not_found("key", key_id)) }
     }
 }
 

@@ -4,11 +4,13 @@
 
 pub mod keys;
 pub mod provision;
+pub mod standing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keys::hash_of;
+use standing::HeldKeys;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
@@ -24,9 +26,10 @@ pub struct Access {
     clock: Arc<dyn Clock>,
     exclusive: bool,
     known: Mutex<KnownKeys>,
+    held: HeldKeys,
 }
 
-/// Keys that were read. Trusted only where no other process can revoke one.
+/// Keys that were read, where no other process can revoke one.
 #[derive(Default)]
 struct KnownKeys {
     by_hash: HashMap<String, Arc<KeyRecord>>,
@@ -37,7 +40,13 @@ struct KnownKeys {
 impl Access {
     pub async fn open(store: &Store, clock: Arc<dyn Clock>) -> Result<Access> {
         let control = store.control().await?;
-        Ok(Access { control, clock, exclusive: store.is_exclusive(), known: Mutex::default() })
+        Ok(Access {
+            control,
+            clock,
+            exclusive: store.is_exclusive(),
+            known: Mutex::default(),
+            held: HeldKeys::default(),
+        })
     }
 
     /// All workspaces of the store, the oldest first.
@@ -77,13 +86,13 @@ impl Access {
             let known = self.known();
             (known.by_hash.get(hash).cloned(), known.revocations)
         };
-        if let Some(key) = known.filter(|_| self.exclusive) {
+        if let Some(key) = known {
             return Ok(key);
         }
         let found = self.control.find_key(hash).await?;
         let key = Arc::new(found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?);
         let mut known = self.known();
-        if known.revocations == revocations {
+        if self.exclusive && known.revocations == revocations {
             known.by_hash.insert(hash.to_owned(), key.clone());
         }
         Ok(key)

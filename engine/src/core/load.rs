@@ -52,7 +52,6 @@ impl State {
             pages: PageCache::default(),
             clock,
             settings,
-            answering: tokio::sync::Mutex::new(()),
             exclusive,
             folding: tokio::sync::Mutex::new(()),
         };

@@ -84,8 +84,6 @@ pub struct State {
     pub pages: PageCache,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
-    /// One request with an idempotency key at a time.
-    pub answering: tokio::sync::Mutex<()>,
     exclusive: bool,
     /// Two who fold at a time would fold the same events twice, or under two definitions.
     folding: tokio::sync::Mutex<()>,

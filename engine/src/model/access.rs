@@ -69,6 +69,16 @@ impl Caller {
         self.scopes.contains(&scope)
     }
 
+    /// Those of some scopes that the caller lacks.
+    pub fn lacking(&self, scopes: &[Scope]) -> Vec<Scope> {
+        scopes.iter().copied().filter(|scope| !self.holds(*scope)).collect()
+    }
+
+    /// Whether something that expires then, or never, goes on when what was shown has ended.
+    pub fn is_outlived_by(&self, expires_at: Option<i64>) -> bool {
+        self.expires_at.is_some_and(|own| expires_at.is_none_or(|other| other > own))
+    }
+
     pub fn scopes(&self) -> &[Scope] {
         &self.scopes
     }

@@ -2,14 +2,18 @@
 
 use surrealdb::types::Value as Record;
 
-use super::{Database, Result, convert};
+use super::{Database, Error, Result, convert};
+
+/// Answers forgotten with one statement: a transaction of bounded size.
+const FORGOTTEN_AT_ONCE: i64 = 1_000;
 
 /// An answer as it was first given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     /// SHA-256 of what was asked, in hexadecimal.
     pub fingerprint: String,
-    pub body: String,
+    /// `None` while the request is under way.
+    pub body: Option<String>,
     pub location: Option<String>,
     /// Milliseconds since the epoch.
     pub created_at: i64,
@@ -17,33 +21,56 @@ pub struct StoredAnswer {
 
 impl Database {
     pub async fn read_answer(&self, key: &str) -> Result<Option<StoredAnswer>> {
-        let found = self.query("SELECT * FROM $id", [("id", convert::record_id("answer", key.to_owned()))]).await?;
+        let found = self.query("SELECT * FROM $id", [("id", answer_id(key))]).await?;
         convert::list(found.first())?.next().map(read_answer).transpose()
     }
 
-    /// Keeps an answer, in place of an older one under the same key.
-    pub async fn write_answer(&self, key: &str, answer: &StoredAnswer) -> Result<()> {
+    /// Keeps an answer, or that a request is under way, unless another answer is kept. Returns what is kept now.
+    pub async fn keep_answer(&self, key: &str, answer: &StoredAnswer) -> Result<StoredAnswer> {
         let content = convert::fields([
+            ("id", answer_id(key)),
             ("fingerprint", convert::text(&answer.fingerprint)),
-            ("body", convert::text(&answer.body)),
+            ("body", convert::optional_text(answer.body.as_deref())),
             ("location", convert::optional_text(answer.location.as_deref())),
             ("created_at", convert::integer(answer.created_at)),
         ]);
-        let values = [("id", convert::record_id("answer", key.to_owned())), ("content", Record::Object(content))];
-        self.query_again("UPSERT $id CONTENT $content RETURN NONE", values).await.map(drop)
+        let statement = "INSERT INTO answer $content ON DUPLICATE KEY UPDATE
+            body = IF fingerprint = $input.fingerprint { body ?? $input.body } ELSE { body },
+            location = IF fingerprint = $input.fingerprint { location ?? $input.location } ELSE { location }";
+        let kept = self.query_again(statement, [("content", Record::Object(content))]).await?;
+        let kept = convert::list(kept.first())?.next().map(read_answer).transpose()?;
+        kept.ok_or_else(|| Error::Corrupt("an answer that was just kept is not there".into()))
     }
 
-    /// Forgets answers given before a time.
-    pub async fn forget_answers(&self, before: i64) -> Result<()> {
-        let values = [("before", convert::integer(before))];
-        self.query_again("DELETE answer WHERE created_at < $before RETURN NONE", values).await.map(drop)
+    /// Forgets the answer under a key if it is older than a time, or, with `unfinished`, if it was never given.
+    pub async fn forget_answer(&self, key: &str, before: i64, unfinished: bool) -> Result<()> {
+        let values =
+            [("id", answer_id(key)), ("before", convert::integer(before)), ("unfinished", Record::Bool(unfinished))];
+        let statement = "DELETE $id WHERE created_at <= $before OR ($unfinished AND body = NONE) RETURN NONE";
+        self.query_again(statement, values).await.map(drop)
     }
+
+    /// Forgets answers given before a time, the oldest first, as many as one transaction may hold. Returns whether
+    /// there may be more.
+    pub async fn forget_answers(&self, before: i64) -> Result<bool> {
+        let values = [("before", convert::integer(before)), ("limit", convert::integer(FORGOTTEN_AT_ONCE))];
+        let statement = "LET $old = (SELECT VALUE id FROM answer WHERE created_at < $before LIMIT $limit);
+            DELETE $old RETURN NONE;
+            RETURN array::len($old)";
+        let forgotten = self.query_again(statement, values).await?;
+        let forgotten = forgotten.last().map_or(Ok(0), convert::int)?;
+        Ok(forgotten >= FORGOTTEN_AT_ONCE)
+    }
+}
+
+fn answer_id(key: &str) -> Record {
+    convert::record_id("answer", key.to_owned())
 }
 
 fn read_answer(record: &Record) -> Result<StoredAnswer> {
     Ok(StoredAnswer {
         fingerprint: convert::text_field(record, "fingerprint")?.to_owned(),
-        body: convert::text_field(record, "body")?.to_owned(),
+        body: convert::optional_text_field(record, "body").map(|text| text.to_string()),
         location: convert::optional_text_field(record, "location").map(|text| text.to_string()),
         created_at: convert::int_field(record, "created_at")?,
     })

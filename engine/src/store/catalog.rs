@@ -1,9 +1,10 @@
 //! The control database: workspaces and the keys that open them.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use surrealdb::types::Value as Record;
+use surrealdb::types::{Object as RecordObject, Value as Record};
 
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, Scope, WorkspaceRecord};
@@ -54,7 +55,7 @@ impl Database {
                 ("old_name", convert::text(&unused.id)),
                 ("key", convert::record_id("key", key.id.to_string())),
                 ("key_name", convert::text(&key.id)),
-                ("content", key_content(&key)),
+                ("content", Record::Object(key_content(&key))),
             ];
             match self.query(REPLACE, values).await {
                 Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
@@ -88,8 +89,36 @@ impl Database {
     }
 
     pub async fn write_key(&self, key: &KeyRecord) -> Result<()> {
-        let values = [("id", convert::record_id("key", key.id.to_string())), ("content", key_content(key))];
+        let values =
+            [("id", convert::record_id("key", key.id.to_string())), ("content", Record::Object(key_content(key)))];
         self.query_again("CREATE $id CONTENT $content RETURN NONE", values).await.map(drop)
+    }
+
+    /// Writes a key, unless there is one of its id. Returns the key that is there now.
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<KeyRecord> {
+        let values = [
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("content", Record::Object(key_content(key))),
+            ("workspace", convert::text(&key.workspace_id)),
+        ];
+        let statements = "BEGIN;
+            IF !record::exists($id) { CREATE $id CONTENT $content RETURN NONE };
+            SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace;
+            COMMIT;";
+        let found = self.query_again(statements, values).await?;
+        let kept = found.iter().find_map(|result| convert::list(Some(result)).ok()?.next().map(read_key));
+        kept.unwrap_or_else(|| Err(Error::Corrupt("a key that was just written is not there".into())))
+    }
+
+    /// Those of some keys that there are.
+    pub async fn existing_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<String>> {
+        let ids: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let found = self.query("SELECT VALUE record::id(id) FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        let text = |record: &Record| match record {
+            Record::String(id) => Some(id.clone()),
+            _ => None,
+        };
+        Ok(convert::list(found.first())?.filter_map(text).collect())
     }
 
     /// The key whose secret has this hash.
@@ -101,7 +130,7 @@ impl Database {
 
     /// The keys of a workspace, newest first.
     pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
-        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY id DESC";
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
         let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
         convert::list(found.first())?.map(read_key).collect()
     }
@@ -141,13 +170,13 @@ fn provisioned(workspace: &WorkspaceRecord, key: &KeyRecord) -> [(&'static str, 
         ("user", convert::record_id("user", workspace.owner_id.to_string())),
         ("key", convert::record_id("key", key.id.to_string())),
         ("key_name", convert::text(&key.id)),
-        ("content", key_content(key)),
+        ("content", Record::Object(key_content(key))),
     ]
 }
 
-fn key_content(key: &KeyRecord) -> Record {
+fn key_content(key: &KeyRecord) -> RecordObject {
     let scopes: Vec<Record> = key.scopes.iter().map(|scope| convert::text(scope.name())).collect();
-    Record::Object(convert::fields([
+    convert::fields([
         ("workspace_id", convert::text(&key.workspace_id)),
         ("user_id", convert::text(&key.user_id)),
         ("name", convert::text(&key.name)),
@@ -156,7 +185,7 @@ fn key_content(key: &KeyRecord) -> Record {
         ("hash", convert::text(&key.hash)),
         ("created_at", convert::integer(key.created_at)),
         ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
-    ]))
+    ])
 }
 
 fn read_workspace(record: &Record) -> Result<WorkspaceRecord> {

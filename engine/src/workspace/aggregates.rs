@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Workspace;
+use super::entered::Entered;
+use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
 
 /// The moment that a state is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,10 +21,10 @@ pub enum Moment {
     At(i64),
 }
 
-impl Workspace {
+impl Reader {
     /// The folded state. A deleted aggregate is not found now, but at earlier moments it is.
     pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let not_found = || Error::not_found("aggregate", id);
         let now = state.folded.get(id).ok_or_else(not_found)?;
@@ -34,5 +37,12 @@ impl Workspace {
         };
         let aggregate = aggregate.filter(|aggregate| !aggregate.deleted).ok_or_else(not_found)?;
         Ok((aggregate, definition))
+    }
+}
+
+impl Entered {
+    /// All events of a stream up to a version.
+    pub(super) async fn events_up_to(&self, id: &AggregateId, version: u64) -> Result<Vec<Event>> {
+        Ok(self.state().log.read_stream(id, 1, version).await?)
     }
 }

@@ -1,13 +1,23 @@
 //! Requests that may come twice: what they make gets the same ids, and their first answer is kept.
+//!
+//! Ids that are derived from a request make its repeats safe. The answer that is kept is a memory of what was said: it
+//! tells a repeat the same even where things have changed since.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::Workspace;
+use super::entered::{Changing, Entered, Operation};
+use crate::core::State;
 use crate::error::{Error, Result};
+use crate::store;
 use crate::store::answers::StoredAnswer;
 
 /// How long an answer is kept, in milliseconds.
 const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How often old answers are looked for.
+const FORGET_EVERY: Duration = Duration::from_secs(600);
 /// Longest idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 
@@ -28,6 +38,133 @@ impl RequestId {
     }
 }
 
+/// An answer as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAnswer {
+    pub body: String,
+    pub location: String,
+}
+
+/// What came of a request that may be a repeat.
+#[derive(Debug)]
+pub enum Idempotent<T> {
+    /// It was carried out.
+    First(T),
+    /// It was carried out before, and this was answered.
+    Repeated(KeptAnswer),
+}
+
+/// Carries a request out, unless it was within the last day; then its first answer is returned.
+///
+/// `make` answers what it made, and what of it is kept. All of it is one operation, which no client can end halfway.
+pub async fn idempotent<T, F>(
+    handle: &impl Changing,
+    request: RequestId,
+    make: impl FnOnce() -> F + Send + 'static,
+) -> Result<Idempotent<T>>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<(T, KeptAnswer)>> + Send + 'static,
+{
+    Operation::perform(handle, move |operation| async move {
+        let _turn = operation.turn(&request.key).await;
+        let answers = Answers { state: operation.state(), request: &request };
+        if let Some(first) = answers.first().await? {
+            return Ok(Idempotent::Repeated(first));
+        }
+        match make().await {
+            Ok((made, kept)) => Ok(match answers.keep(kept).await {
+                Some(first) => Idempotent::Repeated(first),
+                None => Idempotent::First(made),
+            }),
+            Err(error) => {
+                answers.give_up().await;
+                Err(error)
+            }
+        }
+    })
+    .await
+}
+
+/// What is kept for one request.
+struct Answers<'a> {
+    state: &'a State,
+    request: &'a RequestId,
+}
+
+impl Answers<'_> {
+    /// The answer first given, if there is one. Where others write to the store too, the request is noted there before
+    /// it is carried out, so that another one under the same key is refused.
+    async fn first(&self) -> Result<Option<KeptAnswer>> {
+        let log = &self.state.log;
+        let expired = self.state.clock.now_ms() - KEPT_MS;
+        let mut found = log.read_answer(&self.request.key).await?;
+        if found.as_ref().is_some_and(|answer| answer.created_at <= expired) {
+            log.forget_answer(&self.request.key, expired, false).await?;
+            found = None;
+        }
+        if found.is_none() && !self.state.is_exclusive() {
+            found = Some(log.keep_answer(&self.request.key, &self.answer(None)).await?);
+        }
+        found.map_or(Ok(None), |answer| self.told(answer))
+    }
+
+    /// Keeps an answer. Returns the one that another server gave before. That none can be kept is no reason to hold
+    /// the answer back: a repeat finds what was made by its ids.
+    async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
+        match self.state.log.keep_answer(&self.request.key, &self.answer(Some(kept.clone()))).await {
+            Ok(first) => self.told(first).ok().flatten().filter(|first| *first != kept),
+            Err(error) => {
+                tracing::warn!(%error, "the answer to a request was not kept");
+                None
+            }
+        }
+    }
+
+    /// A request that failed keeps nothing: the same may come again.
+    async fn give_up(&self) {
+        if self.state.is_exclusive() {
+            return;
+        }
+        if let Err(error) = self.state.log.forget_answer(&self.request.key, i64::MIN, true).await {
+            tracing::warn!(%error, "a request that failed is noted as under way still");
+        }
+    }
+
+    fn answer(&self, kept: Option<KeptAnswer>) -> StoredAnswer {
+        let (body, location) = kept.map(|kept| (kept.body, kept.location)).unzip();
+        let fingerprint = self.request.fingerprint.clone();
+        StoredAnswer { fingerprint, body, location, created_at: self.state.clock.now_ms() }
+    }
+
+    /// What a stored answer says to this request.
+    fn told(&self, answer: StoredAnswer) -> Result<Option<KeptAnswer>> {
+        if answer.fingerprint != self.request.fingerprint {
+            let message = "the idempotency key was used for another request";
+            return Err(Error::conflict("idempotency_mismatch", message));
+        }
+        let location = answer.location.unwrap_or_default();
+        Ok(answer.body.map(|body| KeptAnswer { body, location }))
+    }
+}
+
+/// Forgets old answers, now and then.
+pub async fn keep_forgetting(state: Arc<State>) {
+    let mut looks = tokio::time::interval(FORGET_EVERY);
+    loop {
+        looks.tick().await;
+        if let Err(error) = forget_old(&state).await {
+            tracing::warn!(%error, workspace = %state.record.id, "old answers were not forgotten");
+        }
+    }
+}
+
+async fn forget_old(state: &State) -> store::Result<()> {
+    let before = state.clock.now_ms() - KEPT_MS;
+    while state.log.forget_answers(before).await? {}
+    Ok(())
+}
+
 /// Ids of an aggregate and of its first event.
 pub(super) struct NewIds {
     pub aggregate_id: String,
@@ -35,35 +172,7 @@ pub(super) struct NewIds {
     pub event_id: Option<String>,
 }
 
-impl Workspace {
-    /// The answer first given to this request, if it was asked within the last day.
-    pub async fn answered(&self, request: &RequestId) -> Result<Option<StoredAnswer>> {
-        let found = self.state().log.read_answer(&request.key).await?;
-        let Some(answer) = found.filter(|answer| answer.created_at + KEPT_MS > self.state().clock.now_ms()) else {
-            return Ok(None);
-        };
-        if answer.fingerprint != request.fingerprint {
-            let message = "the idempotency key was used for another request";
-            return Err(Error::conflict("idempotency_mismatch", message));
-        }
-        Ok(Some(answer))
-    }
-
-    /// Holds back other requests that carry a key, so that two of the same do not both come first.
-    pub async fn one_at_a_time(&self) -> tokio::sync::MutexGuard<'_, ()> {
-        self.state().answering.lock().await
-    }
-
-    /// Keeps an answer for a day.
-    pub async fn remember(&self, request: &RequestId, body: String, location: Option<String>) -> Result<()> {
-        let state = self.state();
-        let now = state.clock.now_ms();
-        let answer = StoredAnswer { fingerprint: request.fingerprint.clone(), body, location, created_at: now };
-        state.log.write_answer(&request.key, &answer).await?;
-        state.log.forget_answers(now - KEPT_MS).await?;
-        Ok(())
-    }
-
+impl Entered {
     /// Ids for what a request makes. A request that may be repeated gets the same ones each time, so that even a
     /// repeat whose first answer was never kept finds the first event.
     pub(super) fn new_ids(&self, request: Option<&RequestId>) -> NewIds {

@@ -3,9 +3,12 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use super::Page;
 use super::answers::RequestId;
+use super::entered::{Entered, Operation};
 use super::projects::{check_slug, slugify};
-use super::{Page, Workspace};
+use super::rights::{ContentReader, Writer};
+use crate::core::append::Decide;
 use crate::core::staging::{View, object_of};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -66,13 +69,85 @@ pub enum Perspective {
     Published,
 }
 
-impl Workspace {
+impl ContentReader {
+    /// One article as this perspective shows it, or as the caller may see it.
+    pub async fn article(&self, id: &str, asked: Perspective) -> Result<Arc<Aggregate>> {
+        self.entered.state().refresh().await?;
+        let article = self.entered.live_article(id)?;
+        match self.shown(asked) {
+            Perspective::Draft => Ok(article),
+            Perspective::Published => {
+                self.entered.published(article).await?.ok_or_else(|| Error::not_found("article", id))
+            }
+        }
+    }
+
+    /// Articles, newest first.
+    pub async fn list_articles(
+        &self,
+        filter: &ArticleFilter,
+        asked: Perspective,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        let perspective = self.shown(asked);
+        self.entered.state().refresh().await?;
+        let project_id = match &filter.project {
+            None => None,
+            Some(project) => {
+                Some(self.entered.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
+            }
+        };
+        let wanted = |article: &Aggregate| {
+            let published = published_version(article).is_some();
+            (perspective == Perspective::Draft || published)
+                && filter.published.is_none_or(|wanted| wanted == published)
+                && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
+        };
+        if perspective == Perspective::Draft {
+            return self
+                .entered
+                .list_aggregates(ARTICLE, before, limit, |article| wanted(article) && filter.reads(article))
+                .await;
+        }
+        // What a reader sees is what is filtered: a draft's slug and tags are not told.
+        let (mut items, mut place) = (Vec::new(), before);
+        loop {
+            let page = self.entered.list_aggregates(ARTICLE, place, limit - items.len(), wanted).await?;
+            for article in page.items {
+                items.extend(self.entered.published(article).await?.filter(|article| filter.reads(article)));
+            }
+            place = page.next;
+            if place.is_none() || items.len() == limit {
+                return Ok(Page { items, next: place });
+            }
+        }
+    }
+
+    /// The articles that were published last, as they were published; the last one first.
+    pub async fn newest_published(&self, project_id: Option<&str>, limit: usize) -> Result<Vec<Arc<Aggregate>>> {
+        let wanted = |article: &Aggregate| {
+            published_version(article).is_some()
+                && project_id.is_none_or(|id| article.project_id.as_deref() == Some(id))
+        };
+        let mut found = self.entered.list_aggregates(ARTICLE, None, usize::MAX, wanted).await?.items;
+        found.sort_by_cached_key(|article| Reverse((published_at(article), article.first_position)));
+        let mut published = Vec::new();
+        for article in found.into_iter().take(limit) {
+            published.extend(self.entered.published(article).await?);
+        }
+        Ok(published)
+    }
+}
+
+impl Writer {
+    /// Makes an article: a draft.
     pub async fn create_article(&self, new: NewArticle) -> Result<Arc<Aggregate>> {
         let chosen = new.slug.map(check_slug).transpose()?;
-        let ids = self.new_ids(new.request.as_ref());
+        let ids = self.entered.new_ids(new.request.as_ref());
         let event_id = ids.event_id.clone();
         let (title, body, tags, project) = (new.title, new.body, new.tags, new.project);
-        let decide = Box::new(move |view: &View<'_>| {
+        let decide: Decide = Box::new(move |view: &View<'_>| {
             let project_id = match &project {
                 None => None,
                 Some(project) => Some(view.project_id(project).ok_or_else(|| unknown_project(project))?),
@@ -100,82 +175,14 @@ impl Workspace {
                 ..NewEvent::default()
             }])
         });
-        self.first_aggregate(&self.append(decide, event_id).await?)
+        Operation::perform(self, |operation| async move {
+            let appended = operation.append(decide, event_id).await?;
+            operation.entered().first_aggregate(&appended)
+        })
+        .await
     }
 
-    /// One article as this perspective shows it.
-    pub async fn article(&self, id: &str, perspective: Perspective) -> Result<Arc<Aggregate>> {
-        self.state().refresh().await?;
-        let article = self.live_article(id)?;
-        match perspective {
-            Perspective::Draft => Ok(article),
-            Perspective::Published => self.published(article).await?.ok_or_else(|| Error::not_found("article", id)),
-        }
-    }
-
-    /// The revision that is published, if one is.
-    async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
-        let Some(version) = published_version(&article) else { return Ok(None) };
-        if version >= article.version {
-            return Ok(Some(article));
-        }
-        let Some(definition) = self.state().types.get(ARTICLE) else { return Ok(None) };
-        Ok(self.state().fold_stream(&article.id, version, None, &definition).await?.map(Arc::new))
-    }
-
-    /// Articles, newest first.
-    pub async fn list_articles(
-        &self,
-        filter: &ArticleFilter,
-        perspective: Perspective,
-        before: Option<u64>,
-        limit: usize,
-    ) -> Result<Page<Arc<Aggregate>>> {
-        self.state().refresh().await?;
-        let project_id = match &filter.project {
-            None => None,
-            Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
-        };
-        let wanted = |article: &Aggregate| {
-            let published = published_version(article).is_some();
-            (perspective == Perspective::Draft || published)
-                && filter.published.is_none_or(|wanted| wanted == published)
-                && project_id.as_ref().is_none_or(|id| article.project_id.as_deref() == Some(&**id))
-        };
-        if perspective == Perspective::Draft {
-            return self
-                .list_aggregates(ARTICLE, before, limit, |article| wanted(article) && filter.reads(article))
-                .await;
-        }
-        // What a reader sees is what is filtered: a draft's slug and tags are not told.
-        let (mut items, mut place) = (Vec::new(), before);
-        loop {
-            let page = self.list_aggregates(ARTICLE, place, limit - items.len(), wanted).await?;
-            for article in page.items {
-                items.extend(self.published(article).await?.filter(|article| filter.reads(article)));
-            }
-            place = page.next;
-            if place.is_none() || items.len() == limit {
-                return Ok(Page { items, next: place });
-            }
-        }
-    }
-
-    /// The articles that were published last, as they were published; the last one first.
-    pub async fn newest_published(&self, project_id: Option<&str>, limit: usize) -> Result<Vec<Arc<Aggregate>>> {
-        let wanted = |article: &Aggregate| {
-            published_version(article).is_some()
-                && project_id.is_none_or(|id| article.project_id.as_deref() == Some(id))
-        };
-        let mut found = self.list_aggregates(ARTICLE, None, usize::MAX, wanted).await?.items;
-        found.sort_by_cached_key(|article| Reverse((published_at(article), article.first_position)));
-        let mut published = Vec::new();
-        for article in found.into_iter().take(limit) {
-            published.extend(self.published(article).await?);
-        }
-        Ok(published)
-    }
-
+    /// Changes a draft; what is published stays until it is published again.
     pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         self.append_to_article(id, expected, "article.updated", move |view, article| {
@@ -197,8 +204,9 @@ impl Workspace {
         .await
     }
 
+    /// Publishes an article as it is.
     pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
-        let now = self.state().clock.now_ms();
+        let now = self.entered.state().clock.now_ms();
         self.append_to_article(id, expected, "article.published", move |_, article| {
             if published_version(article) == Some(article.version) {
                 return Ok(None);
@@ -212,6 +220,7 @@ impl Workspace {
         .await
     }
 
+    /// Takes a published article back to a draft.
     pub async fn unpublish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
         self.append_to_article(id, expected, "article.unpublished", |_, article| {
             let nothing = [
@@ -224,6 +233,7 @@ impl Workspace {
         .await
     }
 
+    /// Deletes an article. Its history stays.
     pub async fn delete_article(&self, id: &str, expected: Expected) -> Result<()> {
         self.append_to_article(id, expected, "article.deleted", |_, _| Ok(Some(Object::new()))).await.map(drop)
     }
@@ -236,9 +246,9 @@ impl Workspace {
         event_type: &'static str,
         payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<Arc<Aggregate>> {
-        let article_id = self.live_article(id)?.id.clone();
+        let article_id = self.entered.live_article(id)?.id.clone();
         let aggregate_id = article_id.clone();
-        let decide = Box::new(move |view: &View<'_>| {
+        let decide: Decide = Box::new(move |view: &View<'_>| {
             let live = view.aggregate(article_id.as_str()).filter(|article| !article.deleted);
             let article = live.ok_or_else(|| Error::not_found("article", article_id.as_str()))?;
             if !expected.allows(article.version) {
@@ -256,8 +266,25 @@ impl Workspace {
                 })
                 .collect())
         });
-        self.append(decide, None).await?;
-        self.state().folded.get(aggregate_id.as_str()).ok_or_else(|| Error::not_found("article", id))
+        Operation::perform(self, |operation| async move {
+            operation.append(decide, None).await?;
+            let found = operation.state().folded.get(aggregate_id.as_str());
+            found.ok_or_else(|| Error::not_found("article", aggregate_id.as_str()))
+        })
+        .await
+    }
+}
+
+impl Entered {
+    /// The revision that is published, if one is.
+    async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
+        let Some(version) = published_version(&article) else { return Ok(None) };
+        if version >= article.version {
+            return Ok(Some(article));
+        }
+        let Some(definition) = self.state().types.get(ARTICLE) else { return Ok(None) };
+        let events = self.events_up_to(&article.id, version).await?;
+        Ok(Aggregate::fold_all(&events, &definition).map(Arc::new))
     }
 
     fn live_article(&self, id: &str) -> Result<Arc<Aggregate>> {

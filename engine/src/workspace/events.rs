@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Page;
 use super::answers::RequestId;
-use super::{Page, Workspace};
+use super::entered::Operation;
+use super::rights::{Reader, Writer};
 use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
@@ -86,7 +88,7 @@ impl Stride {
     }
 }
 
-impl Workspace {
+impl Writer {
     /// Appends events, over one stream or several, all or none, in their order.
     pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<Appended> {
         self.append_requested(events, None).await
@@ -103,19 +105,21 @@ impl Workspace {
         }
         if let Some(request) = request {
             for (index, event) in events.iter_mut().enumerate().filter(|(_, event)| event.event_id.is_none()) {
-                event.event_id = Some(self.derived_id(request, &format!("event/{index}")));
+                event.event_id = Some(self.entered.derived_id(request, &format!("event/{index}")));
             }
         }
         let append = Append {
             event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
             size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
             decide: Box::new(move |_| Ok(events.clone())),
-            actor: self.actor(),
+            actor: self.entered.actor(),
             managed: false,
         };
-        self.runtime.appender.append(append).await
+        Operation::perform(self, |operation| async move { operation.appender().append(append).await }).await
     }
+}
 
+impl Reader {
     /// Events of one stream after a version (before it, backwards). 404 for a stream without events.
     pub async fn stream(
         &self,
@@ -124,7 +128,7 @@ impl Workspace {
         limit: Limit,
         direction: Direction,
     ) -> Result<Page<Event>> {
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let head = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let span = limit.events as u64;
@@ -162,7 +166,7 @@ impl Workspace {
                 Direction::Forward => (first, first.saturating_add(span).min(last)),
                 Direction::Backward => (last.saturating_sub(span).max(first), last),
             };
-            let mut events = self.state().log.read_stream(id, from, to).await?;
+            let mut events = self.entered.state().log.read_stream(id, from, to).await?;
             if events.is_empty() {
                 break;
             }
@@ -187,7 +191,7 @@ impl Workspace {
 
     /// The version that a stream had at a position of the log; 0 before its first event.
     pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let Some(head) = state.folded.get(id) else { return Ok(0) };
         if head.first_position > position {
@@ -211,7 +215,7 @@ impl Workspace {
 
     /// Events of the log after a position. With `wait`, an empty answer is held back until there are some.
     pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
-        let state = self.state();
+        let state = self.entered.state();
         let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
         let mut from = after;
@@ -239,7 +243,7 @@ impl Workspace {
     }
 
     async fn log_page(&self, after: u64, limit: Limit, filter: &LogFilter) -> Result<LogPage> {
-        let state = self.state();
+        let state = self.entered.state();
         let head = state.folded.position();
         let mut page = LogPage { items: Vec::new(), next: None, position: after };
         let (mut looked, mut passed_over, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit));
@@ -276,24 +280,24 @@ impl Workspace {
 
     /// Position of the log's last event.
     pub fn position(&self) -> u64 {
-        self.state().folded.position()
+        self.entered.state().folded.position()
     }
 
     /// Position up to which what is derived from the log stands.
     pub async fn consumed_position(&self) -> Result<u64> {
-        let written = self.state().log.checkpoint(crate::core::NODES).await?;
-        Ok(written.min(self.state().graph_progress.position()))
+        let written = self.entered.state().log.checkpoint(crate::core::NODES).await?;
+        Ok(written.min(self.entered.state().graph_progress.position()))
     }
 
     /// Returns when plugins have been called for every event of the log.
     pub async fn worked(&self) {
-        let mut worked = self.state().graph_progress.follow();
+        let mut worked = self.entered.state().graph_progress.follow();
         // The sender lives as long as the workspace.
         let _ = worked.wait_for(|position| *position >= self.position()).await;
     }
 
     /// Wakes when events have been appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.state().folded.head().follow()
+        self.entered.state().folded.head().follow()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Workspace;
+use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::graph::{Direction, Edge, EnrichmentFacts};
@@ -33,7 +33,7 @@ pub struct Around {
     pub truncated: bool,
 }
 
-impl Workspace {
+impl Reader {
     /// The nodes around an aggregate, along edges of some kinds (all, where none is named), and these edges; with
     /// `closed`, also those that went out from it and are no more.
     pub async fn graph(
@@ -47,7 +47,7 @@ impl Workspace {
         if !(1..=MAX_DEPTH).contains(&depth) {
             return Err(Error::invalid(format!("depth is {depth}; allowed is 1 to {MAX_DEPTH}")));
         }
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let from = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
         let walk = Walk { kinds, direction, depth, most: MAX_NODES };
@@ -63,7 +63,7 @@ impl Workspace {
     }
 
     fn node(&self, id: &AggregateId, distance: u32) -> Option<Node> {
-        let state = self.state();
+        let state = self.entered.state();
         let aggregate = state.folded.get(id.as_str())?;
         let definition = state.types.get(&aggregate.aggregate_type)?;
         let label = definition.label_of(&aggregate.state);

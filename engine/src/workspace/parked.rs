@@ -1,6 +1,7 @@
 //! Steps that failed and were put aside: seen, tried again, given up.
 
-use super::Workspace;
+use super::entered::{Entered, Operation};
+use super::rights::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::store::Error as StoreError;
 
@@ -19,51 +20,59 @@ pub struct Replayed {
     pub more: bool,
 }
 
-impl Workspace {
+impl Reader {
     /// Parked steps in the order of their events, after one of them; of one plugin or all.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
-        Ok(self.state().log.read_parked(plugin, after, limit).await?)
+        Ok(self.entered.state().log.read_parked(plugin, after, limit).await?)
     }
+}
 
+impl Entered {
     async fn parked(&self, id: &str) -> Result<Parked> {
         let not_found = || Error::not_found("parked step", id);
         let step = StepId::parse(id).ok_or_else(not_found)?;
         self.state().log.find_parked(&step).await?.ok_or_else(not_found)
     }
+}
 
+impl Writer {
     /// Tries one parked step again.
     pub async fn replay_parked(&self, id: &str) -> Result<Replayed> {
-        let parked = self.parked(id).await?;
-        self.replay_steps(vec![parked]).await
+        let parked = self.entered.parked(id).await?;
+        Operation::perform(self, |operation| async move { replay(&operation, vec![parked]).await }).await
     }
 
     /// Tries the parked steps of a plugin again, oldest first, or those of all.
     pub async fn replay_all_parked(&self, plugin: Option<&str>) -> Result<Replayed> {
-        let mut parked = self.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
+        let mut parked = self.entered.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
         parked.truncate(MAX_REPLAYED);
-        Ok(Replayed { more, ..self.replay_steps(parked).await? })
-    }
-
-    async fn replay_steps(&self, parked: Vec<Parked>) -> Result<Replayed> {
-        let mut working = self.runtime.working.lock().await;
-        let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        let mut replayed = Replayed::default();
-        for step in parked {
-            match worker.replay_parked(step).await? {
-                Ok(()) => replayed.done += 1,
-                Err(failed) => replayed.failed.push(failed),
-            }
-        }
-        Ok(replayed)
+        let replayed = Operation::perform(self, |operation| async move { replay(&operation, parked).await }).await?;
+        Ok(Replayed { more, ..replayed })
     }
 
     /// Gives a parked step up.
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
-        let parked = self.parked(id).await?;
-        // Between two steps of the follower, so that neither writes over the other.
-        let _working = self.runtime.working.lock().await;
-        self.state().log.delete_parked(&parked.id).await?;
-        Ok(())
+        let parked = self.entered.parked(id).await?;
+        Operation::perform(self, |operation| async move {
+            // Between two steps of the follower, so that neither writes over the other.
+            let _working = operation.working().lock().await;
+            operation.state().log.delete_parked(&parked.id).await?;
+            Ok(())
+        })
+        .await
     }
+}
+
+async fn replay(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
+    let mut working = operation.working().lock().await;
+    let worker = working.as_mut().ok_or(StoreError::Closing)?;
+    let mut replayed = Replayed::default();
+    for step in parked {
+        match worker.replay_parked(step).await? {
+            Ok(()) => replayed.done += 1,
+            Err(failed) => replayed.failed.push(failed),
+        }
+    }
+    Ok(replayed)
 }

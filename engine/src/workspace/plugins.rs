@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Workspace;
+use super::entered::{Entered, Operation};
+use super::rights::{Reader, Writer};
 use crate::consumer::circuit::Circuit;
 use crate::consumer::event_context::{EventContext, recall};
 use crate::core::meter::Measures;
@@ -42,10 +43,10 @@ pub enum DryRunInput {
     New(Box<NewEvent>),
 }
 
-impl Workspace {
+impl Reader {
     /// The plugins, in the order of execution.
     pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
-        let state = self.state();
+        let state = self.entered.state();
         let parked = state.log.count_parked().await?;
         let stand = state.log.read_graph_checkpoint().await?;
         let status = |plugin| {
@@ -64,20 +65,45 @@ impl Workspace {
         let found = self.plugins().await?.into_iter().find(|status| &*status.about.name == name);
         found.ok_or_else(|| Error::not_found("plugin", name))
     }
+}
 
-    fn plugin_index(&self, name: &str) -> Result<PluginIndex> {
-        self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
+impl Writer {
+    /// Runs a plugin's enrichment again for all events after a position.
+    pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
+        let plugin = self.entered.plugin_index(name)?;
+        Operation::perform(self, move |operation| async move {
+            let mut working = operation.working().lock().await;
+            let worker = working.as_mut().ok_or(StoreError::Closing)?;
+            worker.replay_plugin(plugin, from_position).await
+        })
+        .await
+    }
+
+    /// Closes the circuit of a plugin. Returns whether it was open.
+    pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
+        let plugin = self.entered.plugin_index(name)?;
+        Operation::perform(self, move |operation| async move {
+            let mut working = operation.working().lock().await;
+            let worker = working.as_mut().ok_or(StoreError::Closing)?;
+            worker.close_circuit(plugin).await
+        })
+        .await
     }
 
     /// What a plugin would make of events. Nothing is written.
     pub async fn dry_run(&self, name: &str, trying: DryRunInput) -> Result<Vec<Trial>> {
-        let plugin = self.plugin_index(name)?;
-        let state = self.state();
+        let plugin = self.entered.plugin_index(name)?;
         let mut trials = Vec::new();
-        for seen in self.tried(plugin, trying).await? {
-            trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(seen)).await?);
+        for seen in self.entered.tried(plugin, trying).await? {
+            trials.extend(crate::consumer::dry_run::dry_run(self.entered.state(), plugin, Arc::new(seen)).await?);
         }
         Ok(trials)
+    }
+}
+
+impl Entered {
+    fn plugin_index(&self, name: &str) -> Result<PluginIndex> {
+        self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
     }
 
     async fn tried(&self, plugin: PluginIndex, trying: DryRunInput) -> Result<Vec<EventContext>> {
@@ -140,21 +166,5 @@ impl Workspace {
         });
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
         Ok(EventContext { event, before, after, definition })
-    }
-
-    /// Runs a plugin's enrichment again for all events after a position.
-    pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
-        let plugin = self.plugin_index(name)?;
-        let mut working = self.runtime.working.lock().await;
-        let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        worker.replay_plugin(plugin, from_position).await
-    }
-
-    /// Closes the circuit of a plugin. Returns whether it was open.
-    pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
-        let plugin = self.plugin_index(name)?;
-        let mut working = self.runtime.working.lock().await;
-        let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        worker.close_circuit(plugin).await
     }
 }

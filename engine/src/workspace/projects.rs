@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::Page;
 use super::articles::unknown_project;
-use super::{Page, Workspace};
-use crate::core::append::Appended;
+use super::entered::{Entered, Operation};
+use super::rights::{ContentReader, Reader, Writer};
+use crate::core::append::{Appended, Decide};
 use crate::core::staging::object_of;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -24,7 +26,8 @@ pub struct NewProject {
     pub request: Option<super::answers::RequestId>,
 }
 
-impl Workspace {
+impl Writer {
+    /// Makes a project.
     pub async fn create_project(&self, new: NewProject) -> Result<Arc<Aggregate>> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.chars().count() > 200 {
@@ -37,10 +40,10 @@ impl Workspace {
         if slug.is_empty() {
             return Err(Error::invalid_at("/slug", "no slug can be made of the name: give one"));
         }
-        let ids = self.new_ids(new.request.as_ref());
+        let ids = self.entered.new_ids(new.request.as_ref());
         let event_id = ids.event_id.clone();
         let description = new.description;
-        let decide = Box::new(move |view: &crate::core::staging::View<'_>| {
+        let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some_and(|taken| taken.id.as_str() != ids.aggregate_id) {
                 return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
             }
@@ -59,22 +62,36 @@ impl Workspace {
                 ..NewEvent::default()
             }])
         });
-        self.first_aggregate(&self.append(decide, event_id).await?)
+        Operation::perform(self, |operation| async move {
+            let appended = operation.append(decide, event_id).await?;
+            operation.entered().first_aggregate(&appended)
+        })
+        .await
     }
+}
 
+impl Reader {
     /// The project with this id or slug.
     pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        let state = self.state();
-        state.refresh().await?;
-        self.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
+        self.entered.state().refresh().await?;
+        self.entered.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
+    /// All projects, newest first.
+    pub async fn list_projects(&self, before: Option<u64>, limit: usize) -> Result<Page<Arc<Aggregate>>> {
+        self.entered.list_aggregates(PROJECT, before, limit, |_| true).await
+    }
+}
+
+impl ContentReader {
     /// The project that a request names beside other things; to name none is a mistake of the request's.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
-        self.state().refresh().await?;
-        self.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
+        self.entered.state().refresh().await?;
+        self.entered.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
     }
+}
 
+impl Entered {
     /// The project with this id or slug, among those loaded.
     pub(super) fn find_project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
         let resident = &self.state().folded;
@@ -83,11 +100,6 @@ impl Workspace {
             let ids = resident.by_slug(PROJECT, None, id_or_slug);
             ids.first().and_then(|id| resident.get(id.as_str()))
         })
-    }
-
-    /// All projects, newest first.
-    pub async fn list_projects(&self, before: Option<u64>, limit: usize) -> Result<Page<Arc<Aggregate>>> {
-        self.list_aggregates(PROJECT, before, limit, |_| true).await
     }
 
     /// A page of the aggregates of a type, newest first; the place of the next page is a first position.

@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 
 use page::{Continuation, Paging, Rows};
 
-use super::Workspace;
+use super::rights;
 use crate::core::State;
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
@@ -59,13 +59,13 @@ impl Query {
     }
 }
 
-impl Workspace {
+impl rights::Reader {
     /// Runs a pipeline. It is checked whole before any row is read.
     pub async fn query(&self, query: Query) -> Result<Answer> {
         let Query { source, push_down, columns, explain, .. } = query;
         let options = Options { source, push_down, columns, explain };
         let prepared = pipeline::prepare(&query.pipeline, &options)?;
-        self.state().refresh().await?;
+        self.entered.state().refresh().await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
             let plan = Some(prepared.describe());
@@ -73,8 +73,8 @@ impl Workspace {
         }
         let snapshot = self.snapshot(&prepared).await?;
         let page = self.page(&query, snapshot.position())?;
-        let pages = &self.state().pages;
-        let now_ms = self.state().clock.now_ms();
+        let pages = &self.entered.state().pages;
+        let now_ms = self.entered.state().clock.now_ms();
         let mut explain = None;
         let kept = if query.page.is_none() || query.explain { None } else { pages.take(page, now_ms) };
         let all = match kept {
@@ -101,7 +101,7 @@ impl Workspace {
 
     /// The states as they are, with the columns that the pipeline can make use of. Making them is work.
     async fn snapshot(&self, prepared: &Prepared) -> Result<Snapshot> {
-        let state = &self.runtime.state;
+        let state = self.entered.state();
         if state.folded.has_columns(&prepared.columns()) {
             return Ok(state.folded.snapshot_with(&prepared.columns()));
         }
@@ -113,7 +113,7 @@ impl Workspace {
     /// Which rows are asked for, of which moment. What is not asked for in pages is one page as of now.
     fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
-            let clock = &self.state().clock;
+            let clock = &self.entered.state().clock;
             Continuation { position, now_ms: clock.now_ms(), seed: clock.random_u64(), offset: 0, limit, binding }
         };
         let Some(Paging { limit, after }) = query.page else { return Ok(first(u32::MAX, 0)) };
@@ -132,14 +132,14 @@ impl Workspace {
         snapshot: Snapshot,
         moment: Continuation,
     ) -> Result<pipeline::Output> {
-        let workspace = self.clone();
+        let asked_by = self.clone();
         let handle = Handle::current();
-        let run = tokio::task::spawn_blocking(move || workspace.run(&prepared, &handle, snapshot, moment));
+        let run = tokio::task::spawn_blocking(move || asked_by.run(&prepared, &handle, snapshot, moment));
         run.await.map_err(Error::internal)?
     }
 
     fn unknown_types(&self, prepared: &Prepared) -> Vec<String> {
-        let definitions = self.state().types.all();
+        let definitions = self.entered.state().types.all();
         let unknown = prepared.aggregate_types().into_iter().filter(|name| !definitions.contains_key(&***name));
         unknown.map(|name| format!("unknown aggregate_type '{name}'")).collect()
     }
@@ -151,15 +151,15 @@ impl Workspace {
         snapshot: Snapshot,
         moment: Continuation,
     ) -> Result<pipeline::Output> {
-        let state = &self.runtime.state;
-        let clock = &self.state().clock;
+        let state = self.entered.state();
+        let clock = &self.entered.state().clock;
         let began = clock.monotonic_us();
         let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
-        let settings = &self.state().settings;
+        let settings = &self.entered.state().settings;
         let limit_bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
         let mut context =
             Context::new(moment.now_ms, moment.seed, &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
-        context.user = described("id", self.caller.user_id());
+        context.user = described("id", self.caller().user_id());
         context.workspace = described("id", &self.record().id);
         let reader = Reader {
             state,

@@ -1,18 +1,32 @@
-//! A workspace at work: its state, its appender and its consumer, from the moment it is opened until it is closed.
+//! A workspace at work: its state, its appender, its consumer and the operations under way, from the moment it is
+//! opened until it is closed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::answers;
+use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
+
+/// How long a workspace that stops waits for operations that nobody may be waiting for any more.
+const STOP_WITHIN: Duration = Duration::from_secs(3);
 
 /// A workspace that is open in this process, with what works on it.
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
-    appending: tokio::task::JoinHandle<()>,
+    appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     pub working: Working,
+    pub operations: Operations,
+    /// Requests with an idempotency key.
+    pub turns: Arc<Turns>,
+    forgetting: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -22,25 +36,66 @@ impl Runtime {
         let (appender, appending) = Appender::start(state.clone());
         let working = Working::default();
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
-        Runtime { appender, appending, consumer: tokio::sync::Mutex::new(Some(consumer)), working, state }
+        Runtime {
+            appender,
+            appending,
+            consumer: tokio::sync::Mutex::new(Some(consumer)),
+            working,
+            operations: Operations::default(),
+            turns: Arc::default(),
+            forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
+            state,
+        }
     }
 
-    /// Lets the consumer catch up with the log and ends it. Appends are answered before their requests end.
+    /// Lets operations end, and the consumer catch up with the log.
     pub async fn stop(&self) {
+        if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
+            tracing::warn!(workspace = %self.state.record.id, "operations are under way still");
+        }
         if let Some(consumer) = self.consumer.lock().await.take() {
             consumer.stop().await;
         }
+        self.forgetting.abort();
     }
 
     /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.
     pub async fn close(self) {
         self.stop().await;
-        let Runtime { state, appender, appending, consumer: _, working } = self;
+        let Runtime { state, appender, appending, working, .. } = self;
         // The follower that has ended holds the queue too.
         drop(working);
         drop(appender);
         if let Err(error) = appending.await {
             tracing::error!(%error, workspace = %state.record.id, "the appender did not end well");
         }
+    }
+}
+
+/// The operations under way, counted.
+#[derive(Default)]
+pub struct Operations {
+    running: watch::Sender<usize>,
+}
+
+/// An operation under way; it has ended when this is dropped.
+pub struct Running(watch::Sender<usize>);
+
+impl Operations {
+    pub fn begin(&self) -> Running {
+        self.running.send_modify(|running| *running += 1);
+        Running(self.running.clone())
+    }
+
+    /// Returns when none is under way.
+    pub async fn ended(&self) {
+        // The sender is held here.
+        let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.send_modify(|running| *running -= 1);
     }
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Workspace;
 use super::articles::unknown_project;
+use super::entered::Entered;
+use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
@@ -65,19 +66,21 @@ pub struct Found {
     pub vector: Option<f64>,
 }
 
-impl Workspace {
+impl Reader {
     /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
     pub async fn search(&self, search: Search) -> Result<Answer> {
-        let began = self.state().clock.monotonic_us();
+        let began = self.entered.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;
         let characters = search.query.chars().take(MAX_QUERY + 1).count();
         if search.query.trim().is_empty() || characters > MAX_QUERY {
             return Err(Error::invalid_at("/query", format!("expected 1 to {MAX_QUERY} characters")));
         }
-        self.state().refresh().await?;
+        self.entered.state().refresh().await?;
         let project_id = match &search.project {
             None => None,
-            Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
+            Some(project) => {
+                Some(self.entered.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
+            }
         };
         let filter = Filter {
             aggregate_type: search.aggregate_type.as_deref().map(Arc::from),
@@ -85,25 +88,27 @@ impl Workspace {
             project_id,
         };
         let mut warnings = match &filter.aggregate_type {
-            Some(name) if self.state().types.get(name).is_none() => {
+            Some(name) if self.entered.state().types.get(name).is_none() => {
                 vec![format!("unknown aggregate_type '{name:.64}'")]
             }
             _ => Vec::new(),
         };
         let mut near = None;
-        if let Some(vectors) = &self.state().search.vectors {
-            match vectors.nearest(self.state().labelled(), &search.query, NEAREST).await {
+        if let Some(vectors) = &self.entered.state().search.vectors {
+            match vectors.nearest(self.entered.state().labelled(), &search.query, NEAREST).await {
                 Ok(found) => near = Some(found),
                 Err(reason) => warnings.push(format!("searched by text only: {reason}")),
             }
         }
-        let workspace = self.clone();
-        let results = tokio::task::spawn_blocking(move || workspace.found(&search.query, filter, near, limit));
+        let entered = self.entered.clone();
+        let results = tokio::task::spawn_blocking(move || entered.found(&search.query, filter, near, limit));
         let results = results.await.map_err(Error::internal)?;
-        let took_us = self.state().clock.monotonic_us().saturating_sub(began);
+        let took_us = self.entered.state().clock.monotonic_us().saturating_sub(began);
         Ok(Answer { results, took_us, warnings })
     }
+}
 
+impl Entered {
     fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Found> {
         let state = self.state();
         state.keep_labels();

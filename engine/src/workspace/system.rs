@@ -1,6 +1,7 @@
 //! What follows the log of this workspace: how far it has come, and building it anew.
 
-use super::Workspace;
+use super::entered::Operation;
+use super::rights::{Reader, Writer};
 use crate::consumer::rebuild;
 use crate::core::{GRAPH, NODES};
 use crate::error::Result;
@@ -21,10 +22,10 @@ pub struct Follower {
     pub parked: u64,
 }
 
-impl Workspace {
+impl Reader {
     /// The followers of the log.
     pub async fn followers(&self) -> Result<Vec<Follower>> {
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let head = state.folded.position();
         let parked = state.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
@@ -43,9 +44,15 @@ impl Workspace {
             follower(NODES, "stored snapshots of folded states", written, 0),
         ])
     }
+}
 
+impl Writer {
     /// Builds the graph anew from the log's first event. The old one serves meanwhile.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
-        rebuild::rebuild(&self.runtime.state, &self.runtime.working).await
+        Operation::perform(
+            self,
+            |operation| async move { rebuild::rebuild(operation.state(), operation.working()).await },
+        )
+        .await
     }
 }

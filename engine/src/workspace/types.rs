@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::Workspace;
+use super::entered::Operation;
+use super::rights::{Reader, Writer};
 use crate::error::{Error, Result};
 use crate::model::declaration;
 use crate::model::definition::Definition;
@@ -23,16 +24,22 @@ pub enum Defined {
     Unchanged(Arc<Definition>),
 }
 
-impl Workspace {
+impl Writer {
     /// Defines a type or redefines it. A breaking redefinition is refused unless it is forced.
     pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
-        let mut definition = declaration::parse(body)?;
+        let definition = declaration::parse(body)?;
+        Operation::perform(self, move |operation| async move { operation.define(definition, force).await }).await
+    }
+}
+
+impl Operation {
+    async fn define(&self, mut definition: Definition, force: bool) -> Result<Defined> {
         let state = self.state();
         let _one = state.types.one_at_a_time().await;
         state.refresh().await?;
         let Some(before) = state.types.get(&definition.type_name) else {
             let definition = Arc::new(definition);
-            self.runtime.appender.define(definition.clone(), false).await?;
+            self.appender().define(definition.clone(), false).await?;
             return Ok(Defined::Created(definition));
         };
         if before.managed {
@@ -53,20 +60,22 @@ impl Workspace {
             definition.revision += 1;
         }
         let definition = Arc::new(definition);
-        self.runtime.appender.define(definition.clone(), refold).await?;
+        self.appender().define(definition.clone(), refold).await?;
         Ok(Defined::Changed(definition))
     }
+}
 
+impl Reader {
     /// All types, by name.
     pub fn list_types(&self) -> Vec<Arc<Definition>> {
-        let mut definitions: Vec<_> = self.state().types.all().values().cloned().collect();
+        let mut definitions: Vec<_> = self.entered.state().types.all().values().cloned().collect();
         definitions.sort_by(|a, b| a.type_name.cmp(&b.type_name));
         definitions
     }
 
     /// A type, its fields and traits, and the events declared and seen.
     pub async fn schema(&self, type_name: &str) -> Result<Schema> {
-        let state = self.state();
+        let state = self.entered.state();
         state.refresh().await?;
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
         Ok(Schema { seen: state.folded.observed().of_type(&definition.type_name), definition })

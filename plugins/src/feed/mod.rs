@@ -6,14 +6,13 @@ mod html;
 use std::sync::Arc;
 
 use foldwork_engine::hook::{About, Hook, OnError, Plugin, Subscription};
-use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::value::Object;
-use foldwork_engine::{Error, Result, Workspace};
+use foldwork_engine::{ContentReader, Error, Result};
 use http::header::{CONTENT_TYPE, ETAG};
 use http::{Method, Response};
 use sha2::{Digest, Sha256};
 
-use crate::mount::{Answer, Endpoint, Request};
+use crate::mount::{Answer, Endpoint, Handler, Request};
 use crate::native::Native;
 
 /// Articles in a feed at most.
@@ -44,21 +43,20 @@ pub fn plugin() -> Native {
     let endpoint = Endpoint {
         method: Method::GET,
         path: "atom.xml",
-        scopes: &[Scope::ContentRead, Scope::ApiRead],
-        handler: Box::new(|workspace, request| Box::pin(answer(workspace, request))),
+        handler: Handler::Content(|reader, request| Box::pin(answer(reader, request))),
     };
     Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint] }
 }
 
-async fn answer(workspace: Workspace, request: Request) -> Result<Answer> {
+async fn answer(reader: ContentReader, request: Request) -> Result<Answer> {
     let project = match request.parameter("project_id") {
-        Some(id_or_slug) => Some(workspace.project_named(id_or_slug).await?),
+        Some(id_or_slug) => Some(reader.project_named(id_or_slug).await?),
         None => None,
     };
     let project_id = project.as_ref().map(|project| project.id.as_str());
-    let articles = workspace.newest_published(project_id, LONGEST).await?;
+    let articles = reader.newest_published(project_id, LONGEST).await?;
     // Bodies may be long, and those who wait for other answers do not wait for these.
-    let written = move || atom::write(workspace.record(), project.as_deref(), &articles, &request);
+    let written = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
     let feed = tokio::task::spawn_blocking(written).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));
     Response::builder()

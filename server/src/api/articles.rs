@@ -1,16 +1,15 @@
 //! `/articles`.
 
-use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArticle, Perspective};
-use foldwork_engine::{Error, Workspace};
+use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Deserialize;
 
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
-use super::once::{Made, Outcome, once, whole};
+use super::idempotent::{Created, Outcome, idempotent, whole};
 use super::page::{PageBody, limit, place};
 use super::wire::ArticleBody;
 use super::{Section, etag, expected, is_known};
@@ -102,8 +101,7 @@ impl Api {
         /// `draft` (default) or `published`.
         perspective: Query<Option<String>>,
     ) -> ApiResult<Written<ArticlePage>> {
-        let workspace = access.0;
-        let seen = answer(read_perspective(&workspace, perspective.as_deref()))?;
+        let seen = answer(read_perspective(perspective.as_deref()))?;
         let published = match status.as_deref() {
             None => None,
             Some("published") => Some(true),
@@ -112,7 +110,7 @@ impl Api {
         };
         let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
         let before = answer(place(LIST, cursor.as_deref()))?;
-        let page = answer(workspace.list_articles(&filter, seen, before, answer(limit(rows))?).await)?;
+        let page = answer(access.0.list_articles(&filter, seen, before, answer(limit(rows))?).await)?;
         Ok(Written::new(&PageBody::new(page, LIST, |article| ArticleBody::from(&*article))))
     }
 
@@ -123,16 +121,15 @@ impl Api {
         access: ApiWrite,
         body: Body<CreateArticle>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Made<ArticleBody>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<ArticleBody>> {
         let Body { value: CreateArticle { project_id, title, body, slug, tags }, text } = body;
-        let make = async |request| {
+        let make = async move |writer: Writer, request| {
             let new = NewArticle { project: project_id, title, body, slug, tags, request };
-            let article = workspace.create_article(new).await?;
+            let article = writer.create_article(new).await?;
             let location = format!("{}/articles/{}", crate::API, article.id);
             Ok(Outcome { body: ArticleBody::from(&*article), location, repeated: false })
         };
-        once(&workspace, key.0, "create_article", &text, make, whole).await
+        idempotent(&access.0, key.0, "create_article", &text, make, whole).await
     }
 
     /// One article.
@@ -145,9 +142,8 @@ impl Api {
         perspective: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
-        let workspace = access.0;
-        let seen = answer(read_perspective(&workspace, perspective.as_deref()))?;
-        let article = answer(workspace.article(&aggregate_id, seen).await)?;
+        let seen = answer(read_perspective(perspective.as_deref()))?;
+        let article = answer(access.0.article(&aggregate_id, seen).await)?;
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
             true => Shown::Known(tag),
@@ -212,12 +208,10 @@ fn changed(article: &Aggregate) -> Changed {
     Changed::Done(Written::new(&ArticleBody::from(article)), etag(article.version))
 }
 
-/// What the caller sees: a key that may read content alone sees published revisions only.
-fn read_perspective(workspace: &Workspace, perspective: Option<&str>) -> Result<Perspective, Error> {
-    let asked = match perspective {
-        None | Some("draft") => Perspective::Draft,
-        Some("published") => Perspective::Published,
-        Some(_) => return Err(Error::invalid("perspective must be draft or published")),
-    };
-    Ok(if workspace.caller().holds(Scope::ApiRead) { asked } else { Perspective::Published })
+fn read_perspective(perspective: Option<&str>) -> Result<Perspective, Error> {
+    match perspective {
+        None | Some("draft") => Ok(Perspective::Draft),
+        Some("published") => Ok(Perspective::Published),
+        Some(_) => Err(Error::invalid("perspective must be draft or published")),
+    }
 }

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use foldwork_engine::Appended;
-use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::{Event, Expected, NewEvent};
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_engine::{Appended, Error, Writer};
 use poem::web::Data;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
@@ -17,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of};
+use super::idempotent::{Created, Outcome, idempotent, whole};
 use super::json::{AnyObject, ExpectedVersion};
-use super::once::{Made, Outcome, once, whole};
 use super::page::{PageBody, PageBytes, limit};
 use super::wire::EventBody;
 use super::{Section, expected};
 use crate::auth::{ApiRead, ApiWrite};
-use crate::edge::Ending;
+use crate::edge::Shutdown;
 use crate::edge::aside::aside;
 use crate::edge::streams::Streams;
 
@@ -180,8 +179,7 @@ impl Api {
         body: Body<AppendBody>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
-    ) -> ApiResult<Made<AppendAnswer>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<AppendAnswer>> {
         let Body { value, text } = body;
         let (wanted, many) = value.into_events();
         let mut new = answer(new_events(wanted, Some(&aggregate_id), many))?;
@@ -190,8 +188,8 @@ impl Api {
         }
         let list_of_one = many && new.len() == 1;
         let operation = format!("append_event/{}", *aggregate_id);
-        let make = async |request: Option<RequestId>| {
-            let appended = in_place(workspace.append_requested(new, request.as_ref()).await, list_of_one)?;
+        let make = async move |writer: Writer, request: Option<RequestId>| {
+            let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let location = format!("{}/aggregates/{}/events", crate::API, *aggregate_id);
             let repeated = appended.is_repeat();
             let body = match appended.events.first().filter(|_| !many) {
@@ -200,7 +198,7 @@ impl Api {
             };
             Ok(Outcome { body, location, repeated })
         };
-        once(&workspace, key.0, &operation, &text, make, whole).await
+        idempotent(&access.0, key.0, &operation, &text, make, whole).await
     }
 
     /// Appends events over any streams, in order, together or not at all.
@@ -213,14 +211,13 @@ impl Api {
         /// `return=minimal` leaves the events out of the answer.
         #[oai(name = "Prefer")]
         prefer: Header<Option<String>>,
-    ) -> ApiResult<Made<AppendedBody>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<AppendedBody>> {
         let Body { value: BatchBody { events }, text } = body;
         let new = answer(new_events(events, None, true))?;
         let list_of_one = new.len() == 1;
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
-        let make = async |request: Option<RequestId>| {
-            let appended = in_place(workspace.append_requested(new, request.as_ref()).await, list_of_one)?;
+        let make = async move |writer: Writer, request: Option<RequestId>| {
+            let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let repeated = appended.is_repeat();
             Ok(Outcome {
                 body: appended_body(&appended, with_events),
@@ -228,7 +225,7 @@ impl Api {
                 repeated,
             })
         };
-        once(&workspace, key.0, "append_events", &text, make, whole).await
+        idempotent(&access.0, key.0, "append_events", &text, make, whole).await
     }
 
     /// The raw events of one stream.
@@ -247,24 +244,24 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        ending: Data<&Ending>,
+        shutdown: Data<&Shutdown>,
         streams: Data<&Streams>,
         page_bytes: Data<&PageBytes>,
     ) -> ApiResult<Log<EventPage>> {
-        let (workspace, bytes) = (access.0, page_bytes.0.0);
+        let (reader, bytes) = (access.0, page_bytes.0.0);
         let direction = answer(read_direction(direction.as_deref()))?;
         if is_stream(accept.as_deref()) {
-            let place = streams.enter(&workspace.record().id)?;
+            let place = streams.enter(&reader.record().id)?;
             let after = answer(Start::position(last_event_id.as_deref()))?;
             // A stream that is not there is told before anything is streamed.
-            answer(workspace.stream(&aggregate_id, None, Limit::events(1), Direction::Forward).await)?;
-            let start = answer(Start::of_stream(&workspace, aggregate_id.0, after_version.0, after).await)?;
-            return Ok(stream_of(workspace, start, bytes, place, ending.clone().begun()));
+            answer(reader.stream(&aggregate_id, None, Limit::events(1), Direction::Forward).await)?;
+            let start = answer(Start::of_stream(&reader, aggregate_id.0, after_version.0, after).await)?;
+            return Ok(stream_of(reader, start, bytes, place, shutdown.clone()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
         let after = answer(super::page::place(&list, cursor.as_deref()))?.or(after_version.0);
         let limit = Limit { events: answer(limit(rows))?, bytes };
-        let page = answer(workspace.stream(&aggregate_id, after, limit, direction).await)?;
+        let page = answer(reader.stream(&aggregate_id, after, limit, direction).await)?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
         let page = aside(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
         Ok(Log::Page(Written::large(&page, bytes)))
@@ -288,7 +285,7 @@ impl Api {
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
-        ending: Data<&Ending>,
+        shutdown: Data<&Shutdown>,
         streams: Data<&Streams>,
         page_bytes: Data<&PageBytes>,
     ) -> ApiResult<Log<LogPageBody>> {
@@ -304,15 +301,17 @@ impl Api {
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0).unwrap_or(0);
             let place = streams.enter(&access.0.record().id)?;
-            return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, place, ending.clone().begun()));
+            return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, place, shutdown.clone()));
         }
         let after = answer(super::page::place(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
         let limit = Limit { events: answer(limit(rows))?, bytes };
+        let mut standing = access.0.standing();
         let page = tokio::select! {
             page = access.0.log(after, limit, &filter, wait) => page,
+            () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
             // Nobody waits longer than the server lives.
-            () = ending.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
+            () = shutdown.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
         };
         let page = answer(page)?;
         let bytes = page.items.iter().map(|event| event.size_bytes()).sum();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::Event;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
-use foldwork_engine::{Error, Workspace};
+use foldwork_engine::{Error, Reader};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use poem::web::sse::{Event as Sent, SSE};
@@ -16,6 +16,7 @@ use poem_openapi::types::Type;
 
 use super::body::Written;
 use super::wire::EventBody;
+use crate::edge::Shutdown;
 use crate::edge::aside::aside;
 use crate::edge::streams::Place;
 
@@ -65,13 +66,13 @@ pub enum Start {
 impl Start {
     /// Where a client who has one aggregate's events up to a version, or up to a position of the log, goes on.
     pub async fn of_stream(
-        workspace: &Workspace,
+        reader: &Reader,
         id: String,
         after_version: Option<u64>,
         after: Option<u64>,
     ) -> Result<Start, Error> {
         let seen = match after {
-            Some(position) => workspace.version_at(&id, position).await?,
+            Some(position) => reader.version_at(&id, position).await?,
             None => 0,
         };
         Ok(Start::Stream { id, after_version: seen.max(after_version.unwrap_or(0)) })
@@ -90,22 +91,23 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 }
 
 /// The stream as an answer. It holds its place, and a page of so many bytes at a time, until the client leaves it or
-/// `end` comes.
-pub fn stream_of<T: Type>(
-    workspace: Workspace,
-    start: Start,
-    page_bytes: usize,
-    place: Place,
-    end: impl Future<Output = ()> + Send + 'static,
-) -> Log<T> {
+/// its right or the server ends.
+pub fn stream_of<T: Type>(reader: Reader, start: Start, page_bytes: usize, place: Place, shutdown: Shutdown) -> Log<T> {
     let limit = Limit { events: PAGE, bytes: page_bytes };
-    let events = events(Follower { workspace, limit, start, _place: place }).take_until(end);
+    let mut standing = reader.standing();
+    let end = async move {
+        tokio::select! {
+            () = shutdown.begun() => {}
+            () = standing.ended() => {}
+        }
+    };
+    let events = events(Follower { reader, limit, start, _place: place }).take_until(Box::pin(end));
     Log::Stream(Box::new(SSE::new(events).keep_alive(KEEP_ALIVE).into_response()))
 }
 
 /// A reader of events, and where it stands.
 struct Follower {
-    workspace: Workspace,
+    reader: Reader,
     limit: Limit,
     start: Start,
     _place: Place,
@@ -118,8 +120,8 @@ impl Follower {
             Start::Log { after, filter } => (after, filter),
             Start::Stream { id, after_version } => {
                 // What is appended while the stream is read stands behind this position, if not in the stream read.
-                let position = self.workspace.position();
-                let page = self.workspace.stream(id, Some(*after_version), self.limit, Direction::Forward).await?;
+                let position = self.reader.position();
+                let page = self.reader.stream(id, Some(*after_version), self.limit, Direction::Forward).await?;
                 *after_version = page.items.last().map_or(*after_version, |last| last.version);
                 if page.next.is_none() {
                     let stream = Some((std::mem::take(id), *after_version));
@@ -128,7 +130,7 @@ impl Follower {
                 return Ok(page.items.into_iter().map(Arc::new).collect());
             }
         };
-        let page = self.workspace.log(*after, self.limit, filter, KEEP_ALIVE).await?;
+        let page = self.reader.log(*after, self.limit, filter, KEEP_ALIVE).await?;
         *after = page.position;
         Ok(page.items)
     }

@@ -1,9 +1,10 @@
 //! `/keys`.
 
-use foldwork_engine::Error;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::model::date::parse_date;
+use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::{Error, Owner};
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
-use super::once::{Made, Outcome, once, whole};
+use super::idempotent::{Created, Outcome, idempotent, whole};
 use super::page::PageBody;
 use super::wire::KeyBody;
-use crate::auth::{ApiRead, ApiWrite};
+use crate::auth::{ApiRead, OwnerWrite};
 
 pub struct Api;
 
@@ -52,6 +53,20 @@ impl CreatedKey {
         let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at } = record;
         CreatedKey { id, key, name, scopes, display, created_at, last_used_at, expires_at }
     }
+
+    /// What is kept for a repeat is the record: the secret is stored nowhere.
+    fn without_secret(&self) -> Vec<u8> {
+        let CreatedKey { id, key: _, name, scopes, display, created_at, last_used_at, expires_at } = self;
+        whole(&KeyBody {
+            id: id.clone(),
+            name: name.clone(),
+            scopes: scopes.clone(),
+            display: display.clone(),
+            created_at: created_at.clone(),
+            last_used_at: last_used_at.clone(),
+            expires_at: expires_at.clone(),
+        })
+    }
 }
 
 /// All keys of the workspace.
@@ -80,34 +95,24 @@ impl Api {
     }
 
     /// Makes a key. Its secret is in this answer and nowhere else.
+    ///
+    /// A key makes none with a scope that it lacks (`insufficient_scope`), and none that outlives it
+    /// (`outlives_caller`).
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
         &self,
-        access: ApiWrite,
+        access: OwnerWrite,
         body: Body<CreateKey>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Made<CreatedKey>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<CreatedKey>> {
         let new = answer(new_key(&body))?;
-        let make = async |_| {
-            let (record, key) = workspace.create_key(new).await?;
-            let location = format!("{}/keys/{}", crate::API, record.id);
-            Ok(Outcome { body: CreatedKey::new(KeyBody::from(&record), Some(key)), location, repeated: false })
+        let make = async move |owner: Owner, request: Option<RequestId>| {
+            let made = owner.create_key(new, request.as_ref()).await?;
+            let location = format!("{}/keys/{}", crate::API, made.record.id);
+            let repeated = made.secret.is_none();
+            Ok(Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated })
         };
-        // What is kept for a repeat is the record: the secret is stored nowhere.
-        let kept = |made: &CreatedKey| {
-            let CreatedKey { id, key: _, name, scopes, display, created_at, last_used_at, expires_at } = made;
-            whole(&KeyBody {
-                id: id.clone(),
-                name: name.clone(),
-                scopes: scopes.clone(),
-                display: display.clone(),
-                created_at: created_at.clone(),
-                last_used_at: last_used_at.clone(),
-                expires_at: expires_at.clone(),
-            })
-        };
-        once(&workspace, key.0, "create_key", &body.text, make, kept).await
+        idempotent(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
     }
 
     /// The key that this request was made with.
@@ -118,8 +123,11 @@ impl Api {
     }
 
     /// Revokes a key. It takes effect at once.
+    ///
+    /// A key revokes itself, and those that it could have made: others need one with all their scopes
+    /// (`insufficient_scope`) that lives as long (`outlives_caller`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
-    async fn revoke_key(&self, access: ApiWrite, key_id: Path<String>) -> ApiResult<Revoked> {
+    async fn revoke_key(&self, access: OwnerWrite, key_id: Path<String>) -> ApiResult<Revoked> {
         answer(access.0.revoke_key(&key_id).await)?;
         Ok(Revoked::Done)
     }

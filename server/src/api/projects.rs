@@ -1,5 +1,6 @@
 //! `/projects`.
 
+use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
 use poem_openapi::param::{Header, Query};
 use poem_openapi::{Object, OpenApi};
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
-use super::once::{Made, Outcome, once, whole};
+use super::idempotent::{Created, Outcome, idempotent, whole};
 use super::page::{PageBody, limit, place};
 use super::wire::ProjectBody;
 use crate::auth::{ApiRead, ApiWrite};
@@ -61,15 +62,14 @@ impl Api {
         access: ApiWrite,
         body: Body<CreateProject>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-    ) -> ApiResult<Made<ProjectBody>> {
-        let workspace = access.0;
+    ) -> ApiResult<Created<ProjectBody>> {
         let Body { value: CreateProject { name, slug, description }, text } = body;
-        let make = async |request| {
-            let project = workspace.create_project(NewProject { name, slug, description, request }).await?;
+        let make = async move |writer: Writer, request| {
+            let project = writer.create_project(NewProject { name, slug, description, request }).await?;
             let location = format!("{}/projects/{}", crate::API, project.id);
             Ok(Outcome { body: ProjectBody::from(&*project), location, repeated: false })
         };
-        once(&workspace, key.0, "create_project", &text, make, whole).await
+        idempotent(&access.0, key.0, "create_project", &text, make, whole).await
     }
 
     /// One project, by its id or its slug.

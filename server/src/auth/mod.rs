@@ -1,11 +1,11 @@
-//! From a bearer token to a workspace: the guards that handlers ask for in their signatures.
+//! From a bearer token to a right: the guards that handlers ask for in their signatures.
 //!
-//! A guard exists only for a caller who holds one of its scopes; whoever has one need not check again.
+//! A guard exists only for a caller who has its right, and holds the handle that this right gives: whoever has one
+//! need not check again, and can do no more.
 
 use std::sync::Arc;
 
-use foldwork_engine::model::access::Scope;
-use foldwork_engine::{Engine, Error, Workspace};
+use foldwork_engine::{ContentReader, Engine, Error, Owner, ProfileReader, Reader, Right, Writer};
 use poem::Request;
 use poem::http::header::AUTHORIZATION;
 use poem_openapi::SecurityScheme;
@@ -16,53 +16,46 @@ use crate::edge::rate::Verified;
 
 /// Reading data: `api:read`.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "api:read", checker = "api_read")]
-pub struct ApiRead(pub Workspace);
+#[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
+pub struct ApiRead(pub Reader);
 
 /// Writing data: `api:write`.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "api:write", checker = "api_write")]
-pub struct ApiWrite(pub Workspace);
+#[oai(ty = "bearer", rename = "api:write", checker = "guard::<Writer>")]
+pub struct ApiWrite(pub Writer);
 
 /// Reading content: `content:read` (published only) or `api:read`.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "content:read|api:read", checker = "content_read")]
-pub struct ContentRead(pub Workspace);
+#[oai(ty = "bearer", rename = "content:read|api:read", checker = "guard::<ContentReader>")]
+pub struct ContentRead(pub ContentReader);
 
 /// Reading who one is: `profile:read` or `api:read`.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "profile:read|api:read", checker = "profile_read")]
-pub struct ProfileRead(pub Workspace);
+#[oai(ty = "bearer", rename = "profile:read|api:read", checker = "guard::<ProfileReader>")]
+pub struct ProfileRead(pub ProfileReader);
 
-async fn api_read(request: &Request, _: Bearer) -> poem::Result<Workspace> {
-    enter(request, &[Scope::ApiRead]).await
+/// Deciding who may be in the workspace: `api:write`, of its owner.
+#[derive(SecurityScheme)]
+#[oai(ty = "bearer", rename = "api:write", checker = "guard::<Owner>")]
+pub struct OwnerWrite(pub Owner);
+
+async fn guard<R: Right>(request: &Request, _: Bearer) -> poem::Result<R> {
+    enter(request).await
 }
 
-async fn api_write(request: &Request, _: Bearer) -> poem::Result<Workspace> {
-    enter(request, &[Scope::ApiWrite]).await
+/// The workspace of whoever asks, by a right that they have.
+pub async fn enter<R: Right>(request: &Request) -> poem::Result<R> {
+    Ok(try_enter(request).await.map_err(ApiError::from)?)
 }
 
-async fn content_read(request: &Request, _: Bearer) -> poem::Result<Workspace> {
-    enter(request, &[Scope::ContentRead, Scope::ApiRead]).await
-}
-
-async fn profile_read(request: &Request, _: Bearer) -> poem::Result<Workspace> {
-    enter(request, &[Scope::ProfileRead, Scope::ApiRead]).await
-}
-
-/// The workspace of whoever asks, for one who holds one of these scopes.
-pub async fn enter(request: &Request, one_of: &[Scope]) -> poem::Result<Workspace> {
-    Ok(try_enter(request, one_of).await.map_err(ApiError::from)?)
-}
-
-async fn try_enter(request: &Request, one_of: &[Scope]) -> Result<Workspace, Error> {
+async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
     let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
     let caller = engine.authenticate(token).await?;
     if let Some(verified) = request.data::<Verified>() {
         verified.mark();
     }
-    engine.enter(caller, one_of).await
+    engine.enter(caller).await
 }
 
 /// The token of the `Authorization` header.

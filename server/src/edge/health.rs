@@ -7,7 +7,7 @@ use poem::http::StatusCode;
 use poem::web::{Data, Json};
 use poem::{IntoResponse, Response, handler};
 
-use super::Ending;
+use super::Shutdown;
 
 /// The process answers.
 #[handler]
@@ -17,13 +17,13 @@ pub fn healthz() -> Json<serde_json::Value> {
 
 /// The store answers and takes writes, and the server is not on its way down.
 #[handler]
-pub async fn readyz(engine: Data<&Arc<Engine>>, ending: Data<&Ending>) -> Response {
+pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Response {
     let unready = |reason: &str| {
         Json(serde_json::json!({"status": "unavailable", "reason": reason}))
             .with_status(StatusCode::SERVICE_UNAVAILABLE)
             .into_response()
     };
-    if ending.has_begun() {
+    if shutdown.has_begun() {
         return unready("stopping");
     }
     match engine.health().await {

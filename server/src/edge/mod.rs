@@ -18,9 +18,9 @@ use crate::Config;
 
 /// Whether the server is on its way down. Shared by whoever must know.
 #[derive(Clone, Default)]
-pub struct Ending(Arc<watch::Sender<bool>>);
+pub struct Shutdown(Arc<watch::Sender<bool>>);
 
-impl Ending {
+impl Shutdown {
     pub fn begin(&self) {
         self.0.send_replace(true);
     }

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use super::socket::Socket;
 use crate::config::Http;
-use crate::edge::Ending;
+use crate::edge::Shutdown;
 
 /// A pause after a failure to accept, so that a process without free descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -60,10 +60,10 @@ impl Serving {
     }
 
     /// Serves until the end begins. Returns the connections that are still open then.
-    pub async fn run(self, listener: TcpListener, ending: &Ending) -> JoinSet<()> {
+    pub async fn run(self, listener: TcpListener, shutdown: &Shutdown) -> JoinSet<()> {
         let serving = Arc::new(self);
         let mut open = JoinSet::new();
-        let mut end = pin!(ending.clone().begun());
+        let mut end = pin!(shutdown.clone().begun());
         loop {
             tokio::select! {
                 () = &mut end => return open,
@@ -75,7 +75,7 @@ impl Serving {
                 (stream, from) = accept(&listener) => match serving.places.take(from.ip()) {
                     Ok(place) => {
                         let socket = Socket::new(stream, serving.stalled, place);
-                        open.spawn(serve(serving.clone(), socket, from, ending.clone()));
+                        open.spawn(serve(serving.clone(), socket, from, shutdown.clone()));
                     }
                     Err(refusal) => refuse(stream, refusal),
                 },
@@ -101,7 +101,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, ending: Ending) {
+async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown: Shutdown) {
     let has_asked = Arc::new(AtomicBool::new(false));
     let (asked, served) = (has_asked.clone(), serving.clone());
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -123,7 +123,7 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, ending: 
     };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = ending.begun() => {
+        () = shutdown.begun() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }

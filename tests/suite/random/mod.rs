@@ -5,11 +5,12 @@
 mod pipelines;
 mod states;
 
+use foldwork_engine::Error;
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Error, Workspace};
+use foldwork_tests::entered::Entered;
 use foldwork_tests::server::Server;
 use poem::Request;
 use poem::http::Method;
@@ -61,13 +62,13 @@ fn every_way_of_reading_gives_the_same_rows() {
 /// Lets a story happen in a workspace of its own.
 async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseError> {
     let (_, key) = server.engine.provision(name, None).await.map_err(failed)?;
-    let workspace = foldwork_tests::server::enter(&server.engine, &key).await.map_err(failed)?;
+    let workspace = foldwork_tests::entered::enter(&server.engine, &key).await.map_err(failed)?;
     for definition in states::TYPES {
         let definition = serde_json::from_str(definition).map_err(failed)?;
-        workspace.define_type(&definition, false).await.map_err(failed)?;
+        workspace.writer.define_type(&definition, false).await.map_err(failed)?;
     }
     for (events, pipelines) in story {
-        workspace.append_events(events).await.map_err(failed)?;
+        workspace.writer.append_events(events).await.map_err(failed)?;
         for pipeline in pipelines {
             compare(&workspace, &pipeline, &WAYS).await?;
         }
@@ -76,7 +77,7 @@ async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseE
 }
 
 /// Answers are the same each way: the same rows, or the same error.
-async fn compare(workspace: &Workspace, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
+async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
     for &(source, push_down, columns) in ways {
         let query = Query { source, push_down, columns, ..Query::new(pipeline.clone()) };
@@ -119,9 +120,9 @@ fn is_fold(stage: &Value) -> bool {
 }
 
 /// The rows, or the error, of a query; a failure that is none of the language's fails the test.
-async fn answered(workspace: &Workspace, query: Query) -> Result<Result<String, String>, TestCaseError> {
+async fn answered(workspace: &Entered, query: Query) -> Result<Result<String, String>, TestCaseError> {
     let pipeline = query.pipeline.clone();
-    match workspace.query(query).await {
+    match workspace.reader.query(query).await {
         Ok(answer) => Ok(Ok(answer.rows.iter().map(|row| format!("{row}\n")).collect())),
         Err(Error::Pipeline(error)) => Ok(Err(format!("{:?} in {:?}: {}", error.code, error.stage, error.message))),
         Err(error) => Err(TestCaseError::fail(format!("{pipeline}: {error}"))),
@@ -161,13 +162,17 @@ const OVER_MANY: [&str; 24] = [
 async fn many_segments_give_the_same_rows() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
-    workspace.define_type(&serde_json::from_str(states::TYPES[1]).expect("a type"), false).await.expect("defined");
+    workspace
+        .writer
+        .define_type(&serde_json::from_str(states::TYPES[1]).expect("a type"), false)
+        .await
+        .expect("defined");
     for round in 0..2 {
         for from in (0..MANY).step_by(500) {
             // The second round changes some of the states, after columns were made of all of them.
             let events = (from..from + 500).filter(|number| round == 0 || number % 9 == 0);
             let events: Vec<_> = events.map(|number| states::numbered(number, round)).collect();
-            workspace.append_events(events).await.expect("appended");
+            workspace.writer.append_events(events).await.expect("appended");
         }
         for stages in OVER_MANY {
             let pipeline = format!(r#"[{{"$match": {{"aggregate_type": "other"}}}}, {{"$fold": {{}}}}, {stages}]"#);
@@ -189,7 +194,7 @@ fn any_json_is_answered_or_refused() {
         payload: [("title", "one")].into_iter().collect(),
         ..NewEvent::default()
     };
-    runtime.block_on(workspace.append_events(vec![event])).expect("appended");
+    runtime.block_on(workspace.writer.append_events(vec![event])).expect("appended");
     let result = TestRunner::new(config(256))
         .run(&pipelines::anything(), |pipeline| asked(runtime.handle(), &server, &pipeline));
     if let Err(failure) = result {

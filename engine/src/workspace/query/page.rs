@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 pub use crate::core::pages::{Continuation, Rows};
 use crate::error::{Error, Result};
 use crate::model::value::Value;
-use crate::workspace::Workspace;
+use crate::workspace::rights::Reader;
 
 /// Which part of an answer is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -16,15 +16,15 @@ pub struct Paging {
     pub after: Option<Continuation>,
 }
 
-impl Workspace {
+impl Reader {
     /// What continuations of a pipeline are bound to: who asks what, and the types by which states are folded.
     pub(super) fn binding(&self, pipeline: &Value) -> u64 {
         let mut digest = Sha256::new();
-        for part in [&self.record().id, self.caller.user_id()] {
+        for part in [&self.record().id, self.caller().user_id()] {
             digest.update(part.as_bytes());
             digest.update([0]);
         }
-        let definitions = self.state().types.all();
+        let definitions = self.entered.state().types.all();
         let mut types: Vec<_> = definitions.values().collect();
         types.sort_unstable_by_key(|known| &known.type_name);
         // What a new type adds to rows, rows of before do not have.

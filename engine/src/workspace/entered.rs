@@ -1,0 +1,211 @@
+//! Somebody in a workspace, and the one way in which anybody changes something there: an operation, a task of its own.
+//!
+//! What changes a workspace is reached through an [`Operation`] alone, and that exists only inside a task. So nothing
+//! that was begun depends on a client that still waits: it runs to its end.
+
+use std::sync::Arc;
+
+use tracing::Instrument;
+
+use super::runtime::Runtime;
+use super::turns::Turn;
+use crate::access::Access;
+use crate::access::standing::Standing;
+use crate::consumer::Working;
+use crate::core::State;
+use crate::core::append::{Append, Appended, Appender, Decide};
+use crate::error::{Error, Result};
+use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
+use crate::store;
+
+/// A caller and the workspace they are in: what every right has in common. Nothing can be changed through it.
+#[derive(Clone)]
+pub struct Entered {
+    access: Arc<Access>,
+    runtime: Arc<Runtime>,
+    caller: Caller,
+}
+
+impl Entered {
+    pub fn new(access: Arc<Access>, runtime: Arc<Runtime>, caller: Caller) -> Entered {
+        Entered { access, runtime, caller }
+    }
+
+    pub fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    pub(super) fn state(&self) -> &Arc<State> {
+        &self.runtime.state
+    }
+
+    pub fn record(&self) -> &WorkspaceRecord {
+        &self.state().record
+    }
+
+    /// How the caller is named in events.
+    pub(super) fn actor(&self) -> Arc<str> {
+        match self.caller.key_id() {
+            Some(key) => format!("key:{key}").into(),
+            None => format!("user:{}", self.caller.user_id()).into(),
+        }
+    }
+
+    /// The keys of the workspace, newest first.
+    pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>> {
+        self.access.keys_of(&self.record().id).await
+    }
+
+    /// The right by which the caller is here, for as long as it is held.
+    pub(super) fn standing(&self) -> Standing {
+        self.access.standing(&self.caller)
+    }
+}
+
+/// A handle on a workspace that this room has made.
+pub trait Handle: Clone + Send + Sync + 'static {
+    fn entered(&self) -> &Entered;
+}
+
+/// A handle through which something may be changed.
+pub trait Changing: Handle {}
+
+/// Something that changes a workspace, while it runs.
+pub struct Operation {
+    entered: Entered,
+}
+
+impl Operation {
+    /// Runs what changes the workspace as a task of its own, and waits for it. Whoever stops waiting does not stop it.
+    pub(super) async fn perform<T, F>(handle: &impl Changing, work: impl FnOnce(Operation) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let operation = Operation { entered: handle.entered().clone() };
+        let running = operation.entered.runtime.operations.begin();
+        let work = work(operation);
+        let task = async move {
+            let result = work.await;
+            drop(running);
+            result
+        };
+        match tokio::spawn(task.in_current_span()).await {
+            Ok(result) => result,
+            Err(error) if error.is_cancelled() => Err(Error::Unavailable(store::Error::Closing)),
+            Err(error) => Err(Error::internal(error)),
+        }
+    }
+
+    pub fn caller(&self) -> &Caller {
+        &self.entered.caller
+    }
+
+    pub fn state(&self) -> &Arc<State> {
+        self.entered.state()
+    }
+
+    pub fn entered(&self) -> &Entered {
+        &self.entered
+    }
+
+    pub fn access(&self) -> &Access {
+        &self.entered.access
+    }
+
+    pub fn appender(&self) -> &Appender {
+        &self.entered.runtime.appender
+    }
+
+    /// The follower that grows the graph.
+    pub fn working(&self) -> &Working {
+        &self.entered.runtime.working
+    }
+
+    /// Appends to managed types too; what an operation of this room writes.
+    pub async fn append(&self, decide: Decide, event_id: Option<String>) -> Result<Appended> {
+        let event_ids = event_id.into_iter().map(Arc::from).collect();
+        let append = Append { decide, event_ids, actor: self.entered.actor(), managed: true, size_bytes: 1_024 };
+        self.appender().append(append).await
+    }
+
+    /// The turn of a request with this idempotency key; others that carry it come after it.
+    pub async fn turn(&self, key: &str) -> Turn {
+        self.entered.runtime.turns.take(key).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::poll;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::core::Settings;
+    use crate::core::plugins::Plugins;
+    use crate::engine::Engine;
+    use crate::model::access::Scope;
+    use crate::store::Store;
+    use crate::workspace::rights::{ContentReader, Owner, Reader, Writer};
+
+    async fn engine() -> Arc<Engine> {
+        let store = Store::connect("mem://").await.expect("a store");
+        let plugins = Plugins::none().expect("no plugins");
+        Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    }
+
+    async fn owner(engine: &Engine) -> Caller {
+        let key = engine.first_start(None).await.expect("started").expect("a new store").key;
+        engine.authenticate(&key).await.expect("a caller")
+    }
+
+    #[tokio::test]
+    async fn an_operation_goes_on_when_nobody_waits_for_it() {
+        let engine = engine().await;
+        let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
+        let (go, gone) = oneshot::channel::<()>();
+        let (done, is_done) = oneshot::channel();
+        {
+            let operation = Operation::perform(&writer, |_| async move {
+                gone.await.map_err(Error::internal)?;
+                done.send(()).map_err(|()| Error::invalid("nobody listens"))
+            });
+            assert!(poll!(pin!(operation)).is_pending());
+        }
+        let mut ended = pin!(writer.entered().runtime.operations.ended());
+        assert!(poll!(ended.as_mut()).is_pending());
+        go.send(()).expect("it waits still");
+        is_done.await.expect("it came to its end");
+        ended.await;
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_an_error_of_ours_and_ends_nothing_else() {
+        let engine = engine().await;
+        let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
+        let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("as it should") }).await;
+        assert!(matches!(failed, Err(Error::Internal(_))));
+        writer.entered().runtime.operations.ended().await;
+        assert!(Operation::perform(&writer, |_| async { Ok(1) }).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_right_is_given_to_those_who_have_it() {
+        let engine = engine().await;
+        let all = owner(&engine).await;
+        let only = |scope: Scope| Caller { scopes: [scope].into(), ..all.clone() };
+        let lacks = |error: Option<Error>| matches!(error, Some(Error::InsufficientScope { .. }));
+        assert!(lacks(engine.enter::<Reader>(only(Scope::ApiWrite)).await.err()));
+        assert!(lacks(engine.enter::<Writer>(only(Scope::ApiRead)).await.err()));
+        assert!(lacks(engine.enter::<Owner>(only(Scope::ApiRead)).await.err()));
+        assert!(lacks(engine.enter::<ContentReader>(only(Scope::ApiWrite)).await.err()));
+        assert!(engine.enter::<ContentReader>(only(Scope::ContentRead)).await.is_ok());
+        assert!(engine.enter::<Owner>(only(Scope::ApiWrite)).await.is_ok());
+        let somebody = Caller { user_id: "somebody".into(), ..all.clone() };
+        let refused = engine.enter::<Owner>(somebody).await.err();
+        assert!(matches!(refused, Some(Error::Forbidden { code: "owner_required", .. })));
+    }
+}

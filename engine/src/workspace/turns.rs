@@ -1,0 +1,63 @@
+//! Requests that carry an idempotency key, one after the other for each key: none holds up one with another key.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::OwnedMutexGuard;
+
+/// The keys of requests that are under way.
+#[derive(Default)]
+pub struct Turns {
+    under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// The turn of one request; the next one's begins when it is dropped.
+pub struct Turn {
+    turns: Arc<Turns>,
+    key: String,
+    /// `None` only while the turn is dropped.
+    one: Option<OwnedMutexGuard<()>>,
+}
+
+impl Turns {
+    /// Waits until no other request with this key is under way.
+    pub async fn take(self: &Arc<Self>, key: &str) -> Turn {
+        let one = self.under_way().entry(key.to_owned()).or_default().clone();
+        let one = one.lock_owned().await;
+        Turn { turns: self.clone(), key: key.to_owned(), one: Some(one) }
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<String, Arc<tokio::sync::Mutex<()>>>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut under_way = self.turns.under_way();
+        self.one = None;
+        // Whoever waits holds the lock too; a new one comes by the guard above.
+        if under_way.get(&self.key).is_some_and(|one| Arc::strong_count(one) == 1) {
+            under_way.remove(&self.key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_with_one_key_come_one_after_the_other_and_leave_nothing() {
+        let turns = Arc::new(Turns::default());
+        let first = turns.take("a").await;
+        let other = turns.take("b").await;
+        let waiting = turns.take("a");
+        let mut waiting = std::pin::pin!(waiting);
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        drop((first, other));
+        assert_eq!(turns.under_way().len(), 1);
+        drop(waiting.await);
+        assert!(turns.under_way().is_empty());
+    }
+}

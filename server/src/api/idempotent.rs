@@ -1,0 +1,83 @@
+//! Requests with an `Idempotency-Key`: the first answer is kept, and a repeat gets it again.
+
+use foldwork_engine::Error;
+use foldwork_engine::workspace::Changing;
+use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
+use poem_openapi::ApiResponse;
+use poem_openapi::types::Type;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::body::Written;
+use super::error::{ApiResult, answer};
+
+/// The answer to a request that creates something.
+#[derive(ApiResponse)]
+pub enum Created<T: Type> {
+    /// It was made.
+    #[oai(status = 201)]
+    New(Written<T>, #[oai(header = "Location")] String),
+    /// It was there before: this is what the first request made.
+    #[oai(status = 200)]
+    Repeated(Written<T>, #[oai(header = "Location")] String, #[oai(header = "Idempotency-Replayed")] String),
+}
+
+/// What a handler made, on its way out.
+pub struct Outcome<B> {
+    pub body: B,
+    pub location: String,
+    /// It was made by an earlier request.
+    pub repeated: bool,
+}
+
+/// Creates something once per idempotency key; without a key, each time.
+///
+/// `kept` turns the body into what is stored of it, which leaves a secret out.
+pub async fn idempotent<H, T, B, F>(
+    handle: &H,
+    key: Option<String>,
+    operation: &str,
+    text: &[u8],
+    make: impl FnOnce(H, Option<RequestId>) -> F + Send + 'static,
+    kept: fn(&B) -> Vec<u8>,
+) -> ApiResult<Created<T>>
+where
+    H: Changing,
+    T: Type,
+    B: Serialize + Send + 'static,
+    F: Future<Output = Result<Outcome<B>, Error>> + Send + 'static,
+{
+    let Some(key) = key else {
+        return Ok(Created::of(answer(make(handle.clone(), None).await)?));
+    };
+    let fingerprint =
+        hex::encode(Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize());
+    // The draft standard quotes the key, most clients do not.
+    let request = answer(RequestId::new(key.trim().trim_matches('"'), fingerprint))?;
+    let (maker, id) = (handle.clone(), request.clone());
+    let make = move || async move {
+        let outcome = make(maker, Some(id)).await?;
+        let body = String::from_utf8_lossy(&kept(&outcome.body)).into_owned();
+        let kept = KeptAnswer { body, location: outcome.location.clone() };
+        Ok((outcome, kept))
+    };
+    Ok(match answer(answers::idempotent(handle, request, make).await)? {
+        Idempotent::First(outcome) => Created::of(outcome),
+        Idempotent::Repeated(first) => Created::Repeated(Written::from_text(first.body), first.location, "true".into()),
+    })
+}
+
+/// Keeps the whole body.
+pub fn whole<B: Serialize>(body: &B) -> Vec<u8> {
+    serde_json::to_vec(body).unwrap_or_default()
+}
+
+impl<T: Type> Created<T> {
+    fn of<B: Serialize>(outcome: Outcome<B>) -> Created<T> {
+        let body = Written::new(&outcome.body);
+        match outcome.repeated {
+            true => Created::Repeated(body, outcome.location, "true".into()),
+            false => Created::New(body, outcome.location),
+        }
+    }
+}

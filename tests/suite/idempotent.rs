@@ -1,0 +1,105 @@
+//! Requests with one idempotency key that come at once: one of them is carried out, here and over several servers.
+
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
+use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::{Error, Store, model::access::Scope};
+use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::entered::{Entered, enter};
+use futures_util::future::join_all;
+
+/// A workspace as some engines over one store see it.
+async fn seen_by(engines: usize) -> Vec<Entered> {
+    let store = Store::connect("mem://").await.expect("a store");
+    let (workspace, key) = first(&engine(store.share()).await).await.expect("a workspace");
+    let mut all = vec![workspace];
+    for _ in 1..engines {
+        all.push(enter(&engine(store.share()).await, &key).await.expect("the same one"));
+    }
+    all
+}
+
+/// Appends an event for a request, and tells whether it was the first to do so.
+async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Error> {
+    let request = RequestId::new(key, title.repeat(8))?;
+    let event = NewEvent {
+        aggregate_id: "a".into(),
+        aggregate_type: "article".into(),
+        event_type: "article.updated".into(),
+        payload: Object::from_iter([("title", title)]),
+        ..NewEvent::default()
+    };
+    loop {
+        let (writer, id, event) = (workspace.writer.clone(), request.clone(), event.clone());
+        let make = move || async move {
+            let appended = writer.append_requested(vec![event], Some(&id)).await?;
+            let kept = KeptAnswer { body: appended.events[0].event_id.to_string(), location: String::new() };
+            Ok((appended.is_repeat(), kept))
+        };
+        match answers::idempotent(&workspace.writer, request.clone(), make).await {
+            // Being asked to come back is an answer too.
+            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            Err(error) => return Err(error),
+            Ok(Idempotent::First(repeated)) => return Ok(!repeated),
+            Ok(Idempotent::Repeated(_)) => return Ok(false),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_request_at_once_is_carried_out_once() {
+    for engines in [1, 2] {
+        let workspaces = seen_by(engines).await;
+        for round in 0..5 {
+            let key = format!("key-{round}");
+            let asked = (0..8).map(|number| append(&workspaces[number % engines], &key, "same"));
+            let firsts = join_all(asked).await.into_iter().map(|first| first.expect("appended"));
+            assert_eq!(firsts.filter(|first| *first).count(), 1);
+        }
+        let state = workspaces[0].reader.aggregate("a", Default::default()).await.expect("a state").0;
+        assert_eq!(state.version, 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_different_requests_with_one_key_one_is_carried_out() {
+    for engines in [1, 2] {
+        let workspaces = seen_by(engines).await;
+        for round in 0..5 {
+            let key = format!("key-{round}");
+            let asked = ["one", "two", "three", "four"];
+            let asked = asked.iter().enumerate().map(|(n, title)| append(&workspaces[n % engines], &key, title));
+            let (done, refused): (Vec<_>, Vec<_>) = join_all(asked).await.into_iter().partition(Result::is_ok);
+            assert_eq!(done.len(), 1);
+            let mismatch = |error: &Error| matches!(error, Error::Conflict { code: "idempotency_mismatch", .. });
+            assert!(refused.iter().all(|refused| refused.as_ref().is_err_and(mismatch)), "{refused:?}");
+        }
+        let state = workspaces[0].reader.aggregate("a", Default::default()).await.expect("a state").0;
+        assert_eq!(state.version, 5);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_failed_may_come_again_with_another_body() {
+    for engines in [1, 2] {
+        let workspaces = seen_by(engines).await;
+        let request = RequestId::new("key", "failing".into()).expect("a key");
+        let make = || async { Err::<((), KeptAnswer), _>(Error::invalid("no")) };
+        let failed = answers::idempotent(&workspaces[0].writer, request, make).await;
+        assert!(matches!(failed, Err(Error::Invalid { .. })));
+        assert!(append(&workspaces[engines - 1], "key", "another").await.expect("appended"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_request_makes_one_key_and_tells_its_secret_once() {
+    let workspaces = seen_by(2).await;
+    let request = RequestId::new("key", "body".into()).expect("a key");
+    let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], expires_at: None };
+    let made = (0..6).map(|number| workspaces[number % 2].owner.create_key(new.clone(), Some(&request)));
+    let made: Vec<_> = join_all(made).await.into_iter().map(|made| made.expect("a key")).collect();
+    assert!(made.iter().all(|key| key.record == made[0].record));
+    assert_eq!(made.iter().filter(|key| key.secret.is_some()).count(), 1);
+    assert_eq!(workspaces[0].reader.list_keys().await.expect("keys").len(), 2);
+}
