@@ -54,17 +54,17 @@ pub struct EnrichmentFacts {
 
 impl EnrichmentFacts {
     pub fn get(&self, plugin: &str) -> Option<&PluginFacts> {
-        self.place(plugin).ok().and_then(|place| self.list.get(place)).map(|(_, finding)| finding)
+        self.index_of(plugin).ok().and_then(|index| self.list.get(index)).map(|(_, finding)| finding)
     }
 
-    /// Puts what a plugin found in the place of what it found before, and answers that.
+    /// Replaces what a plugin found before, and returns that.
     pub fn insert(&mut self, plugin: Arc<str>, finding: PluginFacts) -> Option<PluginFacts> {
-        match self.place(&plugin) {
-            Ok(place) => self.list.get_mut(place).map(|(_, known)| std::mem::replace(known, finding)),
-            Err(place) => {
+        match self.index_of(&plugin) {
+            Ok(index) => self.list.get_mut(index).map(|(_, known)| std::mem::replace(known, finding)),
+            Err(index) => {
                 let mut list = std::mem::take(&mut self.list).into_vec();
                 list.reserve_exact(1);
-                list.insert(place, (plugin, finding));
+                list.insert(index, (plugin, finding));
                 self.list = list.into();
                 None
             }
@@ -79,7 +79,7 @@ impl EnrichmentFacts {
         self.list.iter().map(|(_, finding)| finding)
     }
 
-    fn place(&self, plugin: &str) -> Result<usize, usize> {
+    fn index_of(&self, plugin: &str) -> Result<usize, usize> {
         self.list.binary_search_by(|(name, _)| (**name).cmp(plugin))
     }
 }

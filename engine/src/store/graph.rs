@@ -1,6 +1,6 @@
 //! The stored graph: findings, edges, parked steps and where their follower stands, written together.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -16,11 +16,17 @@ use crate::model::value::Object;
 /// Effects and the checkpoint that says so are one transaction, refused if another process was here before.
 const WRITE: &str = "
 BEGIN;
-IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before { THROW 'stale head' };
+IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
+    OR ((SELECT VALUE generation FROM ONLY checkpoint:graph) ?? 0) != $serving { THROW 'stale head' };
 FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };
 DELETE $gone RETURN NONE;
 UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits RETURN NONE;
 COMMIT;";
+
+/// The next generation is one that nobody has claimed before.
+const CLAIM: &str = "
+UPSERT ONLY checkpoint:graph SET position = position ?? 0, generation = generation ?? 0, circuits = circuits ?? '{}',
+    claimed = math::max([claimed ?? 0, generation ?? 0]) + 1 RETURN AFTER;";
 
 /// Rows of a generation that is being built beside the one that serves.
 const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };";
@@ -32,6 +38,13 @@ pub struct GraphCheckpoint {
     pub generation: u64,
     /// By plugin: failures in a row, and whether its circuit is open.
     pub circuits: Object,
+}
+
+/// The right to build a generation, beside the one that serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    pub serving: u64,
+    pub generation: u64,
 }
 
 /// What one step of the follower writes.
@@ -76,13 +89,19 @@ impl Database {
         }
     }
 
-    /// Writes effects and moves the follower on from a position; a conflict if it does not stand there.
-    pub async fn write_effects(&self, effects: &Effects, before: u64, after: &GraphCheckpoint) -> Result<()> {
+    /// Writes effects and moves the follower on; a conflict if it does not stand where it was, in the same generation.
+    pub async fn write_effects(
+        &self,
+        effects: &Effects,
+        before: &GraphCheckpoint,
+        after: &GraphCheckpoint,
+    ) -> Result<()> {
         let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
         let values = [
             ("rows", Record::Array(effects.rows(after.generation)?.into())),
             ("gone", Record::Array(gone.into())),
-            ("before", convert::integer(before)),
+            ("before", convert::integer(before.position)),
+            ("serving", convert::integer(before.generation)),
             ("position", convert::integer(after.position)),
             ("generation", convert::integer(after.generation)),
             ("circuits", Record::String(text_of(&after.circuits)?)),
@@ -95,13 +114,26 @@ impl Database {
         self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
     }
 
-    /// Removes a generation that serves no more, or never came to serve.
-    pub async fn drop_generation(&self, generation: u64) -> Result<()> {
+    /// Claims the next generation: nobody else builds it, on any server.
+    pub async fn claim_generation(&self) -> Result<Claim> {
+        let found = self.query_again(CLAIM, []).await?;
+        let record = found.first().ok_or_else(|| Error::Corrupt("no generation was claimed".into()))?;
+        let generation = convert::unsigned_field(record, "claimed")?;
+        // Where it was built before there were claims, something may be left of it.
+        self.drop_generations(generation..generation + 1).await?;
+        Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
+    }
+
+    /// Removes generations that serve no more, or never came to serve.
+    pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
         let statement = "DELETE $findings RETURN NONE; DELETE $edges RETURN NONE";
-        let values = [
-            ("findings", convert::record_id("finding", range(generation, &KeyRange::default()))),
-            ("edges", convert::record_id("edge", range(generation, &KeyRange::default()))),
-        ];
+        let bound = |generation: u64| key(vec![convert::integer(generation)]);
+        let range = || RecordIdKeyRange {
+            start: Bound::Included(bound(generations.start)),
+            end: Bound::Excluded(bound(generations.end)),
+        };
+        let values =
+            [("findings", convert::record_id("finding", range())), ("edges", convert::record_id("edge", range()))];
         self.query_again(statement, values).await.map(drop)
     }
 
@@ -197,7 +229,7 @@ fn stored_edge(desired: &DesiredEdge) -> StoredEdge {
     }
 }
 
-fn read_wish(stored: StoredEdge) -> DesiredEdge {
+fn read_desired(stored: StoredEdge) -> DesiredEdge {
     let to = match (&*stored.by, stored.field) {
         ("field", Some(field)) => Target::Field(field, stored.to),
         ("label", _) => Target::Label(stored.to),
@@ -211,7 +243,7 @@ fn read_finding(record: &Record) -> Result<(Arc<str>, EnrichmentFacts)> {
     let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(convert::text_field(record, "text")?)?;
     let finding = |stored: Stored| PluginFacts {
         labels: stored.labels,
-        desired: stored.desired.into_iter().map(read_wish).collect(),
+        desired: stored.desired.into_iter().map(read_desired).collect(),
         derived: stored.derived,
     };
     let findings = stored.into_iter().map(|(name, stored)| (name, finding(stored))).collect();

@@ -53,8 +53,8 @@ impl Workspace {
         let walk = Walk { kinds, direction, depth, most: MAX_NODES };
         let Neighbourhood { nodes, mut edges, truncated } = state.graph.walk(&from.id, &walk);
         if closed && direction != Direction::In {
-            let stand = state.log.read_graph_checkpoint().await?;
-            let all = state.log.read_edges(stand.generation, &from.id).await?;
+            let checkpoint = state.log.read_graph_checkpoint().await?;
+            let all = state.log.read_edges(checkpoint.generation, &from.id).await?;
             let of_kind = |edge: &Edge| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
             edges.extend(all.into_iter().filter(|edge| edge.valid_to.is_some() && of_kind(edge)).map(Arc::new));
         }

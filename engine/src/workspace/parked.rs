@@ -1,8 +1,8 @@
 //! Steps that failed and were put aside: seen, tried again, given up.
 
 use super::Workspace;
+use crate::consumer::replay;
 use crate::error::{Error, Result};
-use crate::store::Error as StoreError;
 
 pub use crate::store::parked::{Parked, Reason, StepId};
 
@@ -46,15 +46,15 @@ impl Workspace {
     }
 
     async fn replay_steps(&self, parked: Vec<Parked>) -> Result<Replayed> {
-        let mut working = self.runtime.working.lock().await;
-        let worker = working.as_mut().ok_or(StoreError::Closing)?;
+        let mut turn = self.runtime.working.turn(&self.runtime.state, &self.runtime.appender).await?;
         let mut replayed = Replayed::default();
         for step in parked {
-            match worker.replay_parked(step).await? {
+            match replay::replay_parked(&mut turn, step).await? {
                 Ok(()) => replayed.done += 1,
                 Err(failed) => replayed.failed.push(failed),
             }
         }
+        turn.keep();
         Ok(replayed)
     }
 
@@ -62,7 +62,7 @@ impl Workspace {
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
         let parked = self.parked(id).await?;
         // Between two steps of the follower, so that neither writes over the other.
-        let _working = self.runtime.working.lock().await;
+        let _paused = self.runtime.working.pause().await;
         self.state().log.delete_parked(&parked.id).await?;
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::Workspace;
 use crate::consumer::circuit::Circuit;
 use crate::consumer::event_context::{EventContext, recall};
+use crate::consumer::replay;
 use crate::core::meter::Measures;
 use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
@@ -12,7 +13,6 @@ use crate::hook::About;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 use crate::model::id::AggregateId;
-use crate::store::Error as StoreError;
 
 pub use crate::consumer::dry_run::{Found, Trial};
 pub use crate::consumer::replay::Tally;
@@ -47,13 +47,13 @@ impl Workspace {
     pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
         let state = self.state();
         let parked = state.log.count_parked().await?;
-        let stand = state.log.read_graph_checkpoint().await?;
+        let checkpoint = state.log.read_graph_checkpoint().await?;
         let status = |plugin| {
             let about = state.plugins.about(plugin);
             PluginStatus {
                 measures: state.plugins.measures(plugin),
                 parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
-                stopped_by: Circuit::restore(stand.circuits.get(&about.name)).opened_by().cloned(),
+                stopped_by: Circuit::restore(checkpoint.circuits.get(&about.name)).opened_by().cloned(),
                 about: about.clone(),
             }
         };
@@ -70,19 +70,19 @@ impl Workspace {
     }
 
     /// What a plugin would make of events. Nothing is written.
-    pub async fn dry_run(&self, name: &str, trying: DryRunInput) -> Result<Vec<Trial>> {
+    pub async fn dry_run(&self, name: &str, input: DryRunInput) -> Result<Vec<Trial>> {
         let plugin = self.plugin_index(name)?;
         let state = self.state();
         let mut trials = Vec::new();
-        for seen in self.tried(plugin, trying).await? {
-            trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(seen)).await?);
+        for context in self.tried(plugin, input).await? {
+            trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(context)).await?);
         }
         Ok(trials)
     }
 
-    async fn tried(&self, plugin: PluginIndex, trying: DryRunInput) -> Result<Vec<EventContext>> {
+    async fn tried(&self, plugin: PluginIndex, input: DryRunInput) -> Result<Vec<EventContext>> {
         let state = self.state();
-        match trying {
+        match input {
             DryRunInput::Event(event_id) => {
                 let id: Arc<str> = event_id.as_str().into();
                 let mut found = state.log.find_events(std::slice::from_ref(&id)).await?;
@@ -91,18 +91,18 @@ impl Workspace {
             }
             DryRunInput::New(new) => Ok(vec![self.imagined(*new)?]),
             DryRunInput::From { position, limit } => {
-                let (mut seen, mut position, mut looked) = (Vec::new(), position, 0);
-                while looked < LOOK && seen.len() < limit {
+                let (mut contexts, mut position, mut looked) = (Vec::new(), position, 0);
+                while looked < LOOK && contexts.len() < limit {
                     let events = state.events_after(position, 256).await?;
                     let Some(last) = events.last() else { break };
                     (position, looked) = (last.position, looked + events.len());
                     for event in events {
-                        if seen.len() < limit && self.is_called(plugin, &event) {
-                            seen.extend(recall(state, event).await?);
+                        if contexts.len() < limit && self.is_called(plugin, &event) {
+                            contexts.extend(recall(state, event).await?);
                         }
                     }
                 }
-                Ok(seen)
+                Ok(contexts)
             }
         }
     }
@@ -145,16 +145,18 @@ impl Workspace {
     /// Runs a plugin's enrichment again for all events after a position.
     pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
         let plugin = self.plugin_index(name)?;
-        let mut working = self.runtime.working.lock().await;
-        let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        worker.replay_plugin(plugin, from_position).await
+        let mut turn = self.runtime.working.turn(&self.runtime.state, &self.runtime.appender).await?;
+        let tally = replay::replay_plugin(&mut turn, plugin, from_position).await?;
+        turn.keep();
+        Ok(tally)
     }
 
     /// Closes the circuit of a plugin. Returns whether it was open.
     pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
         let plugin = self.plugin_index(name)?;
-        let mut working = self.runtime.working.lock().await;
-        let worker = working.as_mut().ok_or(StoreError::Closing)?;
-        worker.close_circuit(plugin).await
+        let mut turn = self.runtime.working.turn(&self.runtime.state, &self.runtime.appender).await?;
+        let was_open = turn.close_circuit(plugin).await?;
+        turn.keep();
+        Ok(was_open)
     }
 }

@@ -46,6 +46,6 @@ impl Workspace {
 
     /// Builds the graph anew from the log's first event. The old one serves meanwhile.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
-        rebuild::rebuild(&self.runtime.state, &self.runtime.working).await
+        rebuild::rebuild(&self.runtime.state, &self.runtime.appender, &self.runtime.working).await
     }
 }

@@ -1,4 +1,4 @@
-//! The knowledge graph of an open workspace, in memory: findings, open edges both ways, and who waits for whom.
+//! The knowledge graph of an open workspace, in memory: enrichment facts, open edges both ways, and who waits for whom.
 
 mod reconcile;
 #[cfg(test)]
@@ -26,7 +26,7 @@ pub struct Graph {
     inner: RwLock<Edges>,
 }
 
-/// EnrichmentFacts and the edges that follow from them.
+/// Enrichment facts and the edges that follow from them.
 #[derive(Default)]
 pub struct Edges {
     findings: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
@@ -67,14 +67,14 @@ pub struct Changes {
 
 impl Graph {
     /// Takes an event in.
-    pub fn take(&self, world: &dyn StateView, turn: EnrichedEvent<'_>) -> Changes {
-        self.write().take(world, turn)
+    pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
+        self.write().take(view, enriched)
     }
 
     /// Takes in what a plugin found later than the event came by: when the follower stood at a position.
     pub fn amend(
         &self,
-        world: &dyn StateView,
+        view: &dyn StateView,
         plugin: &Arc<str>,
         event: &Event,
         facts: Facts,
@@ -82,10 +82,10 @@ impl Graph {
     ) -> Changes {
         // What opens now is told from what the event opened when it came by, and has been closed since.
         let event = Event { position, ..event.clone() };
-        self.write().amend(world, plugin, &event, facts)
+        self.write().amend(view, plugin, &event, facts)
     }
 
-    /// Puts another graph in this one's place. Answers the aggregates about which this one knew something.
+    /// Puts another graph in this one's place. Returns the aggregates about which this one knew something.
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
         let before = std::mem::replace(&mut *self.write(), edges);
         before.findings.into_keys().collect()
@@ -115,7 +115,7 @@ impl Graph {
         walk::walk(&self.read(), from, walk)
     }
 
-    // A writer that panicked may have left an edge in one direction only; a rebuild mends that.
+    // A writer that panicked may have left an edge in one direction only; a rebuild repairs that.
     fn read(&self) -> RwLockReadGuard<'_, Edges> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -129,11 +129,11 @@ impl Edges {
     /// Takes in what is stored about an aggregate. After the last of them comes [`Edges::restored`].
     pub fn restore(
         &mut self,
-        world: &dyn StateView,
+        view: &dyn StateView,
         id: &str,
         findings: EnrichmentFacts,
     ) -> (AggregateId, Arc<EnrichmentFacts>) {
-        let known = world.aggregate(id).map(|aggregate| aggregate.id.clone());
+        let known = view.aggregate(id).map(|aggregate| aggregate.id.clone());
         let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
         for desired in findings.values().flat_map(|finding| &finding.desired) {
             self.referrers.entry(desired.edge.to.clone()).or_default().insert(id.clone());
@@ -151,9 +151,9 @@ impl Edges {
     }
 
     /// Everything that is stored was taken in.
-    pub fn restored(&mut self, world: &dyn StateView) {
+    pub fn restored(&mut self, view: &dyn StateView) {
         for by in self.addressed.clone() {
-            self.index(world, &by);
+            self.index(view, &by);
         }
     }
 
@@ -172,47 +172,40 @@ impl Edges {
         (self.findings.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
     }
 
-    pub fn take(&mut self, world: &dyn StateView, turn: EnrichedEvent<'_>) -> Changes {
-        let EnrichedEvent { event, before, after, found } = turn;
+    pub fn take(&mut self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
+        let EnrichedEvent { event, before, after, found } = enriched;
         let mut changes = Changes::default();
         let mut affected = BTreeSet::new();
         for (plugin, facts) in found {
-            if self.find(world, &after.id, &plugin, event, facts) {
+            if self.find(view, &after.id, &plugin, event, facts) {
                 affected.insert(after.id.clone());
                 changes.nodes.insert(after.id.clone());
             }
         }
-        self.readdress(world, before, after, &mut affected);
+        self.readdress(view, before, after, &mut affected);
         let was_there = before.is_some_and(|before| !before.deleted);
         if was_there == after.deleted {
             affected.insert(after.id.clone());
             affected.extend(self.referrers.get(&Target::Id(after.id.text())).into_iter().flatten().cloned());
         }
         for id in affected {
-            self.reconcile(world, &id, event, &mut changes);
+            self.reconcile(view, &id, event, &mut changes);
         }
         changes
     }
 
-    pub fn amend(&mut self, world: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
+    pub fn amend(&mut self, view: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
         let mut changes = Changes::default();
         let id = &event.aggregate_id;
-        if self.find(world, id, plugin, event, facts) {
+        if self.find(view, id, plugin, event, facts) {
             changes.nodes.insert(id.clone());
-            self.reconcile(world, id, event, &mut changes);
+            self.reconcile(view, id, event, &mut changes);
         }
         changes
     }
 
     /// Replaces what a plugin found. Returns whether it says something else now.
-    fn find(
-        &mut self,
-        world: &dyn StateView,
-        id: &AggregateId,
-        plugin: &Arc<str>,
-        event: &Event,
-        facts: Facts,
-    ) -> bool {
+    fn find(&mut self, view: &dyn StateView, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
         let known = self.findings.get(id).and_then(|findings| findings.get(plugin));
         let found = PluginFacts::after(known, facts, &event.event_id);
         if known.map_or_else(|| found.is_empty(), |known| *known == found) {
@@ -235,7 +228,7 @@ impl Edges {
         }
         for target in targets {
             if let Some(by) = AddressedBy::of(&target).filter(|by| !self.addressed.contains(by)) {
-                self.index(world, &by);
+                self.index(view, &by);
                 self.addressed.insert(by);
             }
             self.referrers.entry(target).or_default().insert(id.clone());

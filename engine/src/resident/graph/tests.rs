@@ -120,7 +120,7 @@ fn a_target_is_named_by_id_label_or_any_field() {
 }
 
 #[test]
-fn the_same_wish_changes_nothing() {
+fn the_same_desired_edge_changes_nothing() {
     let mut articles = Articles::default();
     articles.event("b", "created", &[("slug", "two")], &[]);
     articles.event("a", "created", &[], &[link(slug("two"))]);
