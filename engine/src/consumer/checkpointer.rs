@@ -41,7 +41,7 @@ impl Checkpointer {
     /// Notes what is to be written.
     pub fn note(&mut self, changes: Changes) {
         for id in changes.nodes {
-            let facts = self.state.graph.findings(id.as_str());
+            let facts = self.state.graph.facts(id.as_str());
             self.facts.insert(id, facts);
         }
         self.edges.extend(changes.edges);
@@ -73,11 +73,11 @@ impl Checkpointer {
     async fn write(&mut self, after: GraphCheckpoint, parking: &mut Parking) -> Result<()> {
         let (parked, released) = parking.take();
         let edges = std::mem::take(&mut self.edges);
-        let findings: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
-        let effects = Effects { findings, edges, parked, released };
+        let facts: Vec<_> = std::mem::take(&mut self.facts).into_iter().collect();
+        let effects = Effects { facts, edges, parked, released };
         let before = GraphCheckpoint { position: self.stored, ..self.checkpoint.clone() };
         self.state.log.write_effects(&effects, &before, &after).await?;
-        show(&self.state, effects.findings.iter().map(|(id, facts)| (id, facts.as_deref())));
+        show(&self.state, effects.facts.iter().map(|(id, facts)| (id, facts.as_deref())));
         self.stored = after.position;
         self.state.graph_progress.set(after.position);
         self.checkpoint = after;

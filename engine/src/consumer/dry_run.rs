@@ -36,7 +36,7 @@ pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventConte
     for hook in about.hooks.iter().copied() {
         match hook {
             Hook::Enrich => {
-                let found = state.graph.findings(context.after.id.as_str());
+                let found = state.graph.facts(context.after.id.as_str());
                 let known = found.and_then(|found| found.get(&about.name).cloned());
                 let found = |facts| Found::Facts(facts, known);
                 trials.push(trial(state, plugin, hook, &context, context.clone(), enrich::call, found).await);

@@ -197,11 +197,11 @@ impl Rebuild<'_> {
     }
 
     async fn write(&mut self, changes: Changes) -> Result<()> {
-        let findings = changes.nodes.into_iter().map(|id| {
-            let facts = self.edges.findings(id.as_str());
+        let facts = changes.nodes.into_iter().map(|id| {
+            let facts = self.edges.facts(id.as_str());
             (id, facts)
         });
-        let effects = Effects { findings: findings.collect(), edges: changes.edges, ..Effects::default() };
+        let effects = Effects { facts: facts.collect(), edges: changes.edges, ..Effects::default() };
         Ok(self.state.log.prepare_effects(&effects, self.generation).await?)
     }
 }

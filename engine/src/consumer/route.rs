@@ -31,7 +31,7 @@ pub struct RouteInput {
 impl RouteInput {
     /// Puts together what the hook is given for an event, with the facts and the agents as they are known now.
     pub fn prepare(state: &State, roster: &mut Roster, context: &Arc<EventContext>) -> RouteInput {
-        let facts = state.graph.findings(context.after.id.as_str());
+        let facts = state.graph.facts(context.after.id.as_str());
         let facts = facts.map_or_else(no_facts, |facts| facts_of(&facts));
         let aggregate = Arc::new(Aggregate { facts, ..Aggregate::clone(&context.after) });
         RouteInput { context: context.clone(), aggregate, agents: roster.shown() }

@@ -213,7 +213,7 @@ impl Worker {
         self.checkpointer.swap(generation, self.circuits.stored(), &mut self.parking).await?;
         let before = self.state.graph.replace(std::mem::take(edges));
         show(&self.state, before.iter().map(|id| (id, None)));
-        let found = self.state.graph.all_findings();
+        let found = self.state.graph.all_facts();
         show(&self.state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
         Ok(())
     }
@@ -226,11 +226,11 @@ async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     let mut edges = Edges::default();
     let mut pages = pin!(read_ahead(ranges.clone(), |key_range| {
         let log = state.log.clone();
-        async move { log.read_findings(generation, key_range).await }
+        async move { log.read_facts(generation, key_range).await }
     }));
     while let Some(found) = pages.try_next().await? {
         let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(view, &id, found)).collect();
-        show(state, found.iter().map(|(id, findings)| (id, Some(&**findings))));
+        show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
     let mut pages = pin!(read_ahead(ranges, |key_range| {
         let log = state.log.clone();

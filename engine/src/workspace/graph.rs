@@ -67,7 +67,7 @@ impl Workspace {
         let aggregate = state.folded.get(id.as_str())?;
         let definition = state.types.get(&aggregate.aggregate_type)?;
         let label = definition.label_of(&aggregate.state);
-        let findings = state.graph.findings(id.as_str()).unwrap_or_default();
+        let findings = state.graph.facts(id.as_str()).unwrap_or_default();
         Some(Node { aggregate, label, findings, distance })
     }
 }

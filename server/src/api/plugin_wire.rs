@@ -149,8 +149,8 @@ pub struct ResumeResult {
 }
 
 impl From<PluginStatus> for PluginBody {
-    fn from(told: PluginStatus) -> PluginBody {
-        let PluginStatus { about, measures, parked, stopped_by } = told;
+    fn from(status: PluginStatus) -> PluginBody {
+        let PluginStatus { about, measures, parked, stopped_by } = status;
         let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
         PluginBody {
             name: about.name.to_string(),

@@ -29,7 +29,7 @@ pub struct Graph {
 /// Enrichment facts and the edges that follow from them.
 #[derive(Default)]
 pub struct Edges {
-    findings: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
+    facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// Which aggregates have a desired edge to a target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
     /// By what some desired edge addresses nodes; only this is looked at in each aggregate.
@@ -59,7 +59,7 @@ pub struct EnrichedEvent<'a> {
 /// What an event changed in the graph.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Aggregates whose findings changed.
+    /// Aggregates whose facts changed.
     pub nodes: BTreeSet<AggregateId>,
     /// Edges as they are now: opened, closed or of another weight.
     pub edges: Vec<Arc<Edge>>,
@@ -88,21 +88,21 @@ impl Graph {
     /// Puts another graph in this one's place. Returns the aggregates about which this one knew something.
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
         let before = std::mem::replace(&mut *self.write(), edges);
-        before.findings.into_keys().collect()
+        before.facts.into_keys().collect()
     }
 
     /// Whether nothing was ever found.
     pub fn is_empty(&self) -> bool {
-        self.read().findings.is_empty()
+        self.read().facts.is_empty()
     }
 
-    pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
-        self.read().findings(id)
+    pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
+        self.read().facts(id)
     }
 
-    /// Every aggregate with findings.
-    pub fn all_findings(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
-        self.read().findings.iter().map(|(id, findings)| (id.clone(), findings.clone())).collect()
+    /// Every aggregate with facts.
+    pub fn all_facts(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
+        self.read().facts.iter().map(|(id, facts)| (id.clone(), facts.clone())).collect()
     }
 
     /// The open edges that go out from an aggregate.
@@ -131,18 +131,18 @@ impl Edges {
         &mut self,
         view: &dyn StateView,
         id: &str,
-        findings: EnrichmentFacts,
+        facts: EnrichmentFacts,
     ) -> (AggregateId, Arc<EnrichmentFacts>) {
         let known = view.aggregate(id).map(|aggregate| aggregate.id.clone());
         let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
-        for desired in findings.values().flat_map(|finding| &finding.desired) {
+        for desired in facts.values().flat_map(|plugin_facts| &plugin_facts.desired) {
             self.referrers.entry(desired.edge.to.clone()).or_default().insert(id.clone());
             self.addressed.extend(AddressedBy::of(&desired.edge.to));
         }
-        let shared = findings.iter().map(|(plugin, finding)| self.shared(plugin, finding.clone()));
-        let findings: Arc<EnrichmentFacts> = Arc::new(shared.collect());
-        self.findings.insert(id.clone(), findings.clone());
-        (id, findings)
+        let shared = facts.iter().map(|(plugin, plugin_facts)| self.shared(plugin, plugin_facts.clone()));
+        let facts: Arc<EnrichmentFacts> = Arc::new(shared.collect());
+        self.facts.insert(id.clone(), facts.clone());
+        (id, facts)
     }
 
     /// Takes in open edges that are stored.
@@ -157,19 +157,19 @@ impl Edges {
         }
     }
 
-    /// A finding whose parts are held once, if others have them too.
-    fn shared(&mut self, plugin: &Arc<str>, mut finding: PluginFacts) -> (Arc<str>, PluginFacts) {
-        finding.derived = self.sharing.facts(&finding.derived);
-        (self.sharing.text(plugin), finding)
+    /// What a plugin found; parts that others have too are held once.
+    fn shared(&mut self, plugin: &Arc<str>, mut plugin_facts: PluginFacts) -> (Arc<str>, PluginFacts) {
+        plugin_facts.derived = self.sharing.facts(&plugin_facts.derived);
+        (self.sharing.text(plugin), plugin_facts)
     }
 
-    pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
-        self.findings.get(id).cloned()
+    pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
+        self.facts.get(id).cloned()
     }
 
-    /// How many aggregates have findings, and how many edges are open.
+    /// How many aggregates have facts, and how many edges are open.
     pub fn size(&self) -> (u64, u64) {
-        (self.findings.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
+        (self.facts.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
     }
 
     pub fn take(&mut self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
@@ -206,17 +206,17 @@ impl Edges {
 
     /// Replaces what a plugin found. Returns whether it says something else now.
     fn find(&mut self, view: &dyn StateView, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
-        let known = self.findings.get(id).and_then(|findings| findings.get(plugin));
+        let known = self.facts.get(id).and_then(|facts| facts.get(plugin));
         let found = PluginFacts::after(known, facts, &event.event_id);
         if known.map_or_else(|| found.is_empty(), |known| *known == found) {
             return false;
         }
         let targets: BTreeSet<Target> = found.desired.iter().map(|desired| desired.edge.to.clone()).collect();
         let (plugin, found) = self.shared(plugin, found);
-        let findings = Arc::make_mut(self.findings.entry(id.clone()).or_default());
-        let before = findings.insert(plugin, found);
+        let facts = Arc::make_mut(self.facts.entry(id.clone()).or_default());
+        let before = facts.insert(plugin, found);
         let wanted = |target: &Target| {
-            findings.values().any(|finding| finding.desired.iter().any(|desired| desired.edge.to == *target))
+            facts.values().any(|plugin_facts| plugin_facts.desired.iter().any(|desired| desired.edge.to == *target))
         };
         for gone in before.iter().flat_map(|before| &before.desired).filter(|desired| !wanted(&desired.edge.to)) {
             if let Some(referrers) = self.referrers.get_mut(&gone.edge.to) {

@@ -98,8 +98,8 @@ impl Edges {
     ) -> IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> {
         let mut wanted: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> = IndexMap::new();
         let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return wanted };
-        for (plugin, finding) in self.findings.get(id).into_iter().flat_map(|findings| findings.iter()) {
-            for desired in &finding.desired {
+        for (plugin, plugin_facts) in self.facts.get(id).into_iter().flat_map(|facts| facts.iter()) {
+            for desired in &plugin_facts.desired {
                 let Some(to) = self.resolve(view, &desired.edge.to, &from) else { continue };
                 let heavier = |known: &(DesiredEdge, Arc<str>)| desired.edge.weight > known.0.edge.weight;
                 let key = (desired.edge.kind.clone(), to);

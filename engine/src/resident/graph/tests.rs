@@ -147,8 +147,8 @@ fn a_graph_that_is_restored_goes_on_as_it_was() {
     articles.event("a", "created", &[("slug", "one")], &[link(slug("two")), link(slug("three"))]);
     articles.event("b", "created", &[("slug", "two")], &[]);
     let mut restored = Edges::default();
-    for (id, findings) in articles.graph.all_findings() {
-        assert_eq!(restored.restore(&articles, id.as_str(), (*findings).clone()), (id, findings));
+    for (id, facts) in articles.graph.all_facts() {
+        assert_eq!(restored.restore(&articles, id.as_str(), (*facts).clone()), (id, facts));
     }
     restored.restored(&articles);
     restored.restore_edges(articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone()));
