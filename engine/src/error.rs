@@ -5,6 +5,9 @@ use crate::model::value::Object;
 use crate::model::violation::Violation;
 use crate::store;
 
+/// The code of a conflict with a deletion.
+pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Nobody, or nobody known.
@@ -80,6 +83,14 @@ impl Error {
             message: format!("the stream is at version {current_version}"),
             details: Box::new(details),
         }
+    }
+
+    /// The aggregate is deleted, and the event does not bring it back.
+    pub fn aggregate_deleted(current_version: u64) -> Error {
+        let mut details = Object::new();
+        details.push("current_version", current_version as i64);
+        let message = "the aggregate is deleted; an event <type>.created or one with \"restore\": true brings it back";
+        Error::Conflict { code: AGGREGATE_DELETED, message: message.into(), details: Box::new(details) }
     }
 
     /// Speaks of the one event of a list, where it spoke of an event alone.

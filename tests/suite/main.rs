@@ -1,6 +1,7 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
 mod catalogue;
+mod consumer;
 mod coverage;
 mod crashed;
 mod edge;

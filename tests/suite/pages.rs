@@ -1,6 +1,6 @@
 //! Pages of answers: those of rows that are kept, and those of rows that are read again after the log went on.
 
-use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
@@ -26,12 +26,8 @@ async fn append(workspace: &Entered, id: &str, verb: &str, n: i64) {
         aggregate_id: id.into(),
         aggregate_type: "article".into(),
         event_type: format!("article.{verb}"),
-        project: None,
         payload: if verb == "deleted" { Object::new() } else { payload },
-        metadata: Object::new(),
-        event_id: None,
-        expected: Expected::Any,
-        occurred_at: None,
+        ..NewEvent::default()
     };
     workspace.writer.append_events(vec![event]).await.expect("appended");
 }

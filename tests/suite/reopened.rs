@@ -42,6 +42,7 @@ async fn append(workspace: &Entered, from: usize) {
             aggregate_type: "thing".into(),
             event_type: format!("thing.{verb}"),
             payload: [("total", Value::Int(1)), ("n", Value::Int(number as i64))].into_iter().collect(),
+            restore: true,
             ..NewEvent::default()
         };
         workspace.writer.append_events(vec![event]).await.expect("appended");
@@ -106,6 +107,7 @@ async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
             payload: [("n", Value::Int(number)), ("body", Value::from("long\n".repeat(50)))].into_iter().collect(),
             // Not in the order of the log.
             occurred_at: Some((number * 7919) % 1_000),
+            restore: true,
             ..NewEvent::default()
         };
         workspace.writer.append_events((page * 300..page * 300 + 300).map(event).collect()).await.expect("appended");

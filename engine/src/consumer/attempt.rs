@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::circuit::Circuit;
+use super::ended::Interrupted;
+use super::interrupt::Interrupt;
 use crate::core::State;
-use crate::core::plugins::PluginIndex;
-use crate::hook::{Failure, OnError, Outcome, Plugin};
+use crate::core::plugins::{HookCall, PluginIndex};
+use crate::hook::{Failure, OnError, Outcome};
 
 /// Waits before a failed call is tried again.
 const WAITS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
@@ -29,11 +31,21 @@ pub enum Attempt<T> {
     Skipped,
 }
 
+/// How long a plugin is tried whose failures hold the log up.
+#[derive(Clone, Copy)]
+pub enum Patience<'a> {
+    /// Until it succeeds, or somebody wants the worker.
+    UntilWanted(&'a Interrupt),
+    /// As often as one whose failures are parked.
+    Limited,
+}
+
 /// One plugin at work in one workspace.
 pub struct Calls<'a> {
     pub state: &'a State,
     pub plugin: PluginIndex,
     pub circuit: &'a mut Circuit,
+    pub patience: Patience<'a>,
 }
 
 impl Calls<'_> {
@@ -42,8 +54,8 @@ impl Calls<'_> {
         &mut self,
         inputs: &[Arc<I>],
         event_of: impl Fn(&I) -> &Arc<str>,
-        hook: fn(&dyn Plugin, &I) -> Outcome<T>,
-    ) -> Vec<Attempt<T>>
+        hook: HookCall<I, T>,
+    ) -> Result<Vec<Attempt<T>>, Interrupted>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
@@ -57,9 +69,10 @@ impl Calls<'_> {
             }
             let outcomes = self.call(rest.to_vec(), hook).await;
             if outcomes.is_empty() {
-                break;
+                // The threads are gone: nothing is known of these events.
+                return Err(Interrupted);
             }
-            let outcomes = self.again(rest, outcomes, hook, on_error).await;
+            let outcomes = self.again(rest, outcomes, hook, on_error).await?;
             for (input, (outcome, tries)) in rest.iter().zip(outcomes) {
                 let attempt = match outcome {
                     Ok(done) => {
@@ -78,10 +91,10 @@ impl Calls<'_> {
                 }
             }
         }
-        attempts
+        Ok(attempts)
     }
 
-    async fn call<I, T>(&self, inputs: Vec<Arc<I>>, hook: fn(&dyn Plugin, &I) -> Outcome<T>) -> Vec<Outcome<T>>
+    async fn call<I, T>(&self, inputs: Vec<Arc<I>>, hook: HookCall<I, T>) -> Vec<Outcome<T>>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
@@ -89,25 +102,25 @@ impl Calls<'_> {
         self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears()).await
     }
 
-    /// Tries the failed ones again, all of them after each wait. Answers how often each was tried.
+    /// Tries the failed ones again, all of them after each wait. Returns how often each was tried.
     async fn again<I, T>(
         &self,
         inputs: &[Arc<I>],
         outcomes: Vec<Outcome<T>>,
-        hook: fn(&dyn Plugin, &I) -> Outcome<T>,
+        hook: HookCall<I, T>,
         on_error: OnError,
-    ) -> Vec<(Outcome<T>, u32)>
+    ) -> Result<Vec<(Outcome<T>, u32)>, Interrupted>
     where
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
         let mut outcomes: Vec<(Outcome<T>, u32)> = outcomes.into_iter().map(|outcome| (outcome, 1)).collect();
-        let mut waits = waits(on_error);
+        let mut waits = self.waits(on_error);
         loop {
             let failed: Vec<usize> =
                 outcomes.iter().enumerate().filter(|(_, (outcome, _))| outcome.is_err()).map(|(at, _)| at).collect();
-            let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return outcomes };
-            tokio::time::sleep(wait).await;
+            let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return Ok(outcomes) };
+            self.wait(wait, on_error).await?;
             let retried: Vec<Arc<I>> = failed.iter().filter_map(|at| inputs.get(*at).cloned()).collect();
             for (at, outcome) in failed.into_iter().zip(self.call(retried, hook).await) {
                 if let Some(slot) = outcomes.get_mut(at) {
@@ -116,15 +129,29 @@ impl Calls<'_> {
             }
         }
     }
-}
 
-fn waits(on_error: OnError) -> Box<dyn Iterator<Item = Duration> + Send> {
-    match on_error {
-        OnError::Park => Box::new(WAITS.into_iter()),
-        OnError::Skip => Box::new(std::iter::empty()),
-        OnError::Retry => {
-            let doubled = |wait: &Duration| Some((*wait * 2).min(LONGEST_WAIT));
-            Box::new(std::iter::successors(Some(WAITS[0]), doubled))
+    fn waits(&self, on_error: OnError) -> Box<dyn Iterator<Item = Duration> + Send> {
+        match (on_error, self.patience) {
+            (OnError::Skip, _) => Box::new(std::iter::empty()),
+            (OnError::Park, _) | (OnError::Retry, Patience::Limited) => Box::new(WAITS.into_iter()),
+            (OnError::Retry, Patience::UntilWanted(_)) => {
+                let doubled = |wait: &Duration| Some((*wait * 2).min(LONGEST_WAIT));
+                Box::new(std::iter::successors(Some(WAITS[0]), doubled))
+            }
+        }
+    }
+
+    async fn wait(&self, wait: Duration, on_error: OnError) -> Result<(), Interrupted> {
+        match (on_error, self.patience) {
+            (OnError::Retry, Patience::UntilWanted(interrupt)) => tokio::select! {
+                biased;
+                () = interrupt.wanted() => Err(Interrupted),
+                () = tokio::time::sleep(wait) => Ok(()),
+            },
+            _ => {
+                tokio::time::sleep(wait).await;
+                Ok(())
+            }
         }
     }
 }

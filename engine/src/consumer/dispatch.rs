@@ -9,11 +9,11 @@ use uuid::Uuid;
 use super::event_context::EventContext;
 use super::roster::Roster;
 use crate::core::append::{Append, Appender};
-use crate::error::{Error, Result};
+use crate::error::{AGGREGATE_DELETED, Error, Result};
 use crate::hook::{Failure, FailureKind};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
-use crate::model::event::{Event, Expected, NewEvent};
+use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::value::{Object, Value};
 
@@ -28,16 +28,17 @@ pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
 }
 
 /// The events that a plugin's facts about an event ask for; none where the chain is long enough.
-pub fn derived_events(seen: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
-    let depth = depth_of(&seen.event) + 1;
+pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
+    let depth = depth_of(&context.event) + 1;
     if depth > MAX_DEPTH && !facts.is_empty() {
-        tracing::warn!(%plugin, event = %seen.event.event_id, "a chain of derived events was cut");
+        tracing::warn!(%plugin, event = %context.event.event_id, "a chain of derived events was cut");
         return Vec::new();
     }
     let derive = |(number, fact): (usize, EventFact)| NewEvent {
-        metadata: caused_by(&seen.event, plugin, depth),
-        event_id: Some(derived_id(&seen.event.event_id, plugin, number)),
-        ..of_stream(&seen.after, fact, seen.event.occurred_at)
+        metadata: caused_by(&context.event, plugin, depth),
+        event_id: Some(derived_id(&context.event.event_id, plugin, number)),
+        derived: true,
+        ..of_stream(&context.after, fact, context.event.occurred_at)
     };
     facts.into_iter().enumerate().map(derive).collect()
 }
@@ -68,6 +69,7 @@ pub fn effects(
     let effect = |(number, effect)| NewEvent {
         metadata: caused_by(&task.event, plugin, depth_of(&task.event) + 1),
         event_id: Some(derived_id(&task.event.event_id, &format!("{plugin}/effect"), number)),
+        derived: true,
         ..of_stream(about, effect, task.event.occurred_at)
     };
     effects.enumerate().map(effect).collect()
@@ -85,7 +87,7 @@ pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
 
 /// The task events of a plugin's assignments. One of an unknown or disabled agent fails them all.
 pub fn tasks(
-    seen: &EventContext,
+    context: &EventContext,
     plugin: &Arc<str>,
     roster: &Roster,
     assigned: Vec<Assignment>,
@@ -98,7 +100,7 @@ pub fn tasks(
             let message = format!("agent '{id}' is not registered");
             return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
         }
-        let task = task(seen, plugin, assignment);
+        let task = task(context, plugin, assignment);
         // Assigned twice for one event, it is still one task.
         if !tasks.iter().any(|known| known.event_id == task.event_id) {
             tasks.push(task);
@@ -107,15 +109,15 @@ pub fn tasks(
     Ok(tasks)
 }
 
-fn task(seen: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
-    let label = seen.definition.label_of(&seen.after.state).unwrap_or_else(|| seen.after.id.text());
-    let title = assignment.title.unwrap_or_else(|| format!("{}: {label}", seen.event.event_type));
+fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> NewEvent {
+    let label = context.definition.label_of(&context.after.state).unwrap_or_else(|| context.after.id.text());
+    let title = assignment.title.unwrap_or_else(|| format!("{}: {label}", context.event.event_type));
     let due_at = assignment.due_in_s.map(|seconds| {
         let ms = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000);
-        Value::Date(seen.event.occurred_at.saturating_add(ms))
+        Value::Date(context.event.occurred_at.saturating_add(ms))
     });
     let given = Given { title, assignee: assignment.assignee, priority: assignment.priority, due_at };
-    new_task(&seen.event, Some(&seen.after), plugin, given, assignment.metadata)
+    new_task(&context.event, Some(&context.after), plugin, given, assignment.metadata)
 }
 
 /// What a task is about, apart from its cause.
@@ -166,32 +168,78 @@ pub fn new_task(
         payload,
         metadata: caused_by(event, plugin, depth_of(event) + 1),
         event_id: Some(id),
-        expected: Expected::Any,
         occurred_at: Some(event.occurred_at),
+        derived: true,
+        ..NewEvent::default()
     }
 }
 
-/// Appends what a plugin made; what is there already is fine, whatever an earlier version of the plugin put into it.
-pub async fn append(appender: &Appender, plugin: &str, events: Vec<NewEvent>) -> Result<()> {
-    if events.is_empty() {
-        return Ok(());
+/// Appends what plugins make.
+pub struct Dispatcher {
+    appender: Appender,
+}
+
+impl Dispatcher {
+    pub fn new(appender: Appender) -> Dispatcher {
+        Dispatcher { appender }
     }
-    let managed = events.iter().any(|event| event.aggregate_type == TASK);
-    let append = Append {
-        event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
-        size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
-        decide: Box::new(move |_| Ok(events.clone())),
-        actor: format!("{ACTOR}{plugin}").into(),
-        managed,
-    };
-    match appender.append(append).await {
-        Err(Error::Conflict { code: "event_id_conflict", .. }) | Ok(_) => Ok(()),
-        Err(error) => Err(error),
+
+    /// Appends what a plugin made of one event, all of it or nothing. Returns why it is refused, where it is.
+    ///
+    /// What is there already is passed over, and what belongs to a deleted aggregate is dropped: nobody asked for that to
+    /// come back.
+    pub async fn append(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
+        // Of several, the first may have deleted the aggregate of the others.
+        let several = if events.len() > 1 { events.clone() } else { Vec::new() };
+        let mut result = self.append_together(plugin, events).await;
+        if is_deleted(&result) {
+            for event in several {
+                result = self.append_together(plugin, vec![event]).await;
+                if result.is_err() && !is_deleted(&result) {
+                    break;
+                }
+            }
+        }
+        match result {
+            Err(Error::Conflict { code: AGGREGATE_DELETED, .. }) => {
+                tracing::debug!(%plugin, "what it made of a deleted aggregate is dropped");
+                Ok(Ok(()))
+            }
+            Err(error) => refusal(&error).map(Err).ok_or(error),
+            Ok(()) => Ok(Ok(())),
+        }
     }
+
+    async fn append_together(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let append = Append {
+            event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
+            size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
+            managed: events.iter().any(|event| event.aggregate_type == TASK),
+            decide: Box::new(move |_| Ok(events.clone())),
+            actor: format!("{ACTOR}{plugin}").into(),
+        };
+        self.appender.append(append).await.map(drop)
+    }
+
+    /// Appends events one by one. Returns why the first that is refused is so; the others are appended all the same.
+    pub async fn append_each(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
+        let mut outcome = Ok(());
+        for event in events {
+            outcome = outcome.and(self.append(plugin, vec![event]).await?);
+        }
+        Ok(outcome)
+    }
+}
+
+fn is_deleted(result: &Result<()>) -> bool {
+    matches!(result, Err(Error::Conflict { code: AGGREGATE_DELETED, .. }))
 }
 
 /// Whether an append that failed would fail again: what the plugin wanted is wrong.
-pub fn refusal(error: &Error) -> Option<Failure> {
+fn refusal(error: &Error) -> Option<Failure> {
     match error {
         Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. } | Error::NotFound { .. } => {
             let message = format!("what it wants appended is refused: {error}");

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::attempt::{Attempt, Calls};
-use super::circuit::Circuit;
+use super::attempt::{Attempt, Calls, Patience};
+use super::circuits::Circuits;
+use super::ended::Interrupted;
 use super::event_context::EventContext;
 use crate::core::State;
 use crate::core::plugins::{PluginIndex, PluginMap};
@@ -18,35 +19,50 @@ pub struct Enriched {
     pub attempt: Attempt<Facts>,
 }
 
-/// Calls every plugin that wants the events, side by side; one plugin sees its events in order.
-pub async fn enrich(
-    state: &State,
-    circuits: &mut PluginMap<Circuit>,
-    seen: &[Arc<EventContext>],
-) -> Vec<Vec<Enriched>> {
-    let mut wanted: PluginMap<Vec<usize>> = PluginMap::new(&state.plugins, |_| Vec::new());
-    for (at, seen) in seen.iter().enumerate() {
-        for plugin in state.plugins.called(Hook::Enrich, &seen.event.event_type, &seen.definition.traits) {
-            wanted[plugin].push(at);
-        }
-    }
-    let calls = circuits.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &wanted[plugin]));
-    let calls = calls.filter(|(_, _, wanted)| !wanted.is_empty()).map(|(plugin, circuit, wanted)| async move {
-        let inputs: Vec<Arc<EventContext>> = wanted.iter().filter_map(|at| seen.get(*at).cloned()).collect();
-        let mut calls = Calls { state, plugin, circuit };
-        (plugin, wanted, calls.run(&inputs, |seen| &seen.event.event_id, call).await)
-    });
-    let mut enriched: Vec<Vec<Enriched>> = seen.iter().map(|_| Vec::new()).collect();
-    for (plugin, wanted, attempts) in join_all(calls).await {
-        for (at, attempt) in wanted.iter().zip(attempts) {
-            if let Some(enriched) = enriched.get_mut(*at) {
-                enriched.push(Enriched { plugin, attempt });
-            }
-        }
-    }
-    enriched
+/// Calls the hook `enrich` for batches of events.
+pub struct Enricher<'a> {
+    state: &'a State,
+    patience: Patience<'a>,
 }
 
-pub fn call(plugin: &dyn Plugin, seen: &EventContext) -> Outcome<Facts> {
-    plugin.enrich(&Enrich { event: &seen.event, aggregate: &seen.after, definition: &seen.definition })
+impl<'a> Enricher<'a> {
+    pub fn new(state: &'a State, patience: Patience<'a>) -> Enricher<'a> {
+        Enricher { state, patience }
+    }
+
+    /// Calls every plugin that wants the events, side by side; one plugin sees its events in order. Returns what became
+    /// of each event.
+    pub async fn enrich(
+        &self,
+        circuits: &mut Circuits,
+        contexts: &[Arc<EventContext>],
+    ) -> Result<Vec<Vec<Enriched>>, Interrupted> {
+        let (state, patience) = (self.state, self.patience);
+        let mut wanted: PluginMap<Vec<usize>> = PluginMap::new(&state.plugins, |_| Vec::new());
+        for (at, context) in contexts.iter().enumerate() {
+            for plugin in state.plugins.called(Hook::Enrich, &context.event.event_type, &context.definition.traits) {
+                wanted[plugin].push(at);
+            }
+        }
+        let calls = circuits.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &wanted[plugin]));
+        let calls = calls.filter(|(_, _, wanted)| !wanted.is_empty()).map(|(plugin, circuit, wanted)| async move {
+            let inputs: Vec<Arc<EventContext>> = wanted.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
+            let mut calls = Calls { state, plugin, circuit, patience };
+            (plugin, wanted, calls.run(&inputs, |context| &context.event.event_id, call).await)
+        });
+        let mut enriched: Vec<Vec<Enriched>> = contexts.iter().map(|_| Vec::new()).collect();
+        for (plugin, wanted, attempts) in join_all(calls).await {
+            for (at, attempt) in wanted.iter().zip(attempts?) {
+                if let Some(enriched) = enriched.get_mut(*at) {
+                    enriched.push(Enriched { plugin, attempt });
+                }
+            }
+        }
+        Ok(enriched)
+    }
+}
+
+/// Calls the hook with an event and the aggregate after it.
+pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
+    plugin.enrich(&Enrich { event: &context.event, aggregate: &context.after, definition: &context.definition })
 }

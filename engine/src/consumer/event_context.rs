@@ -50,20 +50,20 @@ pub struct EventContext {
 
 /// Folds a batch of events over the aggregates as the follower sees them. Events of unknown types are passed over.
 pub fn observe(state: &State, events: &[Arc<Event>]) -> Vec<EventContext> {
-    let mut now = FollowerView::new(state);
-    let mut seen = Vec::with_capacity(events.len());
+    let mut view = FollowerView::new(state);
+    let mut contexts = Vec::with_capacity(events.len());
     for event in events {
         let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
-        let before = now.aggregate(event.aggregate_id.as_str());
+        let before = view.aggregate(event.aggregate_id.as_str());
         let resident = state.folded.get(event.aggregate_id.as_str()).filter(|known| known.version == event.version);
         let after = match resident {
             Some(after) => after,
             None => Arc::new(Aggregate::fold(before.as_deref(), event, &definition)),
         };
-        now.changed.insert(event.aggregate_id.clone(), after.clone());
-        seen.push(EventContext { event: event.clone(), before, after, definition });
+        view.changed.insert(event.aggregate_id.clone(), after.clone());
+        contexts.push(EventContext { event: event.clone(), before, after, definition });
     }
-    seen
+    contexts
 }
 
 /// The event and the aggregate around it, whenever that was.

@@ -28,6 +28,6 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
                 _ = stopped.changed() => {}
             }
         }
-        super::rest(&mut stopped, PAUSE).await;
+        super::follow::rest(&mut stopped, PAUSE).await;
     }
 }

@@ -10,7 +10,7 @@ use crate::model::aggregate::Aggregate;
 const NODES: usize = 1_024;
 const BYTES: usize = 4 << 20;
 
-/// Writes the snapshots of the aggregates that have waited longest. Answers the position that snapshots now stand for.
+/// Writes the snapshots of the aggregates that have waited longest. Returns the position that snapshots now stand for.
 ///
 /// A snapshot is written as the aggregate is now, for all the events that it got meanwhile. It tells the version it
 /// stands for, so that replaying some of them over it changes nothing.

@@ -3,69 +3,90 @@
 use std::sync::Arc;
 
 use super::attempt::Attempt;
-use super::dispatch::{self, Given};
+use super::circuits::Circuits;
 use super::event_context::EventContext;
-use super::worker::Worker;
+use crate::core::State;
 use crate::core::plugins::PluginIndex;
-use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::event::Event;
-use crate::model::facts::{Assignee, Priority};
-use crate::model::value::Object;
 use crate::store::parked::{Parked, Reason, StepId};
 
 /// The kind of a step that was not tried: its plugin's circuit was open.
 const CIRCUIT_OPEN: &str = "circuit_open";
 
-impl Worker {
-    /// What a call gave, if it gave anything; what failed is put aside.
-    pub fn reconcile<T>(
+/// Steps that are put aside or done at last, and not yet written.
+pub struct Parking {
+    state: Arc<State>,
+    parked: Vec<Parked>,
+    released: Vec<StepId>,
+}
+
+impl Parking {
+    pub fn new(state: &Arc<State>) -> Parking {
+        Parking { state: state.clone(), parked: Vec::new(), released: Vec::new() }
+    }
+
+    /// Returns what a call gave, if it gave anything; what failed is put aside.
+    pub fn receive<T>(
         &mut self,
+        circuits: &mut Circuits,
         plugin: PluginIndex,
         hook: Hook,
-        seen: &EventContext,
+        context: &EventContext,
         attempt: Attempt<T>,
     ) -> Option<T> {
         match attempt {
             Attempt::Done(value) => return Some(value),
             Attempt::Skipped => {}
             Attempt::Failed { failure, attempts, opened } => {
-                self.park(plugin, hook, &seen.event, failure, attempts);
+                self.park(plugin, hook, &context.event, failure, attempts);
                 if opened {
-                    self.opened.push((plugin, seen.event.clone()));
+                    circuits.note_opened(plugin, &context.event);
                 }
             }
             Attempt::Refused => {
-                let opened_by = self.circuits[plugin].opened_by();
+                let opened_by = circuits.get(plugin).opened_by();
                 let opened_by = opened_by.map(|event| format!(" by the event {event}")).unwrap_or_default();
                 let message = format!("the plugin is stopped: its circuit was opened{opened_by}");
-                let mut parked = self.parked(plugin, hook, &seen.event, message);
+                let mut parked = self.step(plugin, hook, &context.event, message);
                 parked.reason.kind = CIRCUIT_OPEN.into();
-                self.unwritten.parked.push(parked);
+                self.parked.push(parked);
             }
         }
         None
     }
 
-    /// Puts a step aside whose effects were refused; any other failure is the batch's.
-    pub fn accept(&mut self, plugin: PluginIndex, hook: Hook, seen: &EventContext, result: Result<()>) -> Result<()> {
-        let Err(error) = result else { return Ok(()) };
-        let Some(failure) = dispatch::refusal(&error) else { return Err(error) };
-        self.park(plugin, hook, &seen.event, failure, 1);
-        Ok(())
-    }
-
+    /// Puts a step aside that failed after so many tries.
     pub fn park(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) {
         let name = self.state.plugins.name(plugin).clone();
         tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step parked");
         metrics::counter!("foldwork_steps_parked_total", "plugin" => name.to_string()).increment(1);
-        let mut parked = self.parked(plugin, hook, event, failure.message);
+        let mut parked = self.step(plugin, hook, event, failure.message);
         let (line, column) = (failure.line, failure.column);
         parked.reason = Reason { kind: failure.kind.name().into(), line, column, attempts, ..parked.reason };
-        self.unwritten.parked.push(parked);
+        self.parked.push(parked);
     }
 
-    fn parked(&self, plugin: PluginIndex, hook: Hook, event: &Event, message: String) -> Parked {
+    /// Puts a step aside that was parked before, with its new reason.
+    pub fn park_again(&mut self, parked: Parked) {
+        self.parked.push(parked);
+    }
+
+    /// A parked step is done.
+    pub fn release(&mut self, step: StepId) {
+        self.released.push(step);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.parked.is_empty() && self.released.is_empty()
+    }
+
+    /// What is to be written: steps that are parked, and those that are so no more.
+    pub fn take(&mut self) -> (Vec<Parked>, Vec<StepId>) {
+        (std::mem::take(&mut self.parked), std::mem::take(&mut self.released))
+    }
+
+    fn step(&self, plugin: PluginIndex, hook: Hook, event: &Event, message: String) -> Parked {
         let about = self.state.plugins.about(plugin);
         let reason = Reason {
             event_id: event.event_id.clone(),
@@ -79,21 +100,11 @@ impl Worker {
             attempts: 0,
             parked_at: self.state.clock.now_ms(),
         };
-        let plugin = about.name.clone();
-        Parked { id: StepId { position: event.position, hook: hook.name().into(), plugin }, reason }
+        Parked { id: step_id(event, hook, &about.name), reason }
     }
+}
 
-    /// A task for the owner of the workspace: a plugin was stopped.
-    pub async fn tell_owner(&self, plugin: PluginIndex, event: &Event) -> Result<()> {
-        let name = self.state.plugins.name(plugin).clone();
-        let given = Given {
-            title: format!("The plugin {name} is stopped after {} failures in a row", super::circuit::FAILURES),
-            assignee: Assignee::User(self.state.record.owner_id.clone()),
-            priority: Priority::High,
-            due_at: None,
-        };
-        let metadata = Object::from_iter([("plugin", name.clone())]);
-        let task = dispatch::new_task(event, None, &name, given, metadata);
-        dispatch::append(&self.appender, &name, vec![task]).await
-    }
+/// The step that a plugin's hook for an event is.
+pub fn step_id(event: &Event, hook: Hook, plugin: &Arc<str>) -> StepId {
+    StepId { position: event.position, hook: hook.name().into(), plugin: plugin.clone() }
 }

@@ -1,24 +1,26 @@
-//! Rebuild: the graph once more from the log's first event, beside the one that serves, and then in its plugin.
+//! Rebuild: the graph once more from the log's first event, beside the one that serves, and then in its place.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::circuit::Circuit;
+use super::attempt::{Attempt, Patience};
+use super::circuits::Circuits;
+use super::enrich::{Enriched, Enricher};
 use super::event_context::EventContext;
-use super::worker::{Worker, show};
-use super::{Working, enrich};
+use super::working::Working;
 use crate::core::State;
-use crate::core::plugins::{PluginIndex, PluginMap};
-use crate::error::Result;
-use crate::hook::Hook;
+use crate::core::append::Appender;
+use crate::core::plugins::PluginIndex;
+use crate::error::{Error, Result};
+use crate::hook::{Failure, Hook};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
-use crate::store;
-use crate::store::graph::Effects;
+use crate::store::graph::{Claim, Effects};
+use crate::store::{self, retry};
 
 const PAGE: usize = 512;
 /// Whoever is this close to the follower of the log catches up with it while it waits.
@@ -30,7 +32,7 @@ pub struct Rebuilt {
     pub events: u64,
     /// Aggregates about which something was found.
     pub nodes: u64,
-    /// State edges.
+    /// Open edges.
     pub edges: u64,
     /// Steps that failed and are parked.
     pub parked: u64,
@@ -57,24 +59,52 @@ impl StateView for Past<'_> {
 }
 
 struct Rebuild<'a> {
+    state: &'a Arc<State>,
     past: Past<'a>,
     edges: Edges,
     position: u64,
     generation: u64,
     rebuilt: Rebuilt,
     /// Steps that failed, by plugin and event.
-    failed: Vec<(PluginIndex, Arc<Event>, crate::hook::Failure)>,
+    failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
 
 /// Rebuilds the graph of a workspace. The old one serves until the new one is whole.
-pub async fn rebuild(state: &Arc<State>, working: &Working) -> Result<Rebuilt> {
-    let stand = state.log.read_graph_checkpoint().await?;
-    let generation = stand.generation + 1;
-    // What a rebuild that was interrupted left behind.
-    state.log.drop_generation(generation).await?;
-    let past = Past { state, states: FxHashMap::default() };
-    let rebuilt = Rebuilt::default();
-    let mut rebuild = Rebuild { past, edges: Edges::default(), position: 0, generation, rebuilt, failed: Vec::new() };
+///
+/// Each rebuild has a generation that nobody else writes to. Of two that began beside the same generation, on two servers,
+/// the first to be whole serves, and the other is dropped.
+pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Rebuilt> {
+    let _one = working.begin_rebuild()?;
+    let claim = {
+        // Between two steps: the checkpoint that is claimed from is the one that a step writes.
+        let _paused = working.pause().await;
+        state.log.claim_generation().await?
+    };
+    let result = build(state, appender, working, &claim).await;
+    // What serves no more, or never will: generations are claimed in order, so that whoever still builds an older one
+    // began beside one that is gone, and drops what it writes itself.
+    let gone = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
+    let dropped = state.log.drop_generations(gone).await;
+    match (result, dropped) {
+        (Ok(rebuilt), Ok(())) => Ok(rebuilt),
+        (Ok(rebuilt), Err(error)) => {
+            tracing::warn!(%error, "the graph that was replaced is left behind, until the next rebuild");
+            Ok(rebuilt)
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim: &Claim) -> Result<Rebuilt> {
+    let mut rebuild = Rebuild {
+        state,
+        past: Past { state, states: FxHashMap::default() },
+        edges: Edges::default(),
+        position: 0,
+        generation: claim.generation,
+        rebuilt: Rebuilt::default(),
+        failed: Vec::new(),
+    };
     loop {
         let target = state.graph_progress.position();
         if target.saturating_sub(rebuild.position) <= CLOSE {
@@ -82,44 +112,58 @@ pub async fn rebuild(state: &Arc<State>, working: &Working) -> Result<Rebuilt> {
         }
         rebuild.advance(target).await?;
     }
-    let mut working = working.lock().await;
-    let Some(worker) = working.as_mut() else { return Err(store::Error::Closing.into()) };
-    rebuild.advance(worker.stand.position).await?;
-    let Rebuild { edges, mut rebuilt, failed, .. } = rebuild;
-    for (plugin, event, failure) in failed {
-        rebuilt.parked += 1;
-        worker.park(plugin, Hook::Enrich, &event, failure, 1);
+    for _ in retry::waits() {
+        let mut turn = working.turn(state, appender).await?;
+        rebuild.advance(turn.position()).await?;
+        for (plugin, event, failure) in &rebuild.failed {
+            turn.parking.park(*plugin, Hook::Enrich, event, failure.clone(), 1);
+        }
+        let (nodes, edges) = rebuild.edges.size();
+        match turn.swap(&mut rebuild.edges, claim.generation).await {
+            Ok(()) => {
+                turn.keep();
+                let parked = rebuild.failed.len() as u64;
+                return Ok(Rebuilt { nodes, edges, parked, ..rebuild.rebuilt });
+            }
+            Err(error @ Error::Unavailable(store::Error::Conflict)) if state.is_exclusive() => return Err(error),
+            Err(Error::Unavailable(store::Error::Conflict)) => {}
+            Err(error) => return Err(error),
+        }
+        drop(turn);
+        // Another server was faster: to take events in, or to rebuild.
+        if state.log.read_graph_checkpoint().await?.generation != claim.serving {
+            return Err(Error::conflict("rebuild_overtaken", "the graph was rebuilt by another server meanwhile"));
+        }
     }
-    (rebuilt.nodes, rebuilt.edges) = edges.size();
-    worker.swap(edges, generation).await?;
-    drop(working);
-    state.log.drop_generation(stand.generation).await?;
-    Ok(rebuilt)
+    Err(Error::Unavailable(store::Error::Conflict))
 }
 
 impl Rebuild<'_> {
     async fn advance(&mut self, target: u64) -> Result<()> {
-        let state = self.past.state;
-        let mut circuits = PluginMap::new(&state.plugins, |_| Circuit::forced_closed());
+        let state = self.state;
+        let mut circuits = Circuits::forced_closed(state);
+        let enricher = Enricher::new(state, Patience::Limited);
         while self.position < target {
             let events = state.events_after(self.position, PAGE).await?;
             let Some(last) = events.last() else { break };
-            self.position = last.position.min(target);
-            let seen = self.observe(events.into_iter().filter(|event| event.position <= target));
-            let enriched = enrich::enrich(state, &mut circuits, &seen).await;
+            let position = last.position.min(target);
+            let contexts = self.observe(events.into_iter().filter(|event| event.position <= target));
+            let gone = |_| Error::Unavailable(store::Error::Closing);
+            let enriched = enricher.enrich(&mut circuits, &contexts).await.map_err(gone)?;
             let mut changes = Changes::default();
-            for (seen, enriched) in seen.iter().zip(enriched) {
-                self.take(seen, enriched, &mut changes);
+            for (context, enriched) in contexts.iter().zip(enriched) {
+                self.take(context, enriched, &mut changes);
             }
             self.write(changes).await?;
+            self.position = position;
         }
         Ok(())
     }
 
     fn observe(&self, events: impl Iterator<Item = Arc<Event>>) -> Vec<Arc<EventContext>> {
-        let state = self.past.state;
+        let state = self.state;
         let mut changed: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
-        let mut seen = Vec::new();
+        let mut contexts = Vec::new();
         for event in events {
             let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
             let id = event.aggregate_id.clone();
@@ -129,54 +173,35 @@ impl Rebuild<'_> {
             let fold = || Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
             let after = resident.unwrap_or_else(fold);
             changed.insert(id, after.clone());
-            seen.push(Arc::new(EventContext { event, before, after, definition }));
+            contexts.push(Arc::new(EventContext { event, before, after, definition }));
         }
-        seen
+        contexts
     }
 
-    fn take(&mut self, seen: &EventContext, enriched: Vec<enrich::Enriched>, changes: &mut Changes) {
+    fn take(&mut self, context: &EventContext, enriched: Vec<Enriched>, changes: &mut Changes) {
         self.rebuilt.events += 1;
         let mut found = Vec::new();
-        for enrich::Enriched { plugin, attempt } in enriched {
+        for Enriched { plugin, attempt } in enriched {
             match attempt {
-                super::attempt::Attempt::Done(facts) => {
-                    found.push((self.past.state.plugins.name(plugin).clone(), facts))
-                }
-                super::attempt::Attempt::Failed { failure, .. } => {
-                    self.failed.push((plugin, seen.event.clone(), failure));
-                }
-                super::attempt::Attempt::Refused | super::attempt::Attempt::Skipped => {}
+                Attempt::Done(facts) => found.push((self.state.plugins.name(plugin).clone(), facts)),
+                Attempt::Failed { failure, .. } => self.failed.push((plugin, context.event.clone(), failure)),
+                Attempt::Refused | Attempt::Skipped => {}
             }
         }
-        self.past.states.insert(seen.after.id.clone(), seen.after.clone());
-        let turn = EnrichedEvent { event: &seen.event, before: seen.before.as_deref(), after: &seen.after, found };
-        let made = self.edges.take(&self.past, turn);
+        self.past.states.insert(context.after.id.clone(), context.after.clone());
+        let event =
+            EnrichedEvent { event: &context.event, before: context.before.as_deref(), after: &context.after, found };
+        let made = self.edges.take(&self.past, event);
         changes.nodes.extend(made.nodes);
         changes.edges.extend(made.edges);
     }
 
     async fn write(&mut self, changes: Changes) -> Result<()> {
-        let findings = changes.nodes.into_iter().map(|id| {
-            let findings = self.edges.findings(id.as_str());
-            (id, findings)
+        let facts = changes.nodes.into_iter().map(|id| {
+            let facts = self.edges.facts(id.as_str());
+            (id, facts)
         });
-        let effects = Effects { findings: findings.collect(), edges: changes.edges, ..Effects::default() };
-        Ok(self.past.state.log.prepare_effects(&effects, self.generation).await?)
-    }
-}
-
-impl Worker {
-    /// Puts a rebuilt graph in the plugin of the one that serves.
-    async fn swap(&mut self, edges: Edges, generation: u64) -> Result<()> {
-        // EnrichmentFacts and edges that are not written yet belong to the old graph; the new one has its own.
-        self.unwritten.findings.clear();
-        self.unwritten.edges.clear();
-        self.stand.generation = generation;
-        self.commit_now(self.stand.position).await?;
-        let before = self.state.graph.replace(edges);
-        show(&self.state, before.iter().map(|id| (id, None)));
-        let found = self.state.graph.all_findings();
-        show(&self.state, found.iter().map(|(id, findings)| (id, Some(&**findings))));
-        Ok(())
+        let effects = Effects { facts: facts.collect(), edges: changes.edges, ..Effects::default() };
+        Ok(self.state.log.prepare_effects(&effects, self.generation).await?)
     }
 }

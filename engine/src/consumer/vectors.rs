@@ -26,7 +26,7 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
                     "labels were not embedded, will be tried again"
                 );
                 wait = (wait * 2).min(LONGEST_WAIT);
-                super::rest(&mut stopped, wait).await;
+                super::follow::rest(&mut stopped, wait).await;
                 continue;
             }
         }
@@ -35,7 +35,7 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
                 changed = head.changed() => if changed.is_err() { return },
                 _ = stopped.changed() => {}
             }
-            super::rest(&mut stopped, PAUSE).await;
+            super::follow::rest(&mut stopped, PAUSE).await;
         }
     }
 }

@@ -4,186 +4,233 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::TryStreamExt;
+use futures_util::future::join_all;
 
-use super::circuit::Circuit;
-use super::enrich;
+use super::attempt::Patience;
+use super::checkpointer::{Checkpointer, show};
+use super::circuit;
+use super::circuits::Circuits;
+use super::dispatch::{self, Dispatcher};
+use super::ended::Ended;
+use super::enrich::{Enriched, Enricher};
 use super::event_context::{EventContext, FollowerView, look_back, observe};
-use super::roster::Roster;
+use super::interrupt::Interrupt;
+use super::parking::Parking;
+use super::project::Projection;
+use super::route::Router;
+use super::workshop::Workshop;
 use crate::core::State;
 use crate::core::append::Appender;
-use crate::core::plugins::{PluginIndex, PluginMap};
-use crate::error::Result;
-use crate::model::aggregate::no_facts;
-use crate::model::event::Event;
-use crate::model::graph::{EnrichmentFacts, facts_of};
-use crate::model::id::AggregateId;
+use crate::core::plugins::PluginIndex;
+use crate::error::{Error, Result};
+use crate::hook::Hook;
+use crate::model::event::{Event, NewEvent};
+use crate::model::facts::{Assignee, Facts, Priority};
 use crate::model::value::Object;
-use crate::resident::graph::{Changes, Edges, StateView};
+use crate::resident::graph::Edges;
 use crate::store;
-use crate::store::graph::{Effects, GraphCheckpoint};
 use crate::store::key_range::{KeyRange, read_ahead};
 
 /// Events of one batch.
 const BATCH: usize = 512;
-/// Events that changed nothing are passed without writing that down, up to so many.
-const UNSTORED: u64 = 4_096;
 
-/// What follows the log of one workspace. There is one at a time.
+/// What follows the log of one workspace: a sequence of steps, each of which keeps what it needs to itself. There is one
+/// at a time.
 pub struct Worker {
-    pub state: Arc<State>,
-    pub appender: Appender,
-    /// Where it stands; what is stored may be behind, by events that changed nothing.
-    pub stand: GraphCheckpoint,
-    stored: u64,
-    pub circuits: PluginMap<Circuit>,
-    pub roster: Roster,
-    /// In the graph already, and not yet stored.
-    pub unwritten: Effects,
-    /// Plugins whose circuit opened, and the event with which it did.
-    pub opened: Vec<(PluginIndex, Arc<Event>)>,
+    pub(super) state: Arc<State>,
+    pub(super) circuits: Circuits,
+    pub(super) projection: Projection,
+    pub(super) router: Router,
+    pub(super) workshop: Workshop,
+    pub(super) parking: Parking,
+    pub(super) dispatcher: Dispatcher,
+    checkpointer: Checkpointer,
+    interrupt: Interrupt,
+}
+
+/// Events that a plugin derives from one, to be appended.
+struct Derived {
+    plugin: PluginIndex,
+    context: Arc<EventContext>,
+    events: Vec<NewEvent>,
 }
 
 impl Worker {
-    /// Takes up the work where it was left.
-    pub async fn resume(state: Arc<State>, appender: Appender) -> Result<Worker> {
-        let mut worker = Worker {
-            appender,
-            stand: GraphCheckpoint::default(),
-            stored: 0,
-            circuits: PluginMap::default(),
-            roster: Roster::default(),
-            unwritten: Effects::default(),
-            opened: Vec::new(),
-            state,
-        };
-        worker.load().await?;
-        Ok(worker)
-    }
-
-    /// Reads what is stored, and sees the aggregates as they were there.
-    async fn load(&mut self) -> Result<()> {
-        let state = &self.state;
-        let stand = state.log.read_graph_checkpoint().await?;
+    /// Takes up the work where it was left: reads what is stored, and sees the aggregates as they were there.
+    pub async fn resume(state: Arc<State>, appender: Appender, interrupt: Interrupt) -> Result<Worker> {
+        let checkpoint = state.log.read_graph_checkpoint().await?;
         state.folded.follower_caught_up();
-        look_back(state, stand.position).await?;
-        let now = FollowerView::new(state);
-        state.graph.replace(restored(&now, stand.generation).await?);
-        let mut roster = Roster::default();
-        now.aggregates().for_each(|aggregate| roster.observe(&aggregate));
-        let circuit = |name: &str| Circuit::restore(stand.circuits.get(name));
-        self.circuits = PluginMap::new(&state.plugins, |plugin| circuit(state.plugins.name(plugin)));
-        self.roster = roster;
-        self.unwritten = Effects::default();
-        state.graph_progress.set(stand.position);
-        self.stored = stand.position;
-        self.stand = stand;
-        Ok(())
+        look_back(&state, checkpoint.position).await?;
+        let view = FollowerView::new(&state);
+        state.graph.replace(restored(&view, checkpoint.generation).await?);
+        let projection = Projection::new(&state, &view);
+        state.graph_progress.set(checkpoint.position);
+        Ok(Worker {
+            circuits: Circuits::restore(&state, &checkpoint.circuits),
+            projection,
+            router: Router::new(&state),
+            workshop: Workshop::new(&state),
+            parking: Parking::new(&state),
+            dispatcher: Dispatcher::new(appender),
+            checkpointer: Checkpointer::new(&state, checkpoint),
+            interrupt,
+            state,
+        })
     }
 
-    /// Takes the next events in. Answers the position that the worker has come to.
-    pub async fn step(&mut self) -> Result<u64> {
+    /// The last event that was taken in.
+    pub fn position(&self) -> u64 {
+        self.checkpointer.position()
+    }
+
+    /// Takes the next events in. Returns the position that the worker has come to.
+    ///
+    /// Whoever gets an error must not step again: what is in memory may be ahead of what is stored.
+    pub async fn step(&mut self) -> Result<u64, Ended> {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
         }
-        let events = self.state.events_after(self.stand.position, BATCH).await?;
-        let Some(last) = events.last() else { return Ok(self.stand.position) };
+        let events = self.state.events_after(self.position(), BATCH).await?;
+        let Some(last) = events.last() else { return Ok(self.position()) };
         let position = last.position;
-        let seen: Vec<Arc<EventContext>> = observe(&self.state, &events).into_iter().map(Arc::new).collect();
-        let enriched = enrich::enrich(&self.state, &mut self.circuits, &seen).await;
-        let asked = self.project(&seen, enriched);
-        self.append_derived(asked.appends).await?;
-        for (plugin, routings) in asked.routings {
-            self.route(plugin, routings).await?;
-        }
-        for (plugin, jobs) in asked.jobs {
-            self.work(plugin, jobs).await?;
-        }
-        self.commit(position).await?;
-        self.state.folded.pass_follower(seen.iter().map(|seen| seen.after.clone()));
+        let contexts: Vec<Arc<EventContext>> = observe(&self.state, &events).into_iter().map(Arc::new).collect();
+        let enricher = Enricher::new(&self.state, Patience::UntilWanted(&self.interrupt));
+        let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
+        let derived = self.project(&contexts, enriched);
+        self.append_derived(derived).await?;
+        let Worker { circuits, projection, router, workshop, parking, dispatcher, interrupt, .. } = self;
+        router.run(circuits, projection.roster(), parking, dispatcher, interrupt).await?;
+        workshop.run(circuits, parking, dispatcher, interrupt).await?;
+        self.tell_owner().await?;
+        self.commit(position).await.map_err(|error| self.overtaken(error))?;
+        self.state.folded.pass_follower(contexts.iter().map(|context| context.after.clone()));
         Ok(position)
     }
 
     /// With nobody to call and nothing to keep up, events are not even read. A plugin that is enabled later begins
     /// where the last one ended.
-    fn pass_over(&mut self) -> u64 {
+    fn pass_over(&self) -> u64 {
         self.state.folded.follower_caught_up();
         let position = self.state.folded.position();
         self.state.graph_progress.set(position);
         position
     }
 
-    /// Writes what the batch changed, with the checkpoint that says so, and shows it.
-    ///
-    /// The graph in memory is ahead until that succeeds; a step that is tried again finds nothing new and writes this.
-    pub async fn commit(&mut self, position: u64) -> Result<()> {
-        for (plugin, event) in std::mem::take(&mut self.opened) {
-            self.tell_owner(plugin, &event).await?;
-        }
-        let unchanged = self.unwritten.is_empty() && self.circuits_stored() == self.stand.circuits;
-        if unchanged && position.saturating_sub(self.stored) < UNSTORED {
-            self.stand.position = position;
-            self.state.graph_progress.set(position);
-            return Ok(());
-        }
-        self.commit_now(position).await
-    }
-
-    fn circuits_stored(&self) -> Object {
-        let name = |plugin| self.state.plugins.name(plugin).clone();
-        self.circuits.iter().filter_map(|(plugin, circuit)| Some((name(plugin), circuit.stored()?))).collect()
-    }
-
-    /// Returns whether the circuit was open.
-    pub async fn close_circuit(&mut self, plugin: PluginIndex) -> Result<bool> {
-        let was_open = std::mem::take(&mut self.circuits[plugin]).is_open();
-        self.commit(self.stand.position).await?;
-        Ok(was_open)
-    }
-
-    pub async fn commit_now(&mut self, position: u64) -> Result<()> {
-        let after = GraphCheckpoint { position, generation: self.stand.generation, circuits: self.circuits_stored() };
-        let state = &self.state;
-        match state.log.write_effects(&self.unwritten, self.stored, &after).await {
-            Ok(()) => {}
-            Err(store::Error::Conflict) if !state.is_exclusive() => {
-                // Another process took these events in: what it found is what counts.
-                return self.load().await;
+    /// Takes the events and what was found in them into the graph, one after the other, and notes what they ask for.
+    fn project(&mut self, contexts: &[Arc<EventContext>], enriched: Vec<Vec<Enriched>>) -> Vec<Derived> {
+        let state = self.state.clone();
+        let mut derived = Vec::new();
+        let mut view = FollowerView::new(&state);
+        for (context, enriched) in contexts.iter().zip(enriched) {
+            let mut found = Vec::new();
+            for Enriched { plugin, attempt } in enriched {
+                let received = self.parking.receive(&mut self.circuits, plugin, Hook::Enrich, context, attempt);
+                if let Some(mut facts) = received {
+                    let events = std::mem::take(&mut facts.events);
+                    let events = dispatch::derived_events(context, state.plugins.name(plugin), events);
+                    derived.push(Derived { plugin, context: context.clone(), events });
+                    found.push((plugin, facts));
+                }
             }
-            Err(error) => return Err(error.into()),
+            view.changed.insert(context.after.id.clone(), context.after.clone());
+            self.checkpointer.note(self.projection.take(&view, context, found));
+            self.router.note(self.projection.roster_mut(), context);
+            self.workshop.note(&view, self.projection.roster(), context);
         }
-        let changed = std::mem::take(&mut self.unwritten).findings;
-        show(state, changed.iter().map(|(id, findings)| (id, findings.as_deref())));
-        self.stand = after;
-        self.stored = position;
-        state.graph_progress.set(position);
+        derived.retain(|derived| !derived.events.is_empty());
+        derived
+    }
+
+    /// Appends derived events, all at once and in their order. A refused one is a failure of its step.
+    async fn append_derived(&mut self, derived: Vec<Derived>) -> Result<()> {
+        let Worker { state, dispatcher, .. } = self;
+        let appends = derived.into_iter().map(|Derived { plugin, context, events }| {
+            let append = dispatcher.append(state.plugins.name(plugin), events);
+            async move { (plugin, context, append.await) }
+        });
+        for (plugin, context, result) in join_all(appends).await {
+            if let Err(failure) = result? {
+                self.parking.park(plugin, Hook::Enrich, &context.event, failure, 1);
+            }
+        }
         Ok(())
     }
 
-    /// Notes what is to be written.
-    pub fn note(&mut self, changes: Changes) {
-        for id in changes.nodes {
-            let findings = self.state.graph.findings(id.as_str());
-            match self.unwritten.findings.iter_mut().find(|(known, _)| *known == id) {
-                Some(known) => known.1 = findings,
-                None => self.unwritten.findings.push((id, findings)),
+    /// A task for the owner of the workspace for each plugin that was stopped.
+    async fn tell_owner(&mut self) -> Result<()> {
+        for (plugin, event) in self.circuits.take_opened() {
+            let task = self.stopped_task(plugin, &event);
+            // A workspace whose owner can be given no task goes on all the same.
+            if let Err(failure) = self.dispatcher.append(self.state.plugins.name(plugin), vec![task]).await? {
+                tracing::error!(%failure, "the owner is not told that a plugin was stopped");
             }
         }
-        self.unwritten.edges.extend(changes.edges);
+        Ok(())
+    }
+
+    fn stopped_task(&self, plugin: PluginIndex, event: &Event) -> NewEvent {
+        let name = self.state.plugins.name(plugin);
+        let given = dispatch::Given {
+            title: format!("The plugin {name} is stopped after {} failures in a row", circuit::FAILURES),
+            assignee: Assignee::User(self.state.record.owner_id.clone()),
+            priority: Priority::High,
+            due_at: None,
+        };
+        dispatch::new_task(event, None, name, given, Object::from_iter([("plugin", name.clone())]))
+    }
+
+    /// Closes the circuit of a plugin. Returns whether it was open.
+    pub async fn close_circuit(&mut self, plugin: PluginIndex) -> Result<bool> {
+        let was_open = self.circuits.close(plugin);
+        self.commit(self.position()).await?;
+        Ok(was_open)
+    }
+
+    /// Writes what changed, with the checkpoint that says so, and shows it.
+    pub(super) async fn commit(&mut self, position: u64) -> Result<()> {
+        self.checkpointer.commit(position, self.circuits.stored(), &mut self.parking).await
+    }
+
+    fn overtaken(&self, error: Error) -> Ended {
+        match error {
+            Error::Unavailable(store::Error::Conflict) if !self.state.is_exclusive() => Ended::Overtaken,
+            error => Ended::Failed(error),
+        }
+    }
+
+    /// Takes in what a plugin found later than the event came by. Returns how many aggregates it says something else of,
+    /// and the edges that it opened and closed.
+    pub(super) fn amend(&mut self, plugin: PluginIndex, event: &Event, facts: Facts) -> (u64, u64, u64) {
+        let changes = self.projection.amend(plugin, event, facts, self.position());
+        let closed = changes.edges.iter().filter(|edge| edge.valid_to.is_some()).count() as u64;
+        let tally = (changes.nodes.len() as u64, changes.edges.len() as u64 - closed, closed);
+        self.checkpointer.note(changes);
+        tally
+    }
+
+    /// Puts a rebuilt graph in the place of the one that serves, once it is written that it does.
+    pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64) -> Result<()> {
+        self.checkpointer.swap(generation, self.circuits.stored(), &mut self.parking).await?;
+        let before = self.state.graph.replace(std::mem::take(edges));
+        show(&self.state, before.iter().map(|id| (id, None)));
+        let found = self.state.graph.all_facts();
+        show(&self.state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
+        Ok(())
     }
 }
 
 /// The graph as it is stored; what was found is shown as it is read.
-async fn restored(now: &FollowerView<'_>, generation: u64) -> Result<Edges> {
-    let state = now.state;
+async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
+    let state = view.state;
     let ranges = KeyRange::of(state.folded.snapshot().iter().map(|known| known.id.text()));
     let mut edges = Edges::default();
     let mut pages = pin!(read_ahead(ranges.clone(), |key_range| {
         let log = state.log.clone();
-        async move { log.read_findings(generation, key_range).await }
+        async move { log.read_facts(generation, key_range).await }
     }));
     while let Some(found) = pages.try_next().await? {
-        let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(now, &id, found)).collect();
-        show(state, found.iter().map(|(id, findings)| (id, Some(&**findings))));
+        let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(view, &id, found)).collect();
+        show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
     let mut pages = pin!(read_ahead(ranges, |key_range| {
         let log = state.log.clone();
@@ -192,16 +239,6 @@ async fn restored(now: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     while let Some(found) = pages.try_next().await? {
         edges.restore_edges(found);
     }
-    edges.restored(now);
+    edges.restored(view);
     Ok(edges)
-}
-
-/// Lets pipelines and search see what was found about aggregates, or that nothing is any more.
-pub fn show<'a>(state: &State, found: impl Iterator<Item = (&'a AggregateId, Option<&'a EnrichmentFacts>)> + Clone) {
-    let facts = found.clone().map(|(id, findings)| (id.clone(), findings.map_or_else(no_facts, facts_of)));
-    state.folded.set_facts(facts);
-    for (id, findings) in found {
-        let labels = findings.into_iter().flat_map(|findings| findings.values()).flat_map(|finding| &finding.labels);
-        state.search.labels.set_further(id, labels.cloned().collect());
-    }
 }

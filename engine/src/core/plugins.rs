@@ -14,6 +14,11 @@ use crate::hook::{About, Failure, FailureKind, Hook, Outcome, Plugin};
 /// A thread's stack: scripts may nest their values deeply. What is not used of it takes no memory.
 const STACK: usize = 80 << 20;
 
+/// Inputs for which a plugin is called before others have their turn on its thread, and the time after which it has had
+/// enough, in microseconds.
+const PORTION: usize = 64;
+const PORTION_US: u64 = 5_000;
+
 /// Every plugin, in the order of execution. Their hooks run on threads of their own, so that a slow one delays no
 /// request.
 pub struct Plugins {
@@ -66,7 +71,10 @@ impl Plugins {
     }
 
     /// Calls a hook for each input in turn, and ends early after so many failures in a row. A panic is a failure of
-    /// that call. `note` is told what each call took, in microseconds.
+    /// that call. The meter is told what each call took.
+    ///
+    /// The calls are handed to the threads a portion at a time: others have their turn between two of them, however slow
+    /// this plugin is and however much it has to do.
     async fn call<I, T>(
         &self,
         plugin: PluginIndex,
@@ -80,26 +88,36 @@ impl Plugins {
         I: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let plugin = self.list[plugin.0].clone();
-        let (answer, answered) = oneshot::channel();
-        self.threads.spawn(move || {
-            let mut outcomes = Vec::with_capacity(inputs.len());
-            let mut failed = 0;
-            for input in inputs {
+        let inputs: Arc<[Arc<I>]> = inputs.into();
+        let mut outcomes = Vec::with_capacity(inputs.len());
+        let mut failed = 0;
+        while outcomes.len() < inputs.len() && failed < streak {
+            let (answer, answered) = oneshot::channel();
+            let (plugin, from, inputs) = (self.list[plugin.0].clone(), outcomes.len(), inputs.clone());
+            let (meter, clock) = (meter.clone(), clock.clone());
+            self.threads.spawn(move || {
                 let began = clock.monotonic_us();
-                let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| hook(&*plugin, &input)));
-                let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
-                meter.note(&plugin.about().name, clock.monotonic_us().saturating_sub(began), &outcome);
-                failed = if outcome.is_err() { failed + 1 } else { 0 };
-                outcomes.push(outcome);
-                if failed == streak {
-                    break;
+                let mut portion = Vec::new();
+                for input in inputs.iter().skip(from).take(PORTION) {
+                    let called = clock.monotonic_us();
+                    let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| hook(&*plugin, input)));
+                    let outcome = outcome.unwrap_or_else(|panic| Err(panicked(&*panic)));
+                    let now = clock.monotonic_us();
+                    meter.note(&plugin.about().name, now.saturating_sub(called), &outcome);
+                    failed = if outcome.is_err() { failed + 1 } else { 0 };
+                    portion.push(outcome);
+                    if failed >= streak || now.saturating_sub(began) >= PORTION_US {
+                        break;
+                    }
                 }
-            }
-            // Whoever stopped waiting does not mind.
-            let _ = answer.send(outcomes);
-        });
-        answered.await.unwrap_or_default()
+                // Whoever stopped waiting does not mind.
+                let _ = answer.send((portion, failed));
+            });
+            let Ok((portion, failures)) = answered.await else { break };
+            outcomes.extend(portion);
+            failed = failures;
+        }
+        outcomes
     }
 }
 
@@ -214,4 +232,87 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> Failure {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     Failure { kind: FailureKind::Panic, message: format!("the plugin panicked: {text}"), line: None, column: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::hook::{Done, OnError, Subscription};
+    use crate::model::value::Object;
+
+    struct Named(About);
+
+    impl Plugin for Named {
+        fn about(&self) -> &About {
+            &self.0
+        }
+    }
+
+    fn named(name: &str) -> Arc<dyn Plugin> {
+        Arc::new(Named(About {
+            name: name.into(),
+            version: "1.0.0".into(),
+            description: String::new(),
+            hooks: vec![Hook::Enrich],
+            on: Subscription::default(),
+            on_error: OnError::Park,
+            settings: Object::new(),
+            agent: None,
+        }))
+    }
+
+    /// What the calls of both plugins share.
+    struct Input {
+        calls: Arc<AtomicUsize>,
+        began: Mutex<Option<oneshot::Sender<()>>>,
+        gate: Mutex<Option<mpsc::Receiver<()>>>,
+    }
+
+    fn much(_: &dyn Plugin, input: &Input) -> Outcome<()> {
+        if let Some(began) = input.began.lock().expect("a lock").take() {
+            let _ = began.send(());
+        }
+        if let Some(gate) = input.gate.lock().expect("a lock").take() {
+            let _ = gate.recv();
+        }
+        input.calls.fetch_add(1, Ordering::SeqCst);
+        Ok(Done::default())
+    }
+
+    fn little(_: &dyn Plugin, input: &Input) -> Outcome<usize> {
+        Ok(Done { value: input.calls.load(Ordering::SeqCst), operations: 0 })
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_plugin_with_much_to_do_lets_others_have_their_turn() {
+        const MUCH: usize = 512;
+        let plugins = Arc::new(Plugins::new(vec![named("much"), named("little")], 1).expect("a thread"));
+        let host = Arc::new(PluginHost::new(plugins, Arc::new(SystemClock)));
+        let calls: Arc<AtomicUsize> = Arc::default();
+        let (began, has_begun) = oneshot::channel();
+        let (open, gate) = mpsc::channel();
+        let input = |began, gate| {
+            let (began, gate) = (Mutex::new(began), Mutex::new(gate));
+            Arc::new(Input { calls: calls.clone(), began, gate })
+        };
+        let mut inputs = vec![input(Some(began), Some(gate))];
+        inputs.extend((1..MUCH).map(|_| input(None, None)));
+        let index = |name| host.find(name).expect("a plugin");
+        let (first, second) = (index("much"), index("little"));
+        let kept = host.clone();
+        let much = tokio::spawn(async move { kept.call(first, inputs, much, usize::MAX).await.len() });
+        has_begun.await.expect("a call");
+
+        let mut call = std::pin::pin!(host.call_once(second, input(None, None), little));
+        assert!(futures_util::poll!(&mut call).is_pending(), "the one thread is taken");
+        open.send(()).expect("the gate opens");
+        let before = call.await.expect("called").value;
+        assert!((1..=PORTION).contains(&before), "{before} calls went before it");
+        assert_eq!(much.await.expect("all calls"), MUCH);
+    }
 }

@@ -136,7 +136,8 @@ impl<'a> Staging<'a> {
         Ok(appended)
     }
 
-    /// The first event of this id, where there is one. The same id with other content is a conflict.
+    /// The first event of this id, where there is one. The same id with other content is a conflict, but for what
+    /// plugins derive: another version of a plugin makes something else under the same id.
     fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
         let first = match self.known.get(event_id) {
@@ -146,6 +147,9 @@ impl<'a> Staging<'a> {
                 None => return Ok(None),
             },
         };
+        if new.derived {
+            return Ok(Some(first));
+        }
         let mut payload = new.payload.clone();
         if let Some(definition) = self.view.definition(&first.aggregate_type) {
             payload::fill_defaults(&mut payload, first.verb(), definition);
@@ -188,6 +192,10 @@ impl<'a> Staging<'a> {
         let version = before.as_ref().map_or(0, |before| before.version);
         if !new.expected.allows(version) {
             return Err(Error::version_conflict(version));
+        }
+        // Folding an event brings its aggregate back: which event may is decided here, once, and the log keeps it.
+        if before.as_ref().is_some_and(|before| before.deleted) && !new.restores() {
+            return Err(Error::aggregate_deleted(version));
         }
         let mut payload = new.payload;
         payload::fill_defaults(&mut payload, crate::model::event::verb(&new.event_type), &definition);

@@ -8,6 +8,9 @@ use super::value::{Object, Value};
 /// Largest number of events that one append may carry.
 pub const MAX_EVENTS_PER_APPEND: usize = 1_000;
 
+/// The verb that begins an aggregate, and begins it again after it was deleted.
+const CREATED: &str = "created";
+
 /// An event in the log. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -77,9 +80,19 @@ pub struct NewEvent {
     pub event_id: Option<String>,
     pub expected: Expected,
     pub occurred_at: Option<i64>,
+    /// Brings its aggregate back if that is deleted, as an event `<type>.created` does.
+    pub restore: bool,
+    /// Made from another event by a plugin: what is in the log under its id is this event, whatever was made of it then,
+    /// and it never brings a deleted aggregate back.
+    pub derived: bool,
 }
 
 impl NewEvent {
+    /// Whether the event may be appended to an aggregate that is deleted.
+    pub fn restores(&self) -> bool {
+        !self.derived && (self.restore || verb(&self.event_type) == CREATED)
+    }
+
     /// Bytes that the event will take, roughly.
     pub fn size_bytes(&self) -> usize {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()

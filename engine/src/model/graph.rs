@@ -54,17 +54,17 @@ pub struct EnrichmentFacts {
 
 impl EnrichmentFacts {
     pub fn get(&self, plugin: &str) -> Option<&PluginFacts> {
-        self.place(plugin).ok().and_then(|place| self.list.get(place)).map(|(_, finding)| finding)
+        self.index_of(plugin).ok().and_then(|index| self.list.get(index)).map(|(_, plugin_facts)| plugin_facts)
     }
 
-    /// Puts what a plugin found in the place of what it found before, and answers that.
-    pub fn insert(&mut self, plugin: Arc<str>, finding: PluginFacts) -> Option<PluginFacts> {
-        match self.place(&plugin) {
-            Ok(place) => self.list.get_mut(place).map(|(_, known)| std::mem::replace(known, finding)),
-            Err(place) => {
+    /// Replaces what a plugin found before, and returns that.
+    pub fn insert(&mut self, plugin: Arc<str>, plugin_facts: PluginFacts) -> Option<PluginFacts> {
+        match self.index_of(&plugin) {
+            Ok(index) => self.list.get_mut(index).map(|(_, known)| std::mem::replace(known, plugin_facts)),
+            Err(index) => {
                 let mut list = std::mem::take(&mut self.list).into_vec();
                 list.reserve_exact(1);
-                list.insert(place, (plugin, finding));
+                list.insert(index, (plugin, plugin_facts));
                 self.list = list.into();
                 None
             }
@@ -77,25 +77,25 @@ impl EnrichmentFacts {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &PluginFacts)> {
-        self.list.iter().map(|(name, finding)| (name, finding))
+        self.list.iter().map(|(name, plugin_facts)| (name, plugin_facts))
     }
 
     pub fn values(&self) -> impl Iterator<Item = &PluginFacts> {
-        self.list.iter().map(|(_, finding)| finding)
+        self.list.iter().map(|(_, plugin_facts)| plugin_facts)
     }
 
-    fn place(&self, plugin: &str) -> Result<usize, usize> {
+    fn index_of(&self, plugin: &str) -> Result<usize, usize> {
         self.list.binary_search_by(|(name, _)| (**name).cmp(plugin))
     }
 }
 
 impl FromIterator<(Arc<str>, PluginFacts)> for EnrichmentFacts {
     fn from_iter<I: IntoIterator<Item = (Arc<str>, PluginFacts)>>(found: I) -> EnrichmentFacts {
-        let mut findings = EnrichmentFacts::default();
-        for (plugin, finding) in found {
-            findings.insert(plugin, finding);
+        let mut facts = EnrichmentFacts::default();
+        for (plugin, plugin_facts) in found {
+            facts.insert(plugin, plugin_facts);
         }
-        findings
+        facts
     }
 }
 
@@ -130,10 +130,11 @@ impl PluginFacts {
     }
 }
 
-/// What pipelines show of findings as `_facts`: by plugin, what it derived.
-pub fn facts_of(findings: &EnrichmentFacts) -> Arc<Object> {
-    let derived = findings.iter().filter(|(_, finding)| !finding.derived.is_empty());
-    let facts: Object = derived.map(|(name, finding)| (name.clone(), Value::Object(finding.derived.clone()))).collect();
+/// What pipelines show of facts as `_facts`: by plugin, what it derived.
+pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
+    let derived = facts.iter().filter(|(_, plugin_facts)| !plugin_facts.derived.is_empty());
+    let facts: Object =
+        derived.map(|(name, plugin_facts)| (name.clone(), Value::Object(plugin_facts.derived.clone()))).collect();
     if facts.is_empty() { super::aggregate::no_facts() } else { Arc::new(facts) }
 }
 

@@ -10,6 +10,7 @@ pub mod declaration;
 pub mod definition;
 pub mod event;
 pub mod facts;
+pub mod facts_value;
 pub mod fold;
 pub mod graph;
 pub mod id;

@@ -1,6 +1,6 @@
-//! The stored graph: findings, edges, parked steps and where their follower stands, written together.
+//! The stored graph: enrichment facts, edges, parked steps and where their follower stands, written together.
 
-use std::ops::Bound;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -16,11 +16,17 @@ use crate::model::value::Object;
 /// Effects and the checkpoint that says so are one transaction, refused if another process was here before.
 const WRITE: &str = "
 BEGIN;
-IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before { THROW 'stale head' };
+IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
+    OR ((SELECT VALUE generation FROM ONLY checkpoint:graph) ?? 0) != $serving { THROW 'stale head' };
 FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };
 DELETE $gone RETURN NONE;
 UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits RETURN NONE;
 COMMIT;";
+
+/// The next generation is one that nobody has claimed before.
+const CLAIM: &str = "
+UPSERT ONLY checkpoint:graph SET position = position ?? 0, generation = generation ?? 0, circuits = circuits ?? '{}',
+    claimed = math::max([claimed ?? 0, generation ?? 0]) + 1 RETURN AFTER;";
 
 /// Rows of a generation that is being built beside the one that serves.
 const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };";
@@ -34,10 +40,17 @@ pub struct GraphCheckpoint {
     pub circuits: Object,
 }
 
+/// The right to build a generation, beside the one that serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    pub serving: u64,
+    pub generation: u64,
+}
+
 /// What one step of the follower writes.
 #[derive(Debug, Default)]
 pub struct Effects {
-    pub findings: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
+    pub facts: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
     pub edges: Vec<Arc<Edge>>,
     pub parked: Vec<super::parked::Parked>,
     /// Parked steps that are done.
@@ -46,14 +59,14 @@ pub struct Effects {
 
 impl Effects {
     pub fn is_empty(&self) -> bool {
-        let Effects { findings, edges, parked, released } = self;
-        findings.is_empty() && edges.is_empty() && parked.is_empty() && released.is_empty()
+        let Effects { facts, edges, parked, released } = self;
+        facts.is_empty() && edges.is_empty() && parked.is_empty() && released.is_empty()
     }
 
     fn rows(&self, generation: u64) -> Result<Vec<Record>> {
-        let mut rows = Vec::with_capacity(self.findings.len() + self.edges.len() + self.parked.len());
-        for (id, findings) in &self.findings {
-            rows.push(finding_record(generation, id, findings.as_deref())?);
+        let mut rows = Vec::with_capacity(self.facts.len() + self.edges.len() + self.parked.len());
+        for (id, facts) in &self.facts {
+            rows.push(facts_record(generation, id, facts.as_deref())?);
         }
         rows.extend(self.edges.iter().map(|edge| edge_record(generation, edge)));
         for parked in &self.parked {
@@ -76,13 +89,19 @@ impl Database {
         }
     }
 
-    /// Writes effects and moves the follower on from a position; a conflict if it does not stand there.
-    pub async fn write_effects(&self, effects: &Effects, before: u64, after: &GraphCheckpoint) -> Result<()> {
+    /// Writes effects and moves the follower on; a conflict if it does not stand where it was, in the same generation.
+    pub async fn write_effects(
+        &self,
+        effects: &Effects,
+        before: &GraphCheckpoint,
+        after: &GraphCheckpoint,
+    ) -> Result<()> {
         let gone = effects.released.iter().map(super::parked::StepId::record).collect::<Vec<_>>();
         let values = [
             ("rows", Record::Array(effects.rows(after.generation)?.into())),
             ("gone", Record::Array(gone.into())),
-            ("before", convert::integer(before)),
+            ("before", convert::integer(before.position)),
+            ("serving", convert::integer(before.generation)),
             ("position", convert::integer(after.position)),
             ("generation", convert::integer(after.generation)),
             ("circuits", Record::String(text_of(&after.circuits)?)),
@@ -95,21 +114,34 @@ impl Database {
         self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
     }
 
-    /// Removes a generation that serves no more, or never came to serve.
-    pub async fn drop_generation(&self, generation: u64) -> Result<()> {
-        let statement = "DELETE $findings RETURN NONE; DELETE $edges RETURN NONE";
-        let values = [
-            ("findings", convert::record_id("finding", range(generation, &KeyRange::default()))),
-            ("edges", convert::record_id("edge", range(generation, &KeyRange::default()))),
-        ];
+    /// Claims the next generation: nobody else builds it, on any server.
+    pub async fn claim_generation(&self) -> Result<Claim> {
+        let found = self.query_again(CLAIM, []).await?;
+        let record = found.first().ok_or_else(|| Error::Corrupt("no generation was claimed".into()))?;
+        let generation = convert::unsigned_field(record, "claimed")?;
+        // Where it was built before there were claims, something may be left of it.
+        self.drop_generations(generation..generation + 1).await?;
+        Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
+    }
+
+    /// Removes generations that serve no more, or never came to serve.
+    pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
+        let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
+        let bound = |generation: u64| key(vec![convert::integer(generation)]);
+        let range = || RecordIdKeyRange {
+            start: Bound::Included(bound(generations.start)),
+            end: Bound::Excluded(bound(generations.end)),
+        };
+        let values =
+            [("facts", convert::record_id("finding", range())), ("edges", convert::record_id("edge", range()))];
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// The findings of a generation about some of the aggregates, under their ids.
-    pub async fn read_findings(&self, generation: u64, about: KeyRange) -> Result<Vec<(Arc<str>, EnrichmentFacts)>> {
+    /// The facts of a generation about some of the aggregates, under their ids.
+    pub async fn read_facts(&self, generation: u64, about: KeyRange) -> Result<Vec<(Arc<str>, EnrichmentFacts)>> {
         let range = convert::record_id("finding", range(generation, &about));
         let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
-        convert::list(found.first())?.map(read_finding).collect()
+        convert::list(found.first())?.map(read_facts_record).collect()
     }
 
     /// The open edges of a generation that go out from some of the aggregates.
@@ -143,7 +175,7 @@ fn key(parts: Vec<Record>) -> RecordIdKey {
     RecordIdKey::Array(Array::from(parts))
 }
 
-/// A finding as it is stored.
+/// What one plugin found, as it is stored.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -166,18 +198,21 @@ struct StoredEdge {
     event_id: Arc<str>,
 }
 
-fn finding_record(generation: u64, id: &AggregateId, findings: Option<&EnrichmentFacts>) -> Result<Record> {
-    let stored = |finding: &PluginFacts| Stored {
-        labels: finding.labels.clone(),
-        desired: finding.desired.iter().map(stored_edge).collect(),
-        derived: finding.derived.clone(),
+fn facts_record(generation: u64, id: &AggregateId, facts: Option<&EnrichmentFacts>) -> Result<Record> {
+    let stored = |plugin_facts: &PluginFacts| Stored {
+        labels: plugin_facts.labels.clone(),
+        desired: plugin_facts.desired.iter().map(stored_edge).collect(),
+        derived: plugin_facts.derived.clone(),
     };
-    let findings: std::collections::BTreeMap<&Arc<str>, Stored> =
-        findings.into_iter().flat_map(EnrichmentFacts::iter).map(|(name, finding)| (name, stored(finding))).collect();
+    let facts: std::collections::BTreeMap<&Arc<str>, Stored> = facts
+        .into_iter()
+        .flat_map(EnrichmentFacts::iter)
+        .map(|(name, plugin_facts)| (name, stored(plugin_facts)))
+        .collect();
     let id = key(vec![convert::integer(generation), convert::text(id.as_str())]);
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("finding", id)),
-        ("text", Record::String(text_of(&findings)?)),
+        ("text", Record::String(text_of(&facts)?)),
     ])))
 }
 
@@ -197,7 +232,7 @@ fn stored_edge(desired: &DesiredEdge) -> StoredEdge {
     }
 }
 
-fn read_wish(stored: StoredEdge) -> DesiredEdge {
+fn read_desired(stored: StoredEdge) -> DesiredEdge {
     let to = match (&*stored.by, stored.field) {
         ("field", Some(field)) => Target::Field(field, stored.to),
         ("label", _) => Target::Label(stored.to),
@@ -206,16 +241,16 @@ fn read_wish(stored: StoredEdge) -> DesiredEdge {
     DesiredEdge { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
 }
 
-fn read_finding(record: &Record) -> Result<(Arc<str>, EnrichmentFacts)> {
+fn read_facts_record(record: &Record) -> Result<(Arc<str>, EnrichmentFacts)> {
     let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("a finding's id".into())) };
     let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(convert::text_field(record, "text")?)?;
-    let finding = |stored: Stored| PluginFacts {
+    let plugin_facts = |stored: Stored| PluginFacts {
         labels: stored.labels,
-        desired: stored.desired.into_iter().map(read_wish).collect(),
+        desired: stored.desired.into_iter().map(read_desired).collect(),
         derived: stored.derived,
     };
-    let findings = stored.into_iter().map(|(name, stored)| (name, finding(stored))).collect();
-    Ok((id.as_str().into(), findings))
+    let facts = stored.into_iter().map(|(name, stored)| (name, plugin_facts(stored))).collect();
+    Ok((id.as_str().into(), facts))
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {

@@ -11,7 +11,7 @@ use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
 use crate::access::standing::Standing;
-use crate::consumer::Working;
+use crate::consumer::{Working, working};
 use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
 use crate::error::{Error, Result};
@@ -103,6 +103,11 @@ impl Operation {
 
     pub fn state(&self) -> &Arc<State> {
         self.entered.state()
+    }
+
+    /// The worker that keeps the graph, once it is nobody else's turn.
+    pub async fn turn(&self) -> Result<working::Turn<'_>> {
+        self.working().turn(self.state(), self.appender()).await
     }
 
     pub fn entered(&self) -> &Entered {

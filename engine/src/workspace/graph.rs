@@ -53,8 +53,8 @@ impl Reader {
         let walk = Walk { kinds, direction, depth, most: MAX_NODES };
         let Neighbourhood { nodes, mut edges, truncated } = state.graph.walk(&from.id, &walk);
         if closed && direction != Direction::In {
-            let stand = state.log.read_graph_checkpoint().await?;
-            let all = state.log.read_edges(stand.generation, &from.id).await?;
+            let checkpoint = state.log.read_graph_checkpoint().await?;
+            let all = state.log.read_edges(checkpoint.generation, &from.id).await?;
             let of_kind = |edge: &Edge| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
             edges.extend(all.into_iter().filter(|edge| edge.valid_to.is_some() && of_kind(edge)).map(Arc::new));
         }
@@ -67,7 +67,7 @@ impl Reader {
         let aggregate = state.folded.get(id.as_str())?;
         let definition = state.types.get(&aggregate.aggregate_type)?;
         let label = definition.label_of(&aggregate.state);
-        let findings = state.graph.findings(id.as_str()).unwrap_or_default();
+        let findings = state.graph.facts(id.as_str()).unwrap_or_default();
         Some(Node { aggregate, label, findings, distance })
     }
 }

@@ -2,8 +2,8 @@
 
 use super::entered::{Entered, Operation};
 use super::rights::{Reader, Writer};
+use crate::consumer::replay;
 use crate::error::{Error, Result};
-use crate::store::Error as StoreError;
 
 pub use crate::store::parked::{Parked, Reason, StepId};
 
@@ -39,7 +39,7 @@ impl Writer {
     /// Tries one parked step again.
     pub async fn replay_parked(&self, id: &str) -> Result<Replayed> {
         let parked = self.entered.parked(id).await?;
-        Operation::perform(self, |operation| async move { replay(&operation, vec![parked]).await }).await
+        Operation::perform(self, |operation| async move { replay_steps(&operation, vec![parked]).await }).await
     }
 
     /// Tries the parked steps of a plugin again, oldest first, or those of all.
@@ -47,7 +47,7 @@ impl Writer {
         let mut parked = self.entered.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
         parked.truncate(MAX_REPLAYED);
-        let replayed = Operation::perform(self, |operation| async move { replay(&operation, parked).await }).await?;
+        let replayed = Operation::perform(self, |operation| async move { replay_steps(&operation, parked).await }).await?;
         Ok(Replayed { more, ..replayed })
     }
 
@@ -56,7 +56,7 @@ impl Writer {
         let parked = self.entered.parked(id).await?;
         Operation::perform(self, |operation| async move {
             // Between two steps of the follower, so that neither writes over the other.
-            let _working = operation.working().lock().await;
+            let _paused = operation.working().pause().await;
             operation.state().log.delete_parked(&parked.id).await?;
             Ok(())
         })
@@ -64,15 +64,15 @@ impl Writer {
     }
 }
 
-async fn replay(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
-    let mut working = operation.working().lock().await;
-    let worker = working.as_mut().ok_or(StoreError::Closing)?;
+async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
+    let mut turn = operation.turn().await?;
     let mut replayed = Replayed::default();
     for step in parked {
-        match worker.replay_parked(step).await? {
+        match replay::replay_parked(&mut turn, step).await? {
             Ok(()) => replayed.done += 1,
             Err(failed) => replayed.failed.push(failed),
         }
     }
+    turn.keep();
     Ok(replayed)
 }

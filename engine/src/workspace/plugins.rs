@@ -6,6 +6,7 @@ use super::entered::{Entered, Operation};
 use super::rights::{Reader, Writer};
 use crate::consumer::circuit::Circuit;
 use crate::consumer::event_context::{EventContext, recall};
+use crate::consumer::replay;
 use crate::core::meter::Measures;
 use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
@@ -13,7 +14,6 @@ use crate::hook::About;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 use crate::model::id::AggregateId;
-use crate::store::Error as StoreError;
 
 pub use crate::consumer::dry_run::{Found, Trial};
 pub use crate::consumer::replay::Tally;
@@ -48,13 +48,13 @@ impl Reader {
     pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
         let state = self.entered.state();
         let parked = state.log.count_parked().await?;
-        let stand = state.log.read_graph_checkpoint().await?;
+        let checkpoint = state.log.read_graph_checkpoint().await?;
         let status = |plugin| {
             let about = state.plugins.about(plugin);
             PluginStatus {
                 measures: state.plugins.measures(plugin),
                 parked: parked.iter().find(|(name, _)| *name == about.name).map_or(0, |(_, steps)| *steps),
-                stopped_by: Circuit::restore(stand.circuits.get(&about.name)).opened_by().cloned(),
+                stopped_by: Circuit::restore(checkpoint.circuits.get(&about.name)).opened_by().cloned(),
                 about: about.clone(),
             }
         };
@@ -72,9 +72,10 @@ impl Writer {
     pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
         let plugin = self.entered.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
-            let mut working = operation.working().lock().await;
-            let worker = working.as_mut().ok_or(StoreError::Closing)?;
-            worker.replay_plugin(plugin, from_position).await
+            let mut turn = operation.turn().await?;
+            let tally = replay::replay_plugin(&mut turn, plugin, from_position).await?;
+            turn.keep();
+            Ok(tally)
         })
         .await
     }
@@ -83,19 +84,21 @@ impl Writer {
     pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
         let plugin = self.entered.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
-            let mut working = operation.working().lock().await;
-            let worker = working.as_mut().ok_or(StoreError::Closing)?;
-            worker.close_circuit(plugin).await
+            let mut turn = operation.turn().await?;
+            let was_open = turn.close_circuit(plugin).await?;
+            turn.keep();
+            Ok(was_open)
         })
         .await
     }
 
     /// What a plugin would make of events. Nothing is written.
-    pub async fn dry_run(&self, name: &str, trying: DryRunInput) -> Result<Vec<Trial>> {
+    pub async fn dry_run(&self, name: &str, input: DryRunInput) -> Result<Vec<Trial>> {
         let plugin = self.entered.plugin_index(name)?;
+        let state = self.entered.state();
         let mut trials = Vec::new();
-        for seen in self.entered.tried(plugin, trying).await? {
-            trials.extend(crate::consumer::dry_run::dry_run(self.entered.state(), plugin, Arc::new(seen)).await?);
+        for context in self.entered.tried(plugin, input).await? {
+            trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(context)).await?);
         }
         Ok(trials)
     }
@@ -106,9 +109,9 @@ impl Entered {
         self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
     }
 
-    async fn tried(&self, plugin: PluginIndex, trying: DryRunInput) -> Result<Vec<EventContext>> {
+    async fn tried(&self, plugin: PluginIndex, input: DryRunInput) -> Result<Vec<EventContext>> {
         let state = self.state();
-        match trying {
+        match input {
             DryRunInput::Event(event_id) => {
                 let id: Arc<str> = event_id.as_str().into();
                 let mut found = state.log.find_events(std::slice::from_ref(&id), state.folded.position()).await?;
@@ -117,18 +120,18 @@ impl Entered {
             }
             DryRunInput::New(new) => Ok(vec![self.imagined(*new)?]),
             DryRunInput::From { position, limit } => {
-                let (mut seen, mut position, mut looked) = (Vec::new(), position, 0);
-                while looked < LOOK && seen.len() < limit {
+                let (mut contexts, mut position, mut looked) = (Vec::new(), position, 0);
+                while looked < LOOK && contexts.len() < limit {
                     let events = state.events_after(position, 256).await?;
                     let Some(last) = events.last() else { break };
                     (position, looked) = (last.position, looked + events.len());
                     for event in events {
-                        if seen.len() < limit && self.is_called(plugin, &event) {
-                            seen.extend(recall(state, event).await?);
+                        if contexts.len() < limit && self.is_called(plugin, &event) {
+                            contexts.extend(recall(state, event).await?);
                         }
                     }
                 }
-                Ok(seen)
+                Ok(contexts)
             }
         }
     }

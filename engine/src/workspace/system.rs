@@ -49,10 +49,9 @@ impl Reader {
 impl Writer {
     /// Builds the graph anew from the log's first event. The old one serves meanwhile.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
-        Operation::perform(
-            self,
-            |operation| async move { rebuild::rebuild(operation.state(), operation.working()).await },
-        )
+        Operation::perform(self, |operation| async move {
+            rebuild::rebuild(operation.state(), operation.appender(), operation.working()).await
+        })
         .await
     }
 }

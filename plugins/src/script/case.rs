@@ -3,7 +3,7 @@
 mod given;
 
 use foldwork_engine::hook::{Hook, Plugin};
-use foldwork_engine::model::facts::{Assignee, Assignment, EventFact, Facts, Product, Target};
+use foldwork_engine::model::facts_value::list;
 use foldwork_engine::model::value::{Object, Value};
 use serde::Deserialize;
 use toml::Spanned;
@@ -110,9 +110,9 @@ impl Case {
         let failed = |failure| located(folder, &failure).to_string();
         let given = Given::of(self, script.about())?;
         let returned = match hook {
-            Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|done| facts(&done.value)),
-            Hook::Route => script.route(&given.route(script.about())?).map(|done| assignments(&done.value)),
-            Hook::Work | Hook::Mount => script.work(&given.work()).map(|done| product(&done.value)),
+            Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|done| Value::from(&done.value)),
+            Hook::Route => script.route(&given.route(script.about())?).map(|done| list(&done.value)),
+            Hook::Work | Hook::Mount => script.work(&given.work()).map(|done| Value::from(&done.value)),
         };
         Ok((hook, returned.map(canonical).map_err(failed)))
     }
@@ -137,76 +137,11 @@ fn expected(hook: Hook, wanted: &Value) -> Result<Value, String> {
             // The type that events belong to was checked on what the hook returned.
             let prefix = wanted.get("events").and_then(Value::as_array).and_then(|events| events.first());
             let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
-            facts(&result::facts::read(wanted, prefix.split('.').next().unwrap_or_default())?)
+            Value::from(&result::facts::read(wanted, prefix.split('.').next().unwrap_or_default())?)
         }
-        Hook::Route => assignments(&result::assignments::read(wanted)?),
-        Hook::Work | Hook::Mount => product(&result::product::read(wanted, None)?),
+        Hook::Route => list(&result::assignments::read(wanted)?),
+        Hook::Work | Hook::Mount => Value::from(&result::product::read(wanted, None)?),
     }))
-}
-
-fn facts(facts: &Facts) -> Value {
-    let edges = facts.edges.iter().map(|edge| {
-        let (name, target) = match &edge.to {
-            Target::Id(id) => ("to", Value::from(id.clone())),
-            Target::Label(label) => ("to_label", Value::from(label.clone())),
-            Target::Field(field, value) if &**field == "slug" => ("to_slug", Value::from(value.clone())),
-            Target::Field(field, value) => {
-                let parts = [("field", Value::from(field.clone())), ("value", Value::from(value.clone()))];
-                ("to_field", parts.into_iter().collect::<Object>().into())
-            }
-        };
-        let fields = [("kind", Value::from(edge.kind.clone())), (name, target), ("weight", Value::Double(edge.weight))];
-        Value::from(fields.into_iter().collect::<Object>())
-    });
-    let labels: Vec<Value> = facts.labels.iter().cloned().map(Value::from).collect();
-    let events: Vec<Value> = facts.events.iter().map(event).collect();
-    let fields: [(&str, Value); 4] = [
-        ("labels", labels.into()),
-        ("edges", edges.collect::<Vec<_>>().into()),
-        ("derived", facts.derived.clone().into()),
-        ("events", events.into()),
-    ];
-    fields.into_iter().collect::<Object>().into()
-}
-
-fn event(event: &EventFact) -> Value {
-    let fields = [("event_type", Value::from(event.event_type.as_str())), ("payload", event.payload.clone().into())];
-    fields.into_iter().collect::<Object>().into()
-}
-
-fn assignments(assignments: &[Assignment]) -> Value {
-    let shown = assignments.iter().map(|assignment| {
-        let (name, id) = match &assignment.assignee {
-            Assignee::Agent(id) => ("agent_id", id),
-            Assignee::User(id) => ("user_id", id),
-        };
-        let fields: [(&str, Value); 5] = [
-            (name, id.clone().into()),
-            ("title", assignment.title.clone().into()),
-            ("priority", assignment.priority.name().into()),
-            ("metadata", assignment.metadata.clone().into()),
-            ("due_in_s", assignment.due_in_s.map(|seconds| seconds as i64).into()),
-        ];
-        Value::from(fields.into_iter().collect::<Object>())
-    });
-    shown.collect::<Vec<_>>().into()
-}
-
-fn product(product: &Product) -> Value {
-    let artifacts = product.artifacts.iter().map(|artifact| {
-        let fields: [(&str, Value); 3] = [
-            ("name", artifact.name.as_str().into()),
-            ("parts", artifact.parts.clone().into()),
-            ("effect", artifact.effect.as_ref().map(event).into()),
-        ];
-        Value::from(fields.into_iter().collect::<Object>())
-    });
-    let fields: [(&str, Value); 3] = [
-        ("artifacts", artifacts.collect::<Vec<_>>().into()),
-        ("message", product.message.clone().into()),
-        ("review", product.review.into()),
-    ];
-    fields.into_iter().collect::<Object>().into()
 }
 
 /// The same value with its fields in alphabetical order, and without nulls and empty lists, which a case need not write.

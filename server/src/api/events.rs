@@ -60,6 +60,9 @@ struct EventInput {
     /// RFC 3339; the time of the append where it is not given.
     #[oai(nullable)]
     occurred_at: Option<String>,
+    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a conflict.
+    #[oai(nullable)]
+    restore: Option<bool>,
 }
 
 /// One event, or several (`events`) that are appended together or not at all.
@@ -91,6 +94,9 @@ struct AppendBody {
     /// RFC 3339; the time of the append where it is not given.
     #[oai(nullable)]
     occurred_at: Option<String>,
+    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a conflict.
+    #[oai(nullable)]
+    restore: Option<bool>,
 }
 
 impl AppendBody {
@@ -100,7 +106,7 @@ impl AppendBody {
         if let Some(events) = events {
             return (events, true);
         }
-        let AppendBody { payload, metadata, event_id, expected_version, occurred_at, .. } = self;
+        let AppendBody { payload, metadata, event_id, expected_version, occurred_at, restore, .. } = self;
         let event = EventInput {
             aggregate_id,
             aggregate_type,
@@ -111,6 +117,7 @@ impl AppendBody {
             event_id,
             expected_version,
             occurred_at,
+            restore,
         };
         (vec![event], false)
     }
@@ -370,6 +377,8 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
         event_id: input.event_id,
         expected: read_expected(input.expected_version, at)?,
         occurred_at,
+        restore: input.restore.unwrap_or(false),
+        derived: false,
     })
 }
 

@@ -2,7 +2,8 @@
 
 use foldwork_engine::hook::{Failure, Hook, OnError};
 use foldwork_engine::model::event::NewEvent;
-use foldwork_engine::model::facts::{Assignee, Assignment, Facts, Target};
+use foldwork_engine::model::facts::Facts;
+use foldwork_engine::model::facts_value::list;
 use foldwork_engine::model::value::{Object as Fields, Value};
 use foldwork_engine::workspace::plugins::{Found, PluginStatus, Trial};
 use poem_openapi::Object;
@@ -148,8 +149,8 @@ pub struct ResumeResult {
 }
 
 impl From<PluginStatus> for PluginBody {
-    fn from(told: PluginStatus) -> PluginBody {
-        let PluginStatus { about, measures, parked, stopped_by } = told;
+    fn from(status: PluginStatus) -> PluginBody {
+        let PluginStatus { about, measures, parked, stopped_by } = status;
         let list = |names: &[std::sync::Arc<str>]| names.iter().cloned().map(Value::from).collect::<Vec<_>>();
         PluginBody {
             name: about.name.to_string(),
@@ -195,8 +196,8 @@ impl From<TriedEvent> for NewEvent {
 impl From<Trial> for TrialBody {
     fn from(trial: Trial) -> TrialBody {
         let mut body = TrialBody {
-            event_id: trial.seen.event.event_id.to_string(),
-            position: trial.seen.event.position,
+            event_id: trial.context.event.event_id.to_string(),
+            position: trial.context.event.position,
             hook: trial.hook.name().to_owned(),
             facts: None,
             assignments: None,
@@ -208,10 +209,10 @@ impl From<Trial> for TrialBody {
         match trial.result {
             Ok(Found::Facts(facts, before)) => {
                 body.changes = Some(AnyValue(changes(&facts, before.unwrap_or_default())));
-                body.facts = Some(AnyValue(shown_facts(facts)));
+                body.facts = Some(AnyValue(Value::from(&facts)));
             }
             Ok(Found::Assignments(made)) => {
-                body.assignments = Some(AnyValue(made.into_iter().map(shown_assignment).collect::<Vec<_>>().into()));
+                body.assignments = Some(AnyValue(list(&made)));
             }
             Err(failure) => body.error = Some(failure.into()),
         }
@@ -224,55 +225,13 @@ fn changes(facts: &Facts, before: foldwork_engine::model::graph::PluginFacts) ->
     let same = |a: &foldwork_engine::model::facts::EdgeFact, b: &foldwork_engine::model::facts::EdgeFact| {
         a.kind == b.kind && a.to == b.to
     };
-    let added = facts.edges.iter().filter(|edge| !known.iter().any(|known| same(known, edge))).map(shown_edge);
+    let added = facts.edges.iter().filter(|edge| !known.iter().any(|known| same(known, edge))).map(Value::from);
     let removed = known.iter().filter(|known| !facts.edges.iter().any(|edge| same(known, edge)));
-    let removed = removed.map(|edge| shown_edge(edge));
+    let removed = removed.map(|edge| Value::from(*edge));
     Fields::from_iter([
         ("derived", Value::from(*before.derived != facts.derived)),
         ("edges_added", added.collect::<Vec<_>>().into()),
         ("edges_removed", removed.collect::<Vec<_>>().into()),
-    ])
-    .into()
-}
-
-fn shown_facts(facts: Facts) -> Value {
-    let events = facts.events.into_iter().map(|event| {
-        Value::from(Fields::from_iter([
-            ("event_type", Value::from(event.event_type)),
-            ("payload", event.payload.into()),
-        ]))
-    });
-    Fields::from_iter([
-        ("labels", Value::from(facts.labels.into_iter().map(Value::from).collect::<Vec<_>>())),
-        ("edges", facts.edges.iter().map(shown_edge).collect::<Vec<_>>().into()),
-        ("derived", facts.derived.into()),
-        ("events", events.collect::<Vec<_>>().into()),
-    ])
-    .into()
-}
-
-fn shown_edge(edge: &foldwork_engine::model::facts::EdgeFact) -> Value {
-    let to = match &edge.to {
-        Target::Id(id) => ("to", Value::from(id.clone())),
-        Target::Label(label) => ("to_label", label.clone().into()),
-        Target::Field(field, value) => {
-            ("to_field", Fields::from_iter([("field", field.clone()), ("value", value.clone())]).into())
-        }
-    };
-    Fields::from_iter([("kind", Value::from(edge.kind.clone())), to, ("weight", edge.weight.into())]).into()
-}
-
-fn shown_assignment(assignment: Assignment) -> Value {
-    let assignee = match assignment.assignee {
-        Assignee::Agent(id) => ("agent_id", Value::from(id)),
-        Assignee::User(id) => ("user_id", id.into()),
-    };
-    Fields::from_iter([
-        assignee,
-        ("title", assignment.title.into()),
-        ("priority", assignment.priority.name().into()),
-        ("metadata", assignment.metadata.into()),
-        ("due_in_s", assignment.due_in_s.map(|seconds| seconds as i64).into()),
     ])
     .into()
 }

@@ -31,6 +31,9 @@ pub struct Event<'a> {
     pub occurred_at: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Cow<'a, str>>,
+    /// Brings back what was deleted before; written where an event of another verb than `created` did so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<bool>,
 }
 
 /// Gives lines their ids: the same file gives the same ids, and equal lines of one file differ by their ordinal.

@@ -1,6 +1,7 @@
 //! `foldwork export`: writes the workspace's events as NDJSON that `import` reads.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
@@ -117,6 +118,7 @@ async fn write_all(
     progress: &Progress,
 ) -> anyhow::Result<Written> {
     let mut projects = Projects::load(client, |text| progress.note(text)).await?;
+    let mut deleted = HashSet::new();
     let mut written = Written { position: selection.after, ..Written::default() };
     loop {
         let answer = page(client, selection, written.position, progress).await?;
@@ -135,7 +137,7 @@ async fn write_all(
                 // It was made after the projects were listed.
                 projects = Projects::load(client, |text| progress.note(text)).await?;
             }
-            output.write_line(&event.portable(&projects).to_json()?)?;
+            output.write_line(&event.portable(&projects, &mut deleted).to_json()?)?;
             written.events += 1;
         }
         progress.advance(written.position, written.events);
@@ -161,7 +163,14 @@ impl Selection {
 
 impl<'a> Stored<'a> {
     /// Returns the event for another workspace, where the project has the same slug but another id.
-    fn portable(self, projects: &Projects) -> Event<'a> {
+    fn portable(self, projects: &Projects, deleted: &mut HashSet<String>) -> Event<'a> {
+        let restores = match self.event_type.split_once('.') {
+            Some((_, "deleted")) => {
+                deleted.insert(self.aggregate_id.to_string());
+                false
+            }
+            verb => deleted.remove(&*self.aggregate_id) && verb.is_none_or(|(_, verb)| verb != "created"),
+        };
         let slug = |id: Cow<'a, str>| projects.slug(&id).map(|slug| Cow::Owned(slug.to_owned())).unwrap_or(id);
         Event {
             aggregate_id: self.aggregate_id,
@@ -172,6 +181,7 @@ impl<'a> Stored<'a> {
             metadata: self.metadata,
             occurred_at: self.occurred_at,
             event_id: Some(self.event_id),
+            restore: restores.then_some(true),
         }
     }
 }

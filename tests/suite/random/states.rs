@@ -81,6 +81,7 @@ pub fn event() -> impl Strategy<Value = NewEvent> {
             aggregate_type: aggregate_type.into(),
             event_type: format!("{aggregate_type}.{verb}"),
             payload,
+            restore: true,
             ..NewEvent::default()
         }
     })

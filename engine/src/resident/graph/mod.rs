@@ -1,4 +1,4 @@
-//! The knowledge graph of an open workspace, in memory: findings, open edges both ways, and who waits for whom.
+//! The knowledge graph of an open workspace, in memory: enrichment facts, open edges both ways, and who waits for whom.
 
 mod reconcile;
 #[cfg(test)]
@@ -26,10 +26,10 @@ pub struct Graph {
     inner: RwLock<Edges>,
 }
 
-/// EnrichmentFacts and the edges that follow from them.
+/// Enrichment facts and the edges that follow from them.
 #[derive(Default)]
 pub struct Edges {
-    findings: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
+    facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
     /// Which aggregates have a desired edge to a target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
     /// By what some desired edge addresses nodes; only this is looked at in each aggregate.
@@ -59,7 +59,7 @@ pub struct EnrichedEvent<'a> {
 /// What an event changed in the graph.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// Aggregates whose findings changed.
+    /// Aggregates whose facts changed.
     pub nodes: BTreeSet<AggregateId>,
     /// Edges as they are now: opened, closed or of another weight.
     pub edges: Vec<Arc<Edge>>,
@@ -67,14 +67,14 @@ pub struct Changes {
 
 impl Graph {
     /// Takes an event in.
-    pub fn take(&self, world: &dyn StateView, turn: EnrichedEvent<'_>) -> Changes {
-        self.write().take(world, turn)
+    pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
+        self.write().take(view, enriched)
     }
 
     /// Takes in what a plugin found later than the event came by: when the follower stood at a position.
     pub fn amend(
         &self,
-        world: &dyn StateView,
+        view: &dyn StateView,
         plugin: &Arc<str>,
         event: &Event,
         facts: Facts,
@@ -82,13 +82,13 @@ impl Graph {
     ) -> Changes {
         // What opens now is told from what the event opened when it came by, and has been closed since.
         let event = Event { position, ..event.clone() };
-        self.write().amend(world, plugin, &event, facts)
+        self.write().amend(view, plugin, &event, facts)
     }
 
-    /// Puts another graph in this one's place. Answers the aggregates about which this one knew something.
+    /// Puts another graph in this one's place. Returns the aggregates about which this one knew something.
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
         let before = std::mem::replace(&mut *self.write(), edges);
-        before.findings.into_keys().collect()
+        before.facts.into_keys().collect()
     }
 
     /// Bytes that the graph takes, roughly.
@@ -98,16 +98,16 @@ impl Graph {
 
     /// Whether nothing was ever found.
     pub fn is_empty(&self) -> bool {
-        self.read().findings.is_empty()
+        self.read().facts.is_empty()
     }
 
-    pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
-        self.read().findings(id)
+    pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
+        self.read().facts(id)
     }
 
-    /// Every aggregate with findings.
-    pub fn all_findings(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
-        self.read().findings.iter().map(|(id, findings)| (id.clone(), findings.clone())).collect()
+    /// Every aggregate with facts.
+    pub fn all_facts(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
+        self.read().facts.iter().map(|(id, facts)| (id.clone(), facts.clone())).collect()
     }
 
     /// The open edges that go out from an aggregate.
@@ -120,7 +120,7 @@ impl Graph {
         walk::walk(&self.read(), from, walk)
     }
 
-    // A writer that panicked may have left an edge in one direction only; a rebuild mends that.
+    // A writer that panicked may have left an edge in one direction only; a rebuild repairs that.
     fn read(&self) -> RwLockReadGuard<'_, Edges> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -134,20 +134,20 @@ impl Edges {
     /// Takes in what is stored about an aggregate. After the last of them comes [`Edges::restored`].
     pub fn restore(
         &mut self,
-        world: &dyn StateView,
+        view: &dyn StateView,
         id: &str,
-        findings: EnrichmentFacts,
+        facts: EnrichmentFacts,
     ) -> (AggregateId, Arc<EnrichmentFacts>) {
-        let known = world.aggregate(id).map(|aggregate| aggregate.id.clone());
+        let known = view.aggregate(id).map(|aggregate| aggregate.id.clone());
         let id = known.unwrap_or_else(|| AggregateId::from(Arc::from(id)));
-        for desired in findings.values().flat_map(|finding| &finding.desired) {
+        for desired in facts.values().flat_map(|plugin_facts| &plugin_facts.desired) {
             self.referrers.entry(desired.edge.to.clone()).or_default().insert(id.clone());
             self.addressed.extend(AddressedBy::of(&desired.edge.to));
         }
-        let shared = findings.iter().map(|(plugin, finding)| self.shared(plugin, finding.clone()));
-        let findings: Arc<EnrichmentFacts> = Arc::new(shared.collect());
-        self.findings.insert(id.clone(), findings.clone());
-        (id, findings)
+        let shared = facts.iter().map(|(plugin, plugin_facts)| self.shared(plugin, plugin_facts.clone()));
+        let facts: Arc<EnrichmentFacts> = Arc::new(shared.collect());
+        self.facts.insert(id.clone(), facts.clone());
+        (id, facts)
     }
 
     /// Takes in open edges that are stored.
@@ -156,88 +156,81 @@ impl Edges {
     }
 
     /// Everything that is stored was taken in.
-    pub fn restored(&mut self, world: &dyn StateView) {
+    pub fn restored(&mut self, view: &dyn StateView) {
         for by in self.addressed.clone() {
-            self.index(world, &by);
+            self.index(view, &by);
         }
     }
 
-    /// A finding whose parts are held once, if others have them too.
-    fn shared(&mut self, plugin: &Arc<str>, mut finding: PluginFacts) -> (Arc<str>, PluginFacts) {
-        finding.derived = self.sharing.facts(&finding.derived);
-        (self.sharing.text(plugin), finding)
+    /// What a plugin found; parts that others have too are held once.
+    fn shared(&mut self, plugin: &Arc<str>, mut plugin_facts: PluginFacts) -> (Arc<str>, PluginFacts) {
+        plugin_facts.derived = self.sharing.facts(&plugin_facts.derived);
+        (self.sharing.text(plugin), plugin_facts)
     }
 
-    pub fn findings(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
-        self.findings.get(id).cloned()
+    pub fn facts(&self, id: &str) -> Option<Arc<EnrichmentFacts>> {
+        self.facts.get(id).cloned()
     }
 
     fn size_bytes(&self) -> usize {
         /// What finds something by its id, and the id.
         const ENTRY: usize = 96;
-        let facts: usize = self.findings.values().map(|facts| ENTRY + facts.size_bytes()).sum();
+        let facts: usize = self.facts.values().map(|facts| ENTRY + facts.size_bytes()).sum();
         // An edge stands at both of its ends.
         let edges: usize = self.outgoing.values().map(|edges| 2 * ENTRY + edges.len() * (size_of::<Edge>() + 32)).sum();
         facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY
     }
 
-    /// How many aggregates have findings, and how many edges are open.
+    /// How many aggregates have facts, and how many edges are open.
     pub fn size(&self) -> (u64, u64) {
-        (self.findings.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
+        (self.facts.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
     }
 
-    pub fn take(&mut self, world: &dyn StateView, turn: EnrichedEvent<'_>) -> Changes {
-        let EnrichedEvent { event, before, after, found } = turn;
+    pub fn take(&mut self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
+        let EnrichedEvent { event, before, after, found } = enriched;
         let mut changes = Changes::default();
         let mut affected = BTreeSet::new();
         for (plugin, facts) in found {
-            if self.find(world, &after.id, &plugin, event, facts) {
+            if self.find(view, &after.id, &plugin, event, facts) {
                 affected.insert(after.id.clone());
                 changes.nodes.insert(after.id.clone());
             }
         }
-        self.readdress(world, before, after, &mut affected);
+        self.readdress(view, before, after, &mut affected);
         let was_there = before.is_some_and(|before| !before.deleted);
         if was_there == after.deleted {
             affected.insert(after.id.clone());
             affected.extend(self.referrers.get(&Target::Id(after.id.text())).into_iter().flatten().cloned());
         }
         for id in affected {
-            self.reconcile(world, &id, event, &mut changes);
+            self.reconcile(view, &id, event, &mut changes);
         }
         changes
     }
 
-    pub fn amend(&mut self, world: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
+    pub fn amend(&mut self, view: &dyn StateView, plugin: &Arc<str>, event: &Event, facts: Facts) -> Changes {
         let mut changes = Changes::default();
         let id = &event.aggregate_id;
-        if self.find(world, id, plugin, event, facts) {
+        if self.find(view, id, plugin, event, facts) {
             changes.nodes.insert(id.clone());
-            self.reconcile(world, id, event, &mut changes);
+            self.reconcile(view, id, event, &mut changes);
         }
         changes
     }
 
     /// Replaces what a plugin found. Returns whether it says something else now.
-    fn find(
-        &mut self,
-        world: &dyn StateView,
-        id: &AggregateId,
-        plugin: &Arc<str>,
-        event: &Event,
-        facts: Facts,
-    ) -> bool {
-        let known = self.findings.get(id).and_then(|findings| findings.get(plugin));
+    fn find(&mut self, view: &dyn StateView, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
+        let known = self.facts.get(id).and_then(|facts| facts.get(plugin));
         let found = PluginFacts::after(known, facts, &event.event_id);
         if known.map_or_else(|| found.is_empty(), |known| *known == found) {
             return false;
         }
         let targets: BTreeSet<Target> = found.desired.iter().map(|desired| desired.edge.to.clone()).collect();
         let (plugin, found) = self.shared(plugin, found);
-        let findings = Arc::make_mut(self.findings.entry(id.clone()).or_default());
-        let before = findings.insert(plugin, found);
+        let facts = Arc::make_mut(self.facts.entry(id.clone()).or_default());
+        let before = facts.insert(plugin, found);
         let wanted = |target: &Target| {
-            findings.values().any(|finding| finding.desired.iter().any(|desired| desired.edge.to == *target))
+            facts.values().any(|plugin_facts| plugin_facts.desired.iter().any(|desired| desired.edge.to == *target))
         };
         for gone in before.iter().flat_map(|before| &before.desired).filter(|desired| !wanted(&desired.edge.to)) {
             if let Some(referrers) = self.referrers.get_mut(&gone.edge.to) {
@@ -249,7 +242,7 @@ impl Edges {
         }
         for target in targets {
             if let Some(by) = AddressedBy::of(&target).filter(|by| !self.addressed.contains(by)) {
-                self.index(world, &by);
+                self.index(view, &by);
                 self.addressed.insert(by);
             }
             self.referrers.entry(target).or_default().insert(id.clone());

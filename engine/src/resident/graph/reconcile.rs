@@ -14,9 +14,9 @@ use crate::model::id::AggregateId;
 
 impl Edges {
     /// Looks at every aggregate, from now on addressed by this.
-    pub(super) fn index(&mut self, world: &dyn StateView, by: &AddressedBy) {
-        for aggregate in world.aggregates() {
-            if let Some(target) = address_of(world, &aggregate, by) {
+    pub(super) fn index(&mut self, view: &dyn StateView, by: &AddressedBy) {
+        for aggregate in view.aggregates() {
+            if let Some(target) = address_of(view, &aggregate, by) {
                 self.addresses.entry(target).or_default().insert(aggregate.first_position, aggregate.id.clone());
             }
         }
@@ -25,14 +25,14 @@ impl Edges {
     /// Keeps the addresses of an aggregate, and adds those who refer to what changed.
     pub(super) fn readdress(
         &mut self,
-        world: &dyn StateView,
+        view: &dyn StateView,
         before: Option<&Aggregate>,
         after: &Aggregate,
         affected: &mut BTreeSet<AggregateId>,
     ) {
         for by in &self.addressed {
-            let old = before.and_then(|before| address_of(world, before, by));
-            let new = address_of(world, after, by);
+            let old = before.and_then(|before| address_of(view, before, by));
+            let new = address_of(view, after, by);
             if old == new {
                 continue;
             }
@@ -53,8 +53,8 @@ impl Edges {
     }
 
     /// Opens and closes the edges that go out from an aggregate, as its desired edges and their targets are now.
-    pub(super) fn reconcile(&mut self, world: &dyn StateView, id: &AggregateId, event: &Event, changes: &mut Changes) {
-        let mut wanted = self.wanted(world, id);
+    pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, event: &Event, changes: &mut Changes) {
+        let mut wanted = self.wanted(view, id);
         for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
             match wanted.swap_remove(&(edge.kind.clone(), edge.to.clone())) {
                 None => {
@@ -93,14 +93,14 @@ impl Edges {
     /// The edges that should be open: by kind and end, the heaviest desired edge for it.
     fn wanted(
         &self,
-        world: &dyn StateView,
+        view: &dyn StateView,
         id: &AggregateId,
     ) -> IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> {
         let mut wanted: IndexMap<(Arc<str>, AggregateId), (DesiredEdge, Arc<str>)> = IndexMap::new();
-        let Some(from) = world.aggregate(id.as_str()).filter(|from| !from.deleted) else { return wanted };
-        for (plugin, finding) in self.findings.get(id).into_iter().flat_map(|findings| findings.iter()) {
-            for desired in &finding.desired {
-                let Some(to) = self.resolve(world, &desired.edge.to, &from) else { continue };
+        let Some(from) = view.aggregate(id.as_str()).filter(|from| !from.deleted) else { return wanted };
+        for (plugin, plugin_facts) in self.facts.get(id).into_iter().flat_map(|facts| facts.iter()) {
+            for desired in &plugin_facts.desired {
+                let Some(to) = self.resolve(view, &desired.edge.to, &from) else { continue };
                 let heavier = |known: &(DesiredEdge, Arc<str>)| desired.edge.weight > known.0.edge.weight;
                 let key = (desired.edge.kind.clone(), to);
                 if wanted.get(&key).is_none_or(heavier) {
@@ -112,14 +112,14 @@ impl Edges {
     }
 
     /// The node that a target means to an aggregate: the oldest of its project that answers, and not itself.
-    fn resolve(&self, world: &dyn StateView, target: &Target, from: &Aggregate) -> Option<AggregateId> {
+    fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<AggregateId> {
         if let Target::Id(id) = target {
-            let found = world.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;
+            let found = view.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;
             return Some(found.id.clone());
         }
         let mut answering = self.addresses.get(target)?.values().filter(|id| **id != from.id);
         let near =
-            |id: &&AggregateId| world.aggregate(id.as_str()).is_some_and(|found| found.project_id == from.project_id);
+            |id: &&AggregateId| view.aggregate(id.as_str()).is_some_and(|found| found.project_id == from.project_id);
         answering.find(near).cloned()
     }
 
@@ -140,7 +140,7 @@ impl Edges {
     }
 }
 
-fn address_of(world: &dyn StateView, aggregate: &Aggregate, by: &AddressedBy) -> Option<Target> {
-    let definition = world.definition(&aggregate.aggregate_type)?;
+fn address_of(view: &dyn StateView, aggregate: &Aggregate, by: &AddressedBy) -> Option<Target> {
+    let definition = view.definition(&aggregate.aggregate_type)?;
     address(aggregate, &definition, by)
 }

@@ -120,7 +120,7 @@ fn a_target_is_named_by_id_label_or_any_field() {
 }
 
 #[test]
-fn the_same_wish_changes_nothing() {
+fn the_same_desired_edge_changes_nothing() {
     let mut articles = Articles::default();
     articles.event("b", "created", &[("slug", "two")], &[]);
     articles.event("a", "created", &[], &[link(slug("two"))]);
@@ -147,8 +147,8 @@ fn a_graph_that_is_restored_goes_on_as_it_was() {
     articles.event("a", "created", &[("slug", "one")], &[link(slug("two")), link(slug("three"))]);
     articles.event("b", "created", &[("slug", "two")], &[]);
     let mut restored = Edges::default();
-    for (id, findings) in articles.graph.all_findings() {
-        assert_eq!(restored.restore(&articles, id.as_str(), (*findings).clone()), (id, findings));
+    for (id, facts) in articles.graph.all_facts() {
+        assert_eq!(restored.restore(&articles, id.as_str(), (*facts).clone()), (id, facts));
     }
     restored.restored(&articles);
     restored.restore_edges(articles.graph.outgoing("a").into_iter().map(|edge| (*edge).clone()));

@@ -64,6 +64,7 @@ impl<'a> Writer<'a> {
             payload: &payload,
             metadata: Some(&metadata),
             occurred_at: time_text(commit.seconds).map(Cow::Owned),
+            restore: None,
         };
         put(&event, Place::Commit { id, path: change.path.clone() })
     }

@@ -1,0 +1,63 @@
+//! The circuits of all plugins in one workspace, and those that opened since the last commit.
+
+use std::sync::Arc;
+
+use super::circuit::Circuit;
+use crate::core::State;
+use crate::core::plugins::{PluginIndex, PluginMap};
+use crate::model::event::Event;
+use crate::model::value::Object;
+
+pub struct Circuits {
+    state: Arc<State>,
+    circuits: PluginMap<Circuit>,
+    /// Plugins whose circuit opened, and the event with which it did.
+    opened: Vec<(PluginIndex, Arc<Event>)>,
+}
+
+impl Circuits {
+    /// As they were stored with a checkpoint.
+    pub fn restore(state: &Arc<State>, stored: &Object) -> Circuits {
+        let plugins = &state.plugins;
+        let circuits = PluginMap::new(plugins, |plugin| Circuit::restore(stored.get(plugins.name(plugin))));
+        Circuits { state: state.clone(), circuits, opened: Vec::new() }
+    }
+
+    /// Circuits that never open.
+    pub fn forced_closed(state: &Arc<State>) -> Circuits {
+        let circuits = PluginMap::new(&state.plugins, |_| Circuit::forced_closed());
+        Circuits { state: state.clone(), circuits, opened: Vec::new() }
+    }
+
+    /// As they are stored.
+    pub fn stored(&self) -> Object {
+        let name = |plugin| self.state.plugins.name(plugin).clone();
+        self.circuits.iter().filter_map(|(plugin, circuit)| Some((name(plugin), circuit.stored()?))).collect()
+    }
+
+    pub fn get(&self, plugin: PluginIndex) -> &Circuit {
+        &self.circuits[plugin]
+    }
+
+    pub fn get_mut(&mut self, plugin: PluginIndex) -> &mut Circuit {
+        &mut self.circuits[plugin]
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (PluginIndex, &mut Circuit)> {
+        self.circuits.iter_mut()
+    }
+
+    /// Closes the circuit of a plugin. Returns whether it was open.
+    pub fn close(&mut self, plugin: PluginIndex) -> bool {
+        std::mem::take(&mut self.circuits[plugin]).is_open()
+    }
+
+    /// Notes that a circuit opened with an event.
+    pub fn note_opened(&mut self, plugin: PluginIndex, event: &Arc<Event>) {
+        self.opened.push((plugin, event.clone()));
+    }
+
+    pub fn take_opened(&mut self) -> Vec<(PluginIndex, Arc<Event>)> {
+        std::mem::take(&mut self.opened)
+    }
+}

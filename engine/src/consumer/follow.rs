@@ -1,0 +1,97 @@
+//! How a follower steps behind the log's end: it rests near it, waits after failures, and ends when it is told to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::core::State;
+use crate::error::Result;
+
+/// Events for which a batch is worth its while.
+const FAR: u64 = 256;
+/// Waits after failures grow from the first to the last.
+const FIRST_WAIT: Duration = Duration::from_millis(50);
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
+/// How long the consumer goes on after it was told to stop, to leave little for the next start to do again.
+const STOP_WITHIN: Duration = Duration::from_secs(2);
+
+/// When a follower rests.
+#[derive(Clone, Copy)]
+pub enum Rest {
+    /// After each step while others append.
+    WhileAppending(Duration),
+    /// Where it is not [`FAR`] behind the log's end.
+    NearTheEnd(Duration),
+}
+
+/// What came of a step.
+pub enum Stepped {
+    /// The follower stands at this position.
+    To(u64),
+    /// It made way for somebody, and has to take the same events in again.
+    MadeWay,
+}
+
+/// Steps behind the log's end for as long as it is not told to stop.
+pub async fn follow(
+    state: Arc<State>,
+    name: &'static str,
+    rest: Rest,
+    mut stopped: watch::Receiver<bool>,
+    step: impl AsyncFn(Arc<State>) -> Result<Stepped>,
+) {
+    let mut head = state.folded.head().follow();
+    let (Rest::WhileAppending(pause) | Rest::NearTheEnd(pause)) = rest;
+    let mut wait = pause;
+    let mut stop_at = None;
+    loop {
+        let lag = match step(state.clone()).await {
+            Ok(Stepped::To(reached)) => {
+                wait = pause;
+                let lag = head.borrow_and_update().saturating_sub(reached);
+                metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(lag as f64);
+                lag
+            }
+            Ok(Stepped::MadeWay) if *stopped.borrow() => return,
+            Ok(Stepped::MadeWay) => u64::MAX,
+            Err(error) => {
+                tracing::warn!(%error, consumer = name, "step failed, will be tried again");
+                wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
+                u64::MAX
+            }
+        };
+        if *stopped.borrow() {
+            let end = *stop_at.get_or_insert_with(|| Instant::now() + STOP_WITHIN);
+            if lag == 0 || wait > pause || Instant::now() >= end {
+                return;
+            }
+            continue;
+        }
+        if lag == 0 {
+            tokio::select! {
+                changed = head.changed() => if changed.is_err() { return },
+                _ = stopped.changed() => {}
+            }
+        }
+        let hurries = wait == pause
+            && match rest {
+                Rest::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
+                Rest::NearTheEnd(_) => lag >= FAR,
+            };
+        if !hurries {
+            self::rest(&mut stopped, wait).await;
+        }
+    }
+}
+
+/// Waits, but no longer than until the consumer is told to stop.
+pub async fn rest(stopped: &mut watch::Receiver<bool>, time: Duration) {
+    if !*stopped.borrow() {
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            _ = stopped.changed() => {}
+        }
+    }
+}

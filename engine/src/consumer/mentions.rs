@@ -1,0 +1,218 @@
+//! Which aggregates a text mentions: their labels stand in it word for word.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::event_context::FollowerView;
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::id::AggregateId;
+use crate::resident::graph::StateView;
+
+/// Shorter labels are words of any text.
+const SHORTEST_LABEL: usize = 4;
+/// Words of the longest label that is looked for.
+const LONGEST_LABEL: usize = 12;
+
+/// Aggregates by project and the words of their labels, as the follower sees them. It is made when it is first asked for.
+#[derive(Default)]
+pub struct Mentions {
+    index: Option<Index>,
+}
+
+/// Who is called by some words, by the position of their first event.
+type Called = BTreeMap<u64, AggregateId>;
+
+#[derive(Default)]
+struct Index {
+    called: FxHashMap<Option<Arc<str>>, FxHashMap<String, Called>>,
+    /// The fields by which aggregates of a type were known when they were taken in.
+    fields: FxHashMap<Arc<str>, Vec<Arc<str>>>,
+}
+
+impl Mentions {
+    /// Takes in what an event changed.
+    pub fn observe(&mut self, before: Option<&Aggregate>, after: &Aggregate, definition: &Definition) {
+        let Some(index) = &mut self.index else { return };
+        if index.is_outdated(definition) {
+            self.index = None;
+            return;
+        }
+        if let Some(before) = before {
+            index.remove(before, definition);
+        }
+        index.insert(after, definition);
+    }
+
+    /// Other aggregates of the project whose labels stand word for word in the texts of this one: the oldest, at most so
+    /// many of each label.
+    pub fn find(&mut self, view: &FollowerView<'_>, about: &Aggregate, most: usize) -> Vec<AggregateId> {
+        let is_outdated = |index: &Index| {
+            let mut types = index.fields.keys().filter_map(|type_name| view.definition(type_name));
+            types.any(|definition| index.is_outdated(&definition))
+        };
+        if self.index.as_ref().is_some_and(is_outdated) {
+            self.index = None;
+        }
+        self.index.get_or_insert_with(|| Index::of(view)).find(about, most)
+    }
+}
+
+impl Index {
+    fn of(view: &FollowerView<'_>) -> Index {
+        let mut index = Index::default();
+        for aggregate in view.aggregates() {
+            if let Some(definition) = view.definition(&aggregate.aggregate_type) {
+                index.insert(&aggregate, &definition);
+            }
+        }
+        index
+    }
+
+    /// Whether aggregates of a type are known by other fields now.
+    fn is_outdated(&self, definition: &Definition) -> bool {
+        self.fields.get(&definition.type_name).is_some_and(|fields| *fields != label_fields(definition))
+    }
+
+    fn insert(&mut self, aggregate: &Aggregate, definition: &Definition) {
+        if !self.fields.contains_key(&definition.type_name) {
+            self.fields.insert(definition.type_name.clone(), label_fields(definition));
+        }
+        if let Some(label) = label_words(aggregate, definition) {
+            let called = self.called.entry(aggregate.project_id.clone()).or_default().entry(label).or_default();
+            called.insert(aggregate.first_position, aggregate.id.clone());
+        }
+    }
+
+    fn remove(&mut self, aggregate: &Aggregate, definition: &Definition) {
+        let Some(label) = label_words(aggregate, definition) else { return };
+        let Some(project) = self.called.get_mut(&aggregate.project_id) else { return };
+        if let Some(called) = project.get_mut(&label) {
+            called.remove(&aggregate.first_position);
+            if called.is_empty() {
+                project.remove(&label);
+            }
+        }
+    }
+
+    fn find(&self, about: &Aggregate, most: usize) -> Vec<AggregateId> {
+        let Some(project) = self.called.get(&about.project_id) else { return Vec::new() };
+        let mut said: FxHashSet<&str> = FxHashSet::default();
+        let mut found: Vec<(u64, AggregateId)> = Vec::new();
+        for text in about.state.iter().filter_map(|(_, value)| value.as_str()) {
+            let words = words(text);
+            for start in 0..words.len() {
+                let mut run = String::new();
+                for word in words.iter().skip(start).take(LONGEST_LABEL) {
+                    if !run.is_empty() {
+                        run.push(' ');
+                    }
+                    run.push_str(word);
+                    if let Some((label, called)) = project.get_key_value(&run)
+                        && said.insert(label)
+                    {
+                        let others = called.iter().filter(|(_, id)| **id != about.id).take(most);
+                        found.extend(others.map(|(position, id)| (*position, id.clone())));
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+fn label_fields(definition: &Definition) -> Vec<Arc<str>> {
+    definition.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+}
+
+/// The words of an aggregate's label, if it is one that texts mention.
+fn label_words(aggregate: &Aggregate, definition: &Definition) -> Option<String> {
+    let label = definition.label_of(&aggregate.state).filter(|label| label.len() >= SHORTEST_LABEL)?;
+    let words = words(&label);
+    (!aggregate.deleted && (1..=LONGEST_LABEL).contains(&words.len())).then(|| words.join(" "))
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(|letter: char| !letter.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::aggregate::no_facts;
+    use crate::model::value::Value;
+
+    fn aggregate(number: u64, project: &str, state: &[(&str, &str)], deleted: bool) -> Aggregate {
+        Aggregate {
+            id: AggregateId::from(Arc::from(format!("a{number}"))),
+            aggregate_type: "note".into(),
+            project_id: (!project.is_empty()).then(|| project.into()),
+            version: 1,
+            position: number,
+            first_position: number,
+            created_at: 0,
+            last_event_at: 0,
+            deleted,
+            state: Arc::new(state.iter().map(|(name, value)| (*name, Value::from(*value))).collect()),
+            facts: no_facts(),
+        }
+    }
+
+    /// What was looked for in every aggregate of the project, one by one.
+    fn one_by_one(all: &[Aggregate], about: &Aggregate, definition: &Definition) -> Vec<AggregateId> {
+        let texts = about.state.iter().filter_map(|(_, value)| value.as_str());
+        let texts: Vec<String> = texts.map(|text| format!(" {} ", words(text).join(" "))).collect();
+        let is_mentioned = |node: &&Aggregate| {
+            node.project_id == about.project_id
+                && node.id != about.id
+                && label_words(node, definition)
+                    .is_some_and(|label| texts.iter().any(|text| text.contains(&format!(" {label} "))))
+        };
+        all.iter().filter(is_mentioned).map(|node| node.id.clone()).collect()
+    }
+
+    #[test]
+    fn an_index_that_was_kept_up_finds_what_a_look_at_everything_finds() {
+        const WORDS: [&str; 6] = ["Alpha", "beta", "gamma ray", "of", "Delta-Echo", "ÉTÉ"];
+        let definition = Definition::new("note", "note", Vec::new(), Vec::new());
+        let mut random = fastrand::Rng::with_seed(11);
+        let mut some = |most: usize| {
+            let words: Vec<&str> = (0..random.usize(..=most)).map(|_| WORDS[random.usize(..WORDS.len())]).collect();
+            (words.join(" "), random.u8(0..8))
+        };
+        let mut all: Vec<Aggregate> = (0..40).map(|number| aggregate(number, "", &[], false)).collect();
+        let mut index = Index::default();
+        all.iter().for_each(|node| index.insert(node, &definition));
+        for round in 0..400_usize {
+            let number = (round * 7) % all.len();
+            let ((title, chance), (body, _)) = (some(3), some(30));
+            let project = if number.is_multiple_of(2) { "" } else { "p" };
+            let mut after = aggregate(number as u64, project, &[("title", &title), ("body", &body)], chance == 0);
+            std::mem::swap(&mut all[number], &mut after);
+            index.remove(&after, &definition);
+            index.insert(&all[number], &definition);
+            let about = &all[(round * 3) % all.len()];
+            assert_eq!(index.find(about, usize::MAX), one_by_one(&all, about, &definition), "round {round}");
+        }
+    }
+
+    #[test]
+    fn other_label_fields_make_the_index_anew() {
+        let definition = Definition::new("note", "note", Vec::new(), Vec::new());
+        let mut mentions = Mentions { index: Some(Index::default()) };
+        let node = aggregate(1, "", &[("title", "Alpha")], false);
+        mentions.observe(None, &node, &definition);
+        assert!(mentions.index.is_some());
+        let mut field = crate::model::definition::Field::new("code", crate::model::definition::FieldType::String);
+        field.label = true;
+        let renamed = Definition::new("note", "note", Vec::new(), vec![field]);
+        mentions.observe(Some(&node), &node, &renamed);
+        assert!(mentions.index.is_none());
+    }
+}

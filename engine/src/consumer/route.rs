@@ -1,0 +1,115 @@
+//! Routing: who gets work because of an event, and the tasks that they get.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::attempt::{Calls, Patience};
+use super::circuits::Circuits;
+use super::dispatch::{self, Dispatcher};
+use super::ended::Ended;
+use super::event_context::EventContext;
+use super::interrupt::Interrupt;
+use super::parking::Parking;
+use super::roster::Roster;
+use crate::core::State;
+use crate::core::plugins::PluginIndex;
+use crate::error::Result;
+use crate::hook::{Failure, Hook, Outcome, Plugin, Route};
+use crate::model::aggregate::{Aggregate, no_facts};
+use crate::model::facts::Assignment;
+use crate::model::graph::facts_of;
+use crate::model::value::Value;
+
+/// What a `route` hook is called with.
+pub struct RouteInput {
+    context: Arc<EventContext>,
+    /// The aggregate after the event, with its facts.
+    aggregate: Arc<Aggregate>,
+    agents: Arc<[Value]>,
+}
+
+impl RouteInput {
+    /// Puts together what the hook is given for an event, with the facts and the agents as they are known now.
+    pub fn prepare(state: &State, roster: &mut Roster, context: &Arc<EventContext>) -> RouteInput {
+        let facts = state.graph.facts(context.after.id.as_str());
+        let facts = facts.map_or_else(no_facts, |facts| facts_of(&facts));
+        let aggregate = Arc::new(Aggregate { facts, ..Aggregate::clone(&context.after) });
+        RouteInput { context: context.clone(), aggregate, agents: roster.shown() }
+    }
+}
+
+/// Calls the hook.
+pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>> {
+    plugin.route(&Route {
+        event: &input.context.event,
+        aggregate: &input.aggregate,
+        definition: &input.context.definition,
+        agents: &input.agents,
+    })
+}
+
+/// The calls of `route` that the events of a batch ask for.
+pub struct Router {
+    state: Arc<State>,
+    waiting: BTreeMap<PluginIndex, Vec<Arc<RouteInput>>>,
+}
+
+impl Router {
+    pub fn new(state: &Arc<State>) -> Router {
+        Router { state: state.clone(), waiting: BTreeMap::new() }
+    }
+
+    /// Notes the calls that an event asks for, with what they are given.
+    pub fn note(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
+        let plugins = &self.state.plugins;
+        let called = plugins.called(Hook::Route, &context.event.event_type, &context.definition.traits);
+        let called: Vec<PluginIndex> = called.collect();
+        if called.is_empty() {
+            return;
+        }
+        let input = Arc::new(RouteInput::prepare(&self.state, roster, context));
+        for plugin in called {
+            self.waiting.entry(plugin).or_default().push(input.clone());
+        }
+    }
+
+    /// Calls the hooks and appends the tasks that they give.
+    pub async fn run(
+        &mut self,
+        circuits: &mut Circuits,
+        roster: &Roster,
+        parking: &mut Parking,
+        dispatcher: &Dispatcher,
+        interrupt: &Interrupt,
+    ) -> Result<(), Ended> {
+        for (plugin, inputs) in std::mem::take(&mut self.waiting) {
+            let circuit = circuits.get_mut(plugin);
+            let mut calls = Calls { state: &self.state, plugin, circuit, patience: Patience::UntilWanted(interrupt) };
+            let attempts = calls.run(&inputs, |input| &input.context.event.event_id, call).await?;
+            for (input, attempt) in inputs.iter().zip(attempts) {
+                let context = &input.context;
+                let Some(assigned) = parking.receive(circuits, plugin, Hook::Route, context, attempt) else { continue };
+                if let Err(failure) = self.assign(plugin, context, roster, assigned, dispatcher).await? {
+                    parking.park(plugin, Hook::Route, &context.event, failure, 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the tasks of a plugin's assignments. Returns why they are refused, where they are.
+    pub async fn assign(
+        &self,
+        plugin: PluginIndex,
+        context: &EventContext,
+        roster: &Roster,
+        assigned: Vec<Assignment>,
+        dispatcher: &Dispatcher,
+    ) -> Result<Result<(), Failure>> {
+        let name = self.state.plugins.name(plugin);
+        match dispatch::tasks(context, name, roster, assigned) {
+            Ok(tasks) => dispatcher.append_each(name, tasks).await,
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+}

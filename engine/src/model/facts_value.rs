@@ -1,0 +1,109 @@
+//! What plugins return as plain values: what a dry run shows, and what a plugin's cases are compared with.
+
+use super::facts::{Artifact, Assignee, Assignment, EdgeFact, EventFact, Facts, Product, SLUG, Target};
+use super::value::{Object, Value};
+
+impl From<&Facts> for Value {
+    fn from(facts: &Facts) -> Value {
+        let labels: Vec<Value> = facts.labels.iter().cloned().map(Value::from).collect();
+        Object::from_iter([
+            ("labels", Value::from(labels)),
+            ("edges", list(&facts.edges)),
+            ("derived", facts.derived.clone().into()),
+            ("events", list(&facts.events)),
+        ])
+        .into()
+    }
+}
+
+impl From<&EdgeFact> for Value {
+    fn from(edge: &EdgeFact) -> Value {
+        // As scripts say it: a slug is the one field that has a word of its own.
+        let (name, to) = match &edge.to {
+            Target::Id(id) => ("to", Value::from(id.clone())),
+            Target::Label(label) => ("to_label", label.clone().into()),
+            Target::Field(field, value) if &**field == SLUG => ("to_slug", value.clone().into()),
+            Target::Field(field, value) => {
+                ("to_field", Object::from_iter([("field", field.clone()), ("value", value.clone())]).into())
+            }
+        };
+        Object::from_iter([("kind", Value::from(edge.kind.clone())), (name, to), ("weight", edge.weight.into())]).into()
+    }
+}
+
+impl From<&EventFact> for Value {
+    fn from(event: &EventFact) -> Value {
+        Object::from_iter([
+            ("event_type", Value::from(event.event_type.as_str())),
+            ("payload", event.payload.clone().into()),
+        ])
+        .into()
+    }
+}
+
+impl From<&Assignment> for Value {
+    fn from(assignment: &Assignment) -> Value {
+        let (name, id) = match &assignment.assignee {
+            Assignee::Agent(id) => ("agent_id", id),
+            Assignee::User(id) => ("user_id", id),
+        };
+        Object::from_iter([
+            (name, Value::from(id.clone())),
+            ("title", assignment.title.clone().into()),
+            ("priority", assignment.priority.name().into()),
+            ("metadata", assignment.metadata.clone().into()),
+            ("due_in_s", assignment.due_in_s.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX)).into()),
+        ])
+        .into()
+    }
+}
+
+impl From<&Artifact> for Value {
+    fn from(artifact: &Artifact) -> Value {
+        Object::from_iter([
+            ("name", Value::from(artifact.name.as_str())),
+            ("parts", artifact.parts.clone().into()),
+            ("effect", artifact.effect.as_ref().map(Value::from).into()),
+        ])
+        .into()
+    }
+}
+
+impl From<&Product> for Value {
+    fn from(product: &Product) -> Value {
+        Object::from_iter([
+            ("artifacts", list(&product.artifacts)),
+            ("message", product.message.clone().into()),
+            ("review", product.review.into()),
+        ])
+        .into()
+    }
+}
+
+/// Each of them, in their order.
+pub fn list<'a, T>(items: &'a [T]) -> Value
+where
+    Value: From<&'a T>,
+{
+    items.iter().map(Value::from).collect::<Vec<_>>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_shown_by_the_word_that_says_it() {
+        let shown = |to: Target| {
+            let value = Value::from(&EdgeFact { kind: "names".into(), to, weight: 0.5 });
+            serde_json::to_string(&value).expect("JSON")
+        };
+        assert_eq!(shown(Target::Id("a".into())), r#"{"kind":"names","to":"a","weight":0.5}"#);
+        assert_eq!(shown(Target::Label("A b".into())), r#"{"kind":"names","to_label":"A b","weight":0.5}"#);
+        assert_eq!(shown(Target::Field(SLUG.into(), "a-b".into())), r#"{"kind":"names","to_slug":"a-b","weight":0.5}"#);
+        assert_eq!(
+            shown(Target::Field("number".into(), "34".into())),
+            r#"{"kind":"names","to_field":{"field":"number","value":"34"},"weight":0.5}"#
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! What follows the log, where it is disturbed: requests that go away, plugins that never succeed, servers that rebuild at
+//! once, ids that are taken.
+
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use foldwork_engine::clock::SystemClock;
+use foldwork_engine::hook::{
+    About, AgentProfile, Done, Enrich, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription,
+};
+use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::facts::{EventFact, Facts};
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::workspace::events::Direction;
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Engine, Error, Plugins, Settings, Store, Workspace};
+use foldwork_tests::server::{enter, worked};
+
+const NAME: &str = "native";
+/// How long something may take that hangs where it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the plugin does with a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Fail,
+    Succeed,
+    /// Wait before the call of this number, counted from the last change of the mode, until the mode changes.
+    WaitAt(usize),
+}
+
+/// What tests have in hand of a plugin.
+struct Handle {
+    mode: Mutex<Mode>,
+    changed: Condvar,
+    calls: AtomicUsize,
+    /// Somebody waits.
+    reached: tokio::sync::Notify,
+    /// Events that it derives from each `note.changed`.
+    derives: Vec<(&'static str, i64)>,
+}
+
+impl Handle {
+    fn new(mode: Mode) -> Arc<Handle> {
+        Handle::deriving(mode, Vec::new())
+    }
+
+    fn deriving(mode: Mode, derives: Vec<(&'static str, i64)>) -> Arc<Handle> {
+        let (mode, changed) = (Mutex::new(mode), Condvar::new());
+        Arc::new(Handle { mode, changed, calls: AtomicUsize::new(0), reached: tokio::sync::Notify::new(), derives })
+    }
+
+    fn set(&self, mode: Mode) {
+        *self.mode.lock().expect("the mode") = mode;
+        self.calls.store(0, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    /// Returns whether the call succeeds.
+    fn call(&self) -> bool {
+        let number = self.calls.fetch_add(1, Ordering::SeqCst);
+        let mut mode = self.mode.lock().expect("the mode");
+        while *mode == Mode::WaitAt(number) {
+            self.reached.notify_one();
+            mode = self.changed.wait(mode).expect("the mode");
+        }
+        *mode != Mode::Fail
+    }
+}
+
+struct Native {
+    about: About,
+    handle: Arc<Handle>,
+}
+
+impl Plugin for Native {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn enrich(&self, call: &Enrich<'_>) -> Outcome<Facts> {
+        if !self.handle.call() {
+            let message = "told to fail".to_owned();
+            return Err(Failure { kind: FailureKind::Thrown, message, line: None, column: None });
+        }
+        let derive = |(event_type, value): &(&str, i64)| EventFact {
+            event_type: (*event_type).to_owned(),
+            payload: Object::from_iter([("made", *value)]),
+        };
+        Ok(Done {
+            value: Facts {
+                derived: Object::from_iter([("version", call.event.version as i64)]),
+                events: self.handle.derives.iter().map(derive).collect(),
+                ..Facts::default()
+            },
+            operations: 0,
+        })
+    }
+}
+
+fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
+    let profile = AgentProfile { description: "Works.".into(), traits: Vec::new(), capabilities: Object::new() };
+    About {
+        name: NAME.into(),
+        version: "1.0.0".into(),
+        description: "As the test says.".into(),
+        agent: hooks.contains(&Hook::Work).then_some(profile),
+        hooks,
+        on: Subscription { events: vec!["note.changed".into()], traits: Vec::new() },
+        on_error,
+        settings: Object::new(),
+    }
+}
+
+async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine> {
+    let plugin: Arc<dyn Plugin> = Arc::new(Native { about, handle: handle.clone() });
+    let plugins = Plugins::new(vec![plugin], 2).expect("threads");
+    Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+}
+
+/// The first workspace of an engine, with the types of the tests, and its key.
+async fn first(engine: &Arc<Engine>) -> (Workspace, String) {
+    let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
+    let workspace = enter(engine, &key).await.expect("a workspace");
+    for name in ["note", "other"] {
+        let definition = serde_json::from_str(&format!(r#"{{"type_name": "{name}"}}"#)).expect("JSON");
+        workspace.define_type(&definition, false).await.expect("a type");
+    }
+    (workspace, key)
+}
+
+fn note(number: usize) -> NewEvent {
+    NewEvent {
+        aggregate_id: format!("n{number}"),
+        aggregate_type: "note".into(),
+        event_type: "note.changed".into(),
+        ..NewEvent::default()
+    }
+}
+
+/// An event that no plugin wants.
+fn other() -> NewEvent {
+    NewEvent {
+        aggregate_id: "o".into(),
+        aggregate_type: "other".into(),
+        event_type: "other.changed".into(),
+        ..NewEvent::default()
+    }
+}
+
+async fn append(workspace: &Workspace, events: Vec<NewEvent>) {
+    workspace.append_events(events).await.expect("appended");
+    worked(workspace).await.expect("the plugin's turn");
+}
+
+/// The ids of notes about which the plugin has found something.
+async fn found(workspace: &Workspace) -> Vec<String> {
+    let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
+    let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
+    let rows = workspace.query(query).await.expect("an answer").rows;
+    let rows = rows.iter().filter(|row| row.get("_facts").and_then(|facts| facts.get(NAME)).is_some());
+    rows.filter_map(|row| row.get("_id").and_then(Value::as_str).map(str::to_owned)).collect()
+}
+
+async fn parked(workspace: &Workspace) -> u64 {
+    workspace.plugin(NAME).await.expect("the plugin").parked
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replay_that_is_cancelled_loses_neither_facts_nor_steps() {
+    const NOTES: usize = 700;
+    let handle = Handle::new(Mode::Fail);
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(store, about(vec![Hook::Enrich], OnError::Park), &handle).await;
+    let (workspace, _) = first(&engine).await;
+    append(&workspace, (0..NOTES).map(note).collect()).await;
+    assert_eq!(parked(&workspace).await, NOTES as u64);
+
+    // In the second page of what is replayed.
+    handle.set(Mode::WaitAt(NOTES - 10));
+    let replayed = workspace.clone();
+    let replay = tokio::spawn(async move { replayed.replay_plugin(NAME, 0).await });
+    handle.reached.notified().await;
+    replay.abort();
+    let _ = replay.await;
+    handle.set(Mode::Succeed);
+
+    workspace.resume_plugin(NAME).await.expect("resumed");
+    append(&workspace, vec![note(NOTES)]).await;
+    let found = found(&workspace).await;
+    assert!(found.contains(&format!("n{NOTES}")), "the consumer goes on");
+    let known = found.len() as u64 - 1 + parked(&workspace).await;
+    assert_eq!(known, NOTES as u64, "each step is parked still, or its facts are taken in");
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_goes_away_stops_nobody() {
+    let handle = Handle::new(Mode::Fail);
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(store, about(vec![Hook::Enrich], OnError::Park), &handle).await;
+    let (workspace, _) = first(&engine).await;
+    append(&workspace, vec![note(0)]).await;
+    let step = workspace.list_parked(None, None, 1).await.expect("a list").remove(0).id.text();
+    for polls in 1..60 {
+        // It is passed without being written down: the replay moves the checkpoint.
+        append(&workspace, vec![other()]).await;
+        let mut replay = Box::pin(workspace.replay_parked(&step));
+        for _ in 0..polls {
+            if futures_util::poll!(&mut replay).is_ready() {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        drop(replay);
+    }
+    handle.set(Mode::Succeed);
+    workspace.resume_plugin(NAME).await.expect("resumed");
+    append(&workspace, vec![note(1)]).await;
+    assert!(found(&workspace).await.contains(&"n1".to_owned()));
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_never_succeeds_holds_up_no_request() {
+    let handle = Handle::new(Mode::Fail);
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(store, about(vec![Hook::Enrich], OnError::Retry), &handle).await;
+    let (workspace, _) = first(&engine).await;
+    workspace.append_events(vec![note(0)]).await.expect("appended");
+    let requests = async {
+        workspace.resume_plugin(NAME).await.expect("resumed");
+        let tally = workspace.replay_plugin(NAME, 0).await.expect("replayed");
+        assert_eq!((tally.events, tally.changed), (0, 0), "nothing was taken in yet");
+        workspace.replay_all_parked(None).await.expect("replayed");
+        workspace.rebuild_graph().await.expect("rebuilt");
+    };
+    tokio::time::timeout(PATIENCE, requests).await.expect("no request waits for the plugin");
+    handle.set(Mode::Succeed);
+    worked(&workspace).await.expect("the plugin's turn");
+    assert_eq!(found(&workspace).await, ["n0"]);
+    engine.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_another_version_derives_is_appended_beside_what_is_there() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let old = Handle::deriving(Mode::Succeed, vec![("note.one", 1)]);
+    let first_engine = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &old).await;
+    let (workspace, key) = first(&first_engine).await;
+    append(&workspace, vec![note(0)]).await;
+    drop(workspace);
+    first_engine.close().await;
+
+    let new = Handle::deriving(Mode::Succeed, vec![("note.one", 2), ("note.two", 2)]);
+    let second = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &new).await;
+    let workspace = enter(&second, &key).await.expect("a workspace");
+    worked(&workspace).await.expect("the plugin's turn");
+    let tally = workspace.replay_plugin(NAME, 0).await.expect("replayed");
+    assert_eq!((tally.events, tally.failed), (1, 0));
+    let stream = workspace.stream("n0", None, 10, Direction::Forward).await.expect("a stream").items;
+    let made = |event: &foldwork_engine::model::event::Event| {
+        (event.event_type.to_string(), event.payload.get("made").and_then(Value::as_int))
+    };
+    let made: Vec<_> = stream.iter().map(|event| made(event)).collect();
+    let wanted = [("note.changed", None), ("note.one", Some(1)), ("note.two", Some(2))];
+    assert_eq!(made, wanted.map(|(name, made)| (name.to_owned(), made)));
+    second.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_whose_id_is_taken_has_another() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let handle = Handle::new(Mode::Succeed);
+    let without = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;
+    let (workspace, key) = first(&without).await;
+    append(&workspace, vec![NewEvent { aggregate_id: format!("agent-{NAME}"), ..note(0) }]).await;
+    drop(workspace);
+    without.close().await;
+
+    for _ in 0..2 {
+        let works = engine(store.share(), about(vec![Hook::Work], OnError::Park), &handle).await;
+        let workspace = enter(&works, &key).await.expect("the workspace opens");
+        let id = format!("agent-{NAME}-2");
+        let (agent, _) = workspace.aggregate(&id, Moment::Now).await.expect("an agent");
+        assert_eq!((&*agent.aggregate_type, agent.version), ("agent", 1), "the same at each start");
+        drop(workspace);
+        works.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let (slow, fast) = (Handle::new(Mode::Succeed), Handle::new(Mode::Succeed));
+    let one = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &slow).await;
+    let (workspace, key) = first(&one).await;
+    append(&workspace, (0..20).map(note).collect()).await;
+    let other = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &fast).await;
+    let elsewhere = enter(&other, &key).await.expect("a workspace");
+    worked(&elsewhere).await.expect("the plugin's turn");
+
+    slow.set(Mode::WaitAt(3));
+    let held = {
+        let mut rebuild = pin!(workspace.rebuild_graph());
+        tokio::select! {
+            _ = &mut rebuild => panic!("it waits for the plugin"),
+            () = slow.reached.notified() => {}
+        }
+        let again = workspace.rebuild_graph().await;
+        assert!(matches!(again, Err(Error::Conflict { code: "rebuild_running", .. })), "one at a time: {again:?}");
+        let rebuilt = elsewhere.rebuild_graph().await.expect("the other server is faster");
+        assert_eq!(rebuilt.nodes, 20);
+        slow.set(Mode::Succeed);
+        rebuild.await
+    };
+    assert!(matches!(held, Err(Error::Conflict { code: "rebuild_overtaken", .. })), "the slower one says so: {held:?}");
+    drop((workspace, elsewhere));
+    one.close().await;
+    other.close().await;
+
+    let third = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &Handle::new(Mode::Fail)).await;
+    let workspace = enter(&third, &key).await.expect("a workspace");
+    worked(&workspace).await.expect("the plugin's turn");
+    assert_eq!(found(&workspace).await.len(), 20, "what serves is whole");
+    third.close().await;
+}
