@@ -1,6 +1,8 @@
 //! Answers kept for requests that carry an idempotency key.
 
-use surrealdb::types::Value as Record;
+use std::collections::HashMap;
+
+use surrealdb::types::{Object as RecordObject, Value as Record};
 
 use super::{Database, Error, Result, convert};
 
@@ -20,24 +22,28 @@ pub struct StoredAnswer {
 }
 
 impl Database {
-    pub async fn read_answer(&self, key: &str) -> Result<Option<StoredAnswer>> {
-        let found = self.query("SELECT * FROM $id", [("id", answer_id(key))]).await?;
-        convert::list(found.first())?.next().map(read_answer).transpose()
+    /// Those of some answers that are kept, by their keys.
+    pub async fn read_answers(&self, keys: &[String]) -> Result<HashMap<String, StoredAnswer>> {
+        let ids: Vec<Record> = keys.iter().map(|key| answer_id(key)).collect();
+        let statement = "SELECT *, record::id(id) AS key FROM $ids";
+        let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
+        let keyed = |record| Ok((convert::text_field(record, "key")?.to_owned(), read_answer(record)?));
+        convert::list(found.first())?.map(keyed).collect()
+    }
+
+    /// Keeps answers under keys that have none.
+    pub async fn write_answers<'a>(&self, answers: impl Iterator<Item = (&'a String, &'a StoredAnswer)>) -> Result<()> {
+        let rows: Vec<Record> = answers.map(|(key, answer)| Record::Object(content(key, answer))).collect();
+        let values = [("answers", Record::Array(rows.into()))];
+        self.query_again("INSERT IGNORE INTO answer $answers RETURN NONE", values).await.map(drop)
     }
 
     /// Keeps an answer, or that a request is under way, unless another answer is kept. Returns what is kept now.
     pub async fn keep_answer(&self, key: &str, answer: &StoredAnswer) -> Result<StoredAnswer> {
-        let content = convert::fields([
-            ("id", answer_id(key)),
-            ("fingerprint", convert::text(&answer.fingerprint)),
-            ("body", convert::optional_text(answer.body.as_deref())),
-            ("location", convert::optional_text(answer.location.as_deref())),
-            ("created_at", convert::integer(answer.created_at)),
-        ]);
         let statement = "INSERT INTO answer $content ON DUPLICATE KEY UPDATE
             body = IF fingerprint = $input.fingerprint { body ?? $input.body } ELSE { body },
             location = IF fingerprint = $input.fingerprint { location ?? $input.location } ELSE { location }";
-        let kept = self.query_again(statement, [("content", Record::Object(content))]).await?;
+        let kept = self.query_again(statement, [("content", Record::Object(content(key, answer)))]).await?;
         let kept = convert::list(kept.first())?.next().map(read_answer).transpose()?;
         kept.ok_or_else(|| Error::Corrupt("an answer that was just kept is not there".into()))
     }
@@ -65,6 +71,16 @@ impl Database {
 
 fn answer_id(key: &str) -> Record {
     convert::record_id("answer", key.to_owned())
+}
+
+fn content(key: &str, answer: &StoredAnswer) -> RecordObject {
+    convert::fields([
+        ("id", answer_id(key)),
+        ("fingerprint", convert::text(&answer.fingerprint)),
+        ("body", convert::optional_text(answer.body.as_deref())),
+        ("location", convert::optional_text(answer.location.as_deref())),
+        ("created_at", convert::integer(answer.created_at)),
+    ])
 }
 
 fn read_answer(record: &Record) -> Result<StoredAnswer> {

@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod aggregates;
+mod answer_batches;
 pub mod answers;
 pub mod articles;
 mod entered;
