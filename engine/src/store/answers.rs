@@ -91,3 +91,60 @@ fn read_answer(record: &Record) -> Result<StoredAnswer> {
         created_at: convert::int_field(record, "created_at")?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    async fn database() -> Database {
+        let store = Store::connect("mem://").await.expect("a store");
+        store.workspace("w").await.expect("a database")
+    }
+
+    fn answer(fingerprint: &str, body: Option<&str>, created_at: i64) -> StoredAnswer {
+        let location = body.map(|_| "/there".to_owned());
+        StoredAnswer { fingerprint: fingerprint.into(), body: body.map(str::to_owned), location, created_at }
+    }
+
+    #[tokio::test]
+    async fn old_answers_are_forgotten_however_many_there_are() {
+        let database = database().await;
+        let kept: Vec<(String, StoredAnswer)> =
+            (0..2_500).map(|number| (number.to_string(), answer("f", Some("b"), number))).collect();
+        database.write_answers(kept.iter().map(|(key, answer)| (key, answer))).await.expect("written");
+        let mut rounds = 0;
+        while database.forget_answers(2_400).await.expect("forgotten") {
+            rounds += 1;
+        }
+        assert_eq!(rounds, 2);
+        let keys: Vec<String> = kept.iter().map(|(key, _)| key.clone()).collect();
+        let left = database.read_answers(&keys).await.expect("read");
+        assert_eq!(left.len(), 100);
+        assert!(left.values().all(|answer| answer.created_at >= 2_400));
+    }
+
+    #[tokio::test]
+    async fn they_are_found_by_the_index_on_their_time() {
+        let database = database().await;
+        let statement = "SELECT VALUE id FROM answer WHERE created_at < $before LIMIT 10 EXPLAIN";
+        let plan = database.query(statement, [("before", convert::integer(1))]).await.expect("a plan");
+        assert!(format!("{plan:?}").contains("answer_created_at"), "{plan:?}");
+    }
+
+    #[tokio::test]
+    async fn the_first_answer_is_kept_and_one_under_way_is_completed() {
+        let database = database().await;
+        let under_way = answer("f", None, 1);
+        assert_eq!(database.keep_answer("k", &under_way).await.expect("noted"), under_way);
+        let other = database.keep_answer("k", &answer("g", Some("other"), 2)).await.expect("compared");
+        assert_eq!(other, under_way);
+        let given = database.keep_answer("k", &answer("f", Some("first"), 3)).await.expect("kept");
+        assert_eq!(given, answer("f", Some("first"), 1));
+        assert_eq!(database.keep_answer("k", &answer("f", Some("second"), 4)).await.expect("compared"), given);
+        database.forget_answer("k", 0, true).await.expect("nothing");
+        assert_eq!(database.read_answers(&["k".into()]).await.expect("read").len(), 1);
+        database.forget_answer("k", 1, false).await.expect("forgotten");
+        assert!(database.read_answers(&["k".into()]).await.expect("read").is_empty());
+    }
+}
