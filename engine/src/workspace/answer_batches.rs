@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -15,7 +16,9 @@ use crate::store::{self, answers::StoredAnswer};
 
 /// Requests that wait for a place at most, and those of one statement.
 const QUEUE: usize = 4_096;
-const MAX_BATCH: usize = 256;
+const MAX_BATCH: usize = 512;
+/// A pause between writes lets answers that come one by one become one write: nobody waits for it.
+const GATHER: Duration = Duration::from_millis(20);
 
 /// Answers that are not written yet, by their keys.
 type Unwritten = Arc<Mutex<HashMap<String, StoredAnswer>>>;
@@ -115,13 +118,17 @@ async fn write(state: Arc<State>, mut queue: mpsc::Receiver<Write>, unwritten: U
         {
             tracing::warn!(%error, answers = answers.len(), "answers to requests were not kept");
         }
-        let mut unwritten = noted(&unwritten);
-        answers.keys().for_each(|key| drop(unwritten.remove(key)));
-        drop(unwritten);
+        forget(&unwritten, answers.keys());
         for done in flushed {
             let _ = done.send(());
         }
+        tokio::time::sleep(GATHER).await;
     }
+}
+
+fn forget<'a>(unwritten: &Unwritten, keys: impl Iterator<Item = &'a String>) {
+    let mut unwritten = noted(unwritten);
+    keys.for_each(|key| drop(unwritten.remove(key)));
 }
 
 fn noted(unwritten: &Unwritten) -> MutexGuard<'_, HashMap<String, StoredAnswer>> {
