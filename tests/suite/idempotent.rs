@@ -9,9 +9,12 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::entered::{Entered, enter};
 use futures_util::future::join_all;
 
-/// A workspace as some engines over one store see it.
+/// A workspace as some engines over one store see it; a single one has the store for itself.
 async fn seen_by(engines: usize) -> Vec<Entered> {
     let store = Store::connect("mem://").await.expect("a store");
+    if engines == 1 {
+        return vec![first(&engine(store).await).await.expect("a workspace").0];
+    }
     let (workspace, key) = first(&engine(store.share()).await).await.expect("a workspace");
     let mut all = vec![workspace];
     for _ in 1..engines {
@@ -89,6 +92,28 @@ async fn a_request_that_failed_may_come_again_with_another_body() {
         let failed = answers::idempotent(&workspaces[0].writer, request, make).await;
         assert!(matches!(failed, Err(Error::Invalid { .. })));
         assert!(append(&workspaces[engines - 1], "key", "another").await.expect("appended"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_told_again_after_the_workspace_was_closed() {
+    let engine = engine(Store::connect("mem://").await.expect("a store")).await;
+    let (mut workspace, key) = first(&engine).await.expect("a workspace");
+    for number in 0..3 {
+        let request = RequestId::new("key", "body".into()).expect("a key");
+        let given = KeptAnswer { body: "what was said".into(), location: "/there".into() };
+        let make = move || async move { Ok(((), given)) };
+        match answers::idempotent(&workspace.writer, request, make).await.expect("an answer") {
+            Idempotent::First(()) => assert_eq!(number, 0),
+            Idempotent::Repeated(first) => {
+                assert!(number > 0);
+                assert_eq!((first.body.as_str(), first.location.as_str()), ("what was said", "/there"));
+            }
+        }
+        if number > 0 {
+            engine.close().await;
+            workspace = enter(&engine, &key).await.expect("a workspace");
+        }
     }
 }
 

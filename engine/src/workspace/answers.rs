@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::answer_batches::AnswerBatches;
 use super::entered::{Changing, Entered, Operation};
 use crate::core::State;
 use crate::error::{Error, Result};
@@ -68,7 +69,7 @@ where
 {
     Operation::perform(handle, move |operation| async move {
         let _turn = operation.turn(&request.key).await;
-        let answers = Answers { state: operation.state(), request: &request };
+        let answers = Answers { state: operation.state(), batches: operation.answers(), request: &request };
         if let Some(first) = answers.first().await? {
             return Ok(Idempotent::Repeated(first));
         }
@@ -89,6 +90,7 @@ where
 /// What is kept for one request.
 struct Answers<'a> {
     state: &'a State,
+    batches: &'a AnswerBatches,
     request: &'a RequestId,
 }
 
@@ -98,7 +100,7 @@ impl Answers<'_> {
     async fn first(&self) -> Result<Option<KeptAnswer>> {
         let log = &self.state.log;
         let expired = self.state.clock.now_ms() - KEPT_MS;
-        let mut found = log.read_answer(&self.request.key).await?;
+        let mut found = self.batches.read(&self.request.key).await?;
         if found.as_ref().is_some_and(|answer| answer.created_at <= expired) {
             log.forget_answer(&self.request.key, expired, false).await?;
             found = None;
@@ -112,6 +114,10 @@ impl Answers<'_> {
     /// Keeps an answer. Returns the one that another server gave before. That none can be kept is no reason to hold
     /// the answer back: a repeat finds what was made by its ids.
     async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
+        if self.state.is_exclusive() {
+            self.batches.keep(&self.request.key, self.answer(Some(kept))).await;
+            return None;
+        }
         match self.state.log.keep_answer(&self.request.key, &self.answer(Some(kept.clone()))).await {
             Ok(first) => self.told(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {

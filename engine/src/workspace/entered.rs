@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
+use super::answer_batches::AnswerBatches;
 use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
@@ -132,6 +133,10 @@ impl Operation {
         let event_ids = event_id.into_iter().map(Arc::from).collect();
         let append = Append { decide, event_ids, actor: self.entered.actor(), managed: true, size_bytes: 1_024 };
         self.appender().append(append).await
+    }
+
+    pub fn answers(&self) -> &AnswerBatches {
+        &self.entered.runtime.answers
     }
 
     /// The turn of a request with this idempotency key; others that carry it come after it.

@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod aggregates;
+mod answer_batches;
 pub mod answers;
 pub mod articles;
 mod entered;
@@ -22,7 +23,8 @@ pub mod system;
 mod turns;
 pub mod types;
 
-pub use entered::{Changing, Entered};
+pub use entered::Changing;
+pub(crate) use entered::Entered;
 
 /// A page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -96,8 +96,8 @@ impl Api {
 
     /// Makes a key. Its secret is in this answer and nowhere else.
     ///
-    /// A key makes none with a scope that it lacks (`insufficient_scope`), and none that outlives it
-    /// (`outlives_caller`).
+    /// Only the workspace's owner makes keys (`owner_required`). A key makes none with a scope that it lacks
+    /// (`insufficient_scope`), and none that outlives it (`outlives_caller`).
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
         &self,
@@ -124,8 +124,8 @@ impl Api {
 
     /// Revokes a key. It takes effect at once.
     ///
-    /// A key revokes itself, and those that it could have made: others need one with all their scopes
-    /// (`insufficient_scope`) that lives as long (`outlives_caller`).
+    /// Only the workspace's owner revokes keys (`owner_required`). A key revokes itself, and those that it could have
+    /// made: others need one with all their scopes (`insufficient_scope`) that lives as long (`outlives_caller`).
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(&self, access: OwnerWrite, key_id: Path<String>) -> ApiResult<Revoked> {
         answer(access.0.revoke_key(&key_id).await)?;
