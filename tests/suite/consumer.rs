@@ -16,10 +16,11 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::{EventFact, Facts};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::aggregates::Moment;
-use foldwork_engine::workspace::events::Direction;
+use foldwork_engine::workspace::events::{Direction, Limit};
 use foldwork_engine::workspace::query::Query;
-use foldwork_engine::{Engine, Error, Plugins, Settings, Store, Workspace};
-use foldwork_tests::server::{enter, worked};
+use foldwork_engine::{Engine, Error, Plugins, Settings, Store};
+use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::server::worked;
 
 const NAME: &str = "native";
 /// How long something may take that hangs where it is broken.
@@ -124,12 +125,12 @@ async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine>
 }
 
 /// The first workspace of an engine, with the types of the tests, and its key.
-async fn first(engine: &Arc<Engine>) -> (Workspace, String) {
+async fn first(engine: &Arc<Engine>) -> (Entered, String) {
     let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
     let workspace = enter(engine, &key).await.expect("a workspace");
     for name in ["note", "other"] {
         let definition = serde_json::from_str(&format!(r#"{{"type_name": "{name}"}}"#)).expect("JSON");
-        workspace.define_type(&definition, false).await.expect("a type");
+        workspace.writer.define_type(&definition, false).await.expect("a type");
     }
     (workspace, key)
 }
@@ -153,22 +154,22 @@ fn other() -> NewEvent {
     }
 }
 
-async fn append(workspace: &Workspace, events: Vec<NewEvent>) {
-    workspace.append_events(events).await.expect("appended");
+async fn append(workspace: &Entered, events: Vec<NewEvent>) {
+    workspace.writer.append_events(events).await.expect("appended");
     worked(workspace).await.expect("the plugin's turn");
 }
 
 /// The ids of notes about which the plugin has found something.
-async fn found(workspace: &Workspace) -> Vec<String> {
+async fn found(workspace: &Entered) -> Vec<String> {
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
-    let rows = workspace.query(query).await.expect("an answer").rows;
+    let rows = workspace.reader.query(query).await.expect("an answer").rows;
     let rows = rows.iter().filter(|row| row.get("_facts").and_then(|facts| facts.get(NAME)).is_some());
     rows.filter_map(|row| row.get("_id").and_then(Value::as_str).map(str::to_owned)).collect()
 }
 
-async fn parked(workspace: &Workspace) -> u64 {
-    workspace.plugin(NAME).await.expect("the plugin").parked
+async fn parked(workspace: &Entered) -> u64 {
+    workspace.reader.plugin(NAME).await.expect("the plugin").parked
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -184,13 +185,13 @@ async fn a_replay_that_is_cancelled_loses_neither_facts_nor_steps() {
     // In the second page of what is replayed.
     handle.set(Mode::WaitAt(NOTES - 10));
     let replayed = workspace.clone();
-    let replay = tokio::spawn(async move { replayed.replay_plugin(NAME, 0).await });
+    let replay = tokio::spawn(async move { replayed.writer.replay_plugin(NAME, 0).await });
     handle.reached.notified().await;
     replay.abort();
     let _ = replay.await;
     handle.set(Mode::Succeed);
 
-    workspace.resume_plugin(NAME).await.expect("resumed");
+    workspace.writer.resume_plugin(NAME).await.expect("resumed");
     append(&workspace, vec![note(NOTES)]).await;
     let found = found(&workspace).await;
     assert!(found.contains(&format!("n{NOTES}")), "the consumer goes on");
@@ -208,11 +209,11 @@ async fn a_request_that_goes_away_stops_nobody() {
     let engine = engine(store, about(vec![Hook::Enrich], OnError::Park), &handle).await;
     let (workspace, _) = first(&engine).await;
     append(&workspace, vec![note(0)]).await;
-    let step = workspace.list_parked(None, None, 1).await.expect("a list").remove(0).id.text();
+    let step = workspace.reader.list_parked(None, None, 1).await.expect("a list").remove(0).id.text();
     for steps in 1..40 {
         // It is passed without being written down: the replay moves the checkpoint.
         append(&workspace, vec![other()]).await;
-        let mut replay = Box::pin(workspace.replay_parked(&step));
+        let mut replay = Box::pin(workspace.writer.replay_parked(&step));
         let mut left = steps;
         // What woke it last has happened, and it never learns of that.
         poll_fn(|context| {
@@ -226,7 +227,7 @@ async fn a_request_that_goes_away_stops_nobody() {
         drop(replay);
     }
     handle.set(Mode::Succeed);
-    workspace.resume_plugin(NAME).await.expect("resumed");
+    workspace.writer.resume_plugin(NAME).await.expect("resumed");
     append(&workspace, vec![note(1)]).await;
     assert!(found(&workspace).await.contains(&"n1".to_owned()));
     engine.close().await;
@@ -238,13 +239,13 @@ async fn a_plugin_that_never_succeeds_holds_up_no_request() {
     let store = Store::connect("mem://").await.expect("a store");
     let engine = engine(store, about(vec![Hook::Enrich], OnError::Retry), &handle).await;
     let (workspace, _) = first(&engine).await;
-    workspace.append_events(vec![note(0)]).await.expect("appended");
+    workspace.writer.append_events(vec![note(0)]).await.expect("appended");
     let requests = async {
-        workspace.resume_plugin(NAME).await.expect("resumed");
-        let tally = workspace.replay_plugin(NAME, 0).await.expect("replayed");
+        workspace.writer.resume_plugin(NAME).await.expect("resumed");
+        let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
         assert_eq!((tally.events, tally.changed), (0, 0), "nothing was taken in yet");
-        workspace.replay_all_parked(None).await.expect("replayed");
-        workspace.rebuild_graph().await.expect("rebuilt");
+        workspace.writer.replay_all_parked(None).await.expect("replayed");
+        workspace.writer.rebuild_graph().await.expect("rebuilt");
     };
     tokio::time::timeout(PATIENCE, requests).await.expect("no request waits for the plugin");
     handle.set(Mode::Succeed);
@@ -267,9 +268,10 @@ async fn what_another_version_derives_is_appended_beside_what_is_there() {
     let second = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &new).await;
     let workspace = enter(&second, &key).await.expect("a workspace");
     worked(&workspace).await.expect("the plugin's turn");
-    let tally = workspace.replay_plugin(NAME, 0).await.expect("replayed");
+    let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed), (1, 0));
-    let stream = workspace.stream("n0", None, 10, Direction::Forward).await.expect("a stream").items;
+    let stream =
+        workspace.reader.stream("n0", None, Limit::events(10), Direction::Forward).await.expect("a stream").items;
     let made = |event: &foldwork_engine::model::event::Event| {
         (event.event_type.to_string(), event.payload.get("made").and_then(Value::as_int))
     };
@@ -293,7 +295,7 @@ async fn an_agent_whose_id_is_taken_has_another() {
         let works = engine(store.share(), about(vec![Hook::Work], OnError::Park), &handle).await;
         let workspace = enter(&works, &key).await.expect("the workspace opens");
         let id = format!("agent-{NAME}-2");
-        let (agent, _) = workspace.aggregate(&id, Moment::Now).await.expect("an agent");
+        let (agent, _) = workspace.reader.aggregate(&id, Moment::Now).await.expect("an agent");
         assert_eq!((&*agent.aggregate_type, agent.version), ("agent", 1), "the same at each start");
         drop(workspace);
         works.close().await;
@@ -313,14 +315,14 @@ async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
 
     slow.set(Mode::WaitAt(3));
     let held = {
-        let mut rebuild = pin!(workspace.rebuild_graph());
+        let mut rebuild = pin!(workspace.writer.rebuild_graph());
         tokio::select! {
             _ = &mut rebuild => panic!("it waits for the plugin"),
             () = slow.reached.notified() => {}
         }
-        let again = workspace.rebuild_graph().await;
+        let again = workspace.writer.rebuild_graph().await;
         assert!(matches!(again, Err(Error::Conflict { code: "rebuild_running", .. })), "one at a time: {again:?}");
-        let rebuilt = elsewhere.rebuild_graph().await.expect("the other server is faster");
+        let rebuilt = elsewhere.writer.rebuild_graph().await.expect("the other server is faster");
         assert_eq!(rebuilt.nodes, 20);
         slow.set(Mode::Succeed);
         rebuild.await

@@ -12,7 +12,7 @@ use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
 use crate::access::standing::Standing;
-use crate::consumer::{Working, working};
+use crate::consumer::{WorkerTurn, Working};
 use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
 use crate::error::{Error, Result};
@@ -107,7 +107,7 @@ impl Operation {
     }
 
     /// The worker that keeps the graph, once it is nobody else's turn.
-    pub async fn turn(&self) -> Result<working::Turn<'_>> {
+    pub async fn worker(&self) -> Result<WorkerTurn<'_>> {
         self.working().turn(self.state(), self.appender()).await
     }
 

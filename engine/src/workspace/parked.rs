@@ -47,7 +47,8 @@ impl Writer {
         let mut parked = self.entered.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
         parked.truncate(MAX_REPLAYED);
-        let replayed = Operation::perform(self, |operation| async move { replay_steps(&operation, parked).await }).await?;
+        let replayed =
+            Operation::perform(self, |operation| async move { replay_steps(&operation, parked).await }).await?;
         Ok(Replayed { more, ..replayed })
     }
 
@@ -65,7 +66,7 @@ impl Writer {
 }
 
 async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
-    let mut turn = operation.turn().await?;
+    let mut turn = operation.worker().await?;
     let mut replayed = Replayed::default();
     for step in parked {
         match replay::replay_parked(&mut turn, step).await? {

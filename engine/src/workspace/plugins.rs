@@ -72,7 +72,7 @@ impl Writer {
     pub async fn replay_plugin(&self, name: &str, from_position: u64) -> Result<Tally> {
         let plugin = self.entered.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
-            let mut turn = operation.turn().await?;
+            let mut turn = operation.worker().await?;
             let tally = replay::replay_plugin(&mut turn, plugin, from_position).await?;
             turn.keep();
             Ok(tally)
@@ -84,7 +84,7 @@ impl Writer {
     pub async fn resume_plugin(&self, name: &str) -> Result<bool> {
         let plugin = self.entered.plugin_index(name)?;
         Operation::perform(self, move |operation| async move {
-            let mut turn = operation.turn().await?;
+            let mut turn = operation.worker().await?;
             let was_open = turn.close_circuit(plugin).await?;
             turn.keep();
             Ok(was_open)
