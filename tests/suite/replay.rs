@@ -1,5 +1,6 @@
-//! Replays recorded pipeline cases from outside of the repository, where `FOLDWORK_SHARED` says they are. Those that do not
-//! agree are listed in `tests/replay/known.txt`, each with the reason; the list only gets shorter.
+//! Replays pipeline cases: a few of our own, and many recorded ones from outside of the repository, where `FOLDWORK_SHARED`
+//! says they are. Of the recorded ones those that do not agree are listed in `tests/replay/known.txt`, each with the
+//! reason; the list only gets shorter.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +28,17 @@ struct Recorded {
     #[serde(default)]
     unordered: bool,
     foreign_docs: Option<Value>,
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn our_own_cases_agree() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let mut wrong = Vec::new();
+    for (line, text) in read(&root().join("tests/replay/own.ndjson")).lines().enumerate() {
+        wrong.extend(replayed(&workspace, text).await.err().map(|difference| format!("own:{} {difference}", line + 1)));
+    }
+    all_well(wrong);
 }
 
 #[tokio::test(flavor = "multi_thread")]
