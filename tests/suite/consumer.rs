@@ -275,7 +275,7 @@ async fn what_another_version_derives_is_appended_beside_what_is_there() {
     let made = |event: &foldwork_engine::model::event::Event| {
         (event.event_type.to_string(), event.payload.get("made").and_then(Value::as_int))
     };
-    let made: Vec<_> = stream.iter().map(|event| made(event)).collect();
+    let made: Vec<_> = stream.iter().map(made).collect();
     let wanted = [("note.changed", None), ("note.one", Some(1)), ("note.two", Some(2))];
     assert_eq!(made, wanted.map(|(name, made)| (name.to_owned(), made)));
     second.close().await;

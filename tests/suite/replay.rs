@@ -92,9 +92,9 @@ fn list() -> PathBuf {
 
 /// A line of the list: the case, and why it differs.
 fn known(line: &str) -> ((String, usize), &str) {
-    let (case, reason) = line.split_once(' ').unwrap_or_else(|| panic!("{line}: no reason"));
-    let (file, number) = case.split_once(':').unwrap_or_else(|| panic!("{line}: no line of a file"));
-    ((file.to_owned(), number.parse().unwrap_or_else(|error| panic!("{line}: {error}"))), reason)
+    let (case, reason) = line.split_once(' ').expect("a case and its reason");
+    let (file, number) = case.split_once(':').expect("a file and a line of it");
+    ((file.to_owned(), number.parse().expect("a line's number")), reason)
 }
 
 /// Runs one case; the error says in what it differs.

@@ -27,7 +27,7 @@ pub struct Imports {
 
 /// Reads the file of a module.
 pub fn imports(file: &FilePath, module: &[String]) -> Imports {
-    of_text(&read(file), module).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    of_text(&read(file), module).map_err(|error| format!("{}: {error}", file.display())).expect("a file that is Rust")
 }
 
 fn of_text(text: &str, module: &[String]) -> syn::Result<Imports> {
