@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::events::{Pages, Wanted};
-use super::{Reader, Streams};
+use super::reader::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
