@@ -87,12 +87,12 @@ impl Server {
 }
 
 /// How long what follows the log may take to catch up before a test gives up, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Returns when plugins have been called for every event, those of their own making too.
 pub async fn worked(workspace: &Entered) -> anyhow::Result<()> {
-    tokio::time::timeout(PATIENCE, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
+    tokio::time::timeout(TIMEOUT, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
 }
 
 /// Returns when what follows the log has caught up with it.
@@ -104,5 +104,5 @@ pub async fn consumed(workspace: &Entered) -> anyhow::Result<()> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(PATIENCE, reached).await.context("what follows the log does not catch up")?
+    tokio::time::timeout(TIMEOUT, reached).await.context("what follows the log does not catch up")?
 }

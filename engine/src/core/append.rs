@@ -24,7 +24,7 @@ const MAX_BYTES: usize = 4 << 20;
 /// It may run more than once: again after another writer was faster.
 pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 
-/// One operation's desired to append: all of its events or none.
+/// One append request: all of its events or none.
 pub struct Append {
     pub decide: Decide,
     /// Ids that a client chose, looked up in the log before the decision.

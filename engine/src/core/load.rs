@@ -62,7 +62,7 @@ impl State {
     async fn load_states(&self) -> Result<()> {
         let definitions = self.types.all();
         let checkpoint = self.log.checkpoint(NODES).await?;
-        if let Some(seen) = self.log.read_seen().await? {
+        if let Some(seen) = self.log.read_observed().await? {
             self.folded.observed().restore(&seen);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();

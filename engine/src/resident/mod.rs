@@ -22,7 +22,7 @@ use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::{Column, Index};
 pub use columns::Base;
-use columns::{Columns, Made};
+use columns::{BuiltColumn, Columns};
 use sharing::Sharing;
 
 /// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
@@ -153,7 +153,7 @@ impl Resident {
     fn make_columns(&self, paths: &[&Arc<str>]) {
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.snapshot();
-        let mut made: Vec<Made> = self.read().columns.missing(paths).into_iter().map(Made::new).collect();
+        let mut made: Vec<BuiltColumn> = self.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
         for (place, aggregate) in snapshot.iter().enumerate() {
             made.iter_mut().for_each(|made| made.put(place, aggregate));
         }

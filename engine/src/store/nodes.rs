@@ -73,7 +73,7 @@ impl Database {
     }
 
     /// The shapes of events that were stored last.
-    pub async fn read_seen(&self) -> Result<Option<Object>> {
+    pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {
             Some(Record::String(text)) => {

@@ -56,12 +56,12 @@ struct Case {
 }
 
 /// A case shows what a script does, and not how busy the machine is: it has so many times its deadline.
-const PATIENCE: u64 = 100;
+const DEADLINE_FACTOR: u64 = 100;
 
 /// Runs a folder's cases, under the manifest's settings and those that a case has itself.
 pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> {
     let path = folder.file(CASES);
-    let script = &script.with_patience(PATIENCE);
+    let script = &script.with_deadline_factor(DEADLINE_FACTOR);
     let file: File = toml::from_str(&folder.cases).map_err(|error| refusal(&path, &folder.cases, &error))?;
     let outcomes = file.case.into_iter().map(|case| {
         let (line, _) = place(&folder.cases, case.span().start);

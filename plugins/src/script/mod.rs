@@ -87,7 +87,7 @@ impl Script {
     }
 
     /// The same plugin with so many times its deadline.
-    fn with_patience(&self, times: u64) -> Script {
+    fn with_deadline_factor(&self, times: u64) -> Script {
         let deadline_ms = self.limits.deadline_ms.saturating_mul(times);
         Script { limits: Limits { deadline_ms, ..self.limits }, ..self.clone() }
     }
