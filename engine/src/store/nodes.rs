@@ -177,7 +177,7 @@ fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition
 
 /// Dates are text in JSON; those of declared fields become dates again.
 fn restore_dates(state: &mut Object, definition: &Definition) {
-    for field in definition.fields.iter().filter(|field| field.field_type == FieldType::Date) {
+    for field in definition.fields().iter().filter(|field| field.field_type == FieldType::Date) {
         if let Some(slot) = state.get_mut(&field.name)
             && let Some(ms) = slot.as_str().and_then(parse_date)
         {
