@@ -29,6 +29,8 @@ const LESSER: [(&str, Scope); 5] = [
 /// A server with two workspaces. Each test has its own, with its own store.
 pub struct Server {
     pub clock: Arc<FixedClock>,
+    /// What the engine writes to; who writes to it beside the engine breaks something on purpose.
+    pub store: Store,
     pub engine: Arc<Engine>,
     /// Names as scenarios use them (`owner`, `reader`, …, `other`), and their keys.
     pub keys: Vec<(&'static str, String)>,
@@ -56,7 +58,7 @@ impl Server {
         let clock = Arc::new(FixedClock::default());
         let store = Store::connect("mem://").await?;
         let plugins = load_plugins(&config.plugins)?;
-        let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
@@ -68,7 +70,7 @@ impl Server {
         keys.push(("other", other));
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
-        Ok(Server { clock, engine, keys, shutdown, application })
+        Ok(Server { clock, store, engine, keys, shutdown, application })
     }
 
     /// The key of this name.
