@@ -161,7 +161,11 @@ async fn the_writer_of_a_log_outlives_a_panic() {
         let answer = server.call(request(&server, &append, Body::from_bytes_stream(breaking))).await;
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "round {round}");
         server.clock.repair();
-        assert_eq!(server.call(request(&server, &append, whole())).await.status(), StatusCode::CREATED, "round {round}");
+        assert_eq!(
+            server.call(request(&server, &append, whole())).await.status(),
+            StatusCode::CREATED,
+            "round {round}"
+        );
     }
     let position = server.workspace("owner").await.expect("the workspace").reader.position();
     assert_eq!(position, 3, "what met the panic was not appended");

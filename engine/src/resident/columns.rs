@@ -13,7 +13,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
-/// Columns kept; a new one takes the place of that which was wanted longest ago.
+/// Columns kept; a new one takes the row of that which was wanted longest ago.
 const MOST: usize = 32;
 /// A dictionary may have as many texts that no state holds any more as it had when it was made, and this many.
 const STALE_TEXTS: usize = 16_384;
@@ -62,10 +62,10 @@ impl Columns {
     }
 
     /// Writes a state into every column.
-    pub fn put(&mut self, place: usize, aggregate: &Aggregate) {
-        self.base.put(place, aggregate);
+    pub fn put(&mut self, row: usize, aggregate: &Aggregate) {
+        self.base.put(row, aggregate);
         self.cached.retain(|_, cached| {
-            cached.path.put(&mut cached.column, place, aggregate);
+            cached.path.put(&mut cached.column, row, aggregate);
             cached.column.texts().len() <= cached.most_texts
         });
     }
@@ -106,10 +106,10 @@ impl Columns {
 }
 
 impl Base {
-    fn put(&mut self, place: usize, aggregate: &Aggregate) {
-        self.types.set(place, Cell::Value(&aggregate.aggregate_type.clone().into()));
-        self.projects.set(place, Cell::Value(&aggregate.project_id.clone().into()));
-        self.deleted.set(place, Cell::Value(&Value::Bool(aggregate.deleted)));
+    fn put(&mut self, row: usize, aggregate: &Aggregate) {
+        self.types.set(row, Cell::Value(&aggregate.aggregate_type.clone().into()));
+        self.projects.set(row, Cell::Value(&aggregate.project_id.clone().into()));
+        self.deleted.set(row, Cell::Value(&Value::Bool(aggregate.deleted)));
     }
 
     /// The column of a field by its name in rows.
@@ -128,19 +128,19 @@ impl BuiltColumn {
         BuiltColumn { path, text: text.clone(), column: Column::default() }
     }
 
-    pub fn put(&mut self, place: usize, aggregate: &Aggregate) {
-        self.path.put(&mut self.column, place, aggregate);
+    pub fn put(&mut self, row: usize, aggregate: &Aggregate) {
+        self.path.put(&mut self.column, row, aggregate);
     }
 }
 
 impl Path {
-    fn put(&self, column: &mut Column, place: usize, aggregate: &Aggregate) {
+    fn put(&self, column: &mut Column, row: usize, aggregate: &Aggregate) {
         let Some((first, rest)) = self.0.split_first() else { return };
         let field = aggregate.field(first);
         match &field {
-            None => column.set(place, Cell::Missing),
-            Some(Cow::Borrowed(value)) => column.set(place, below(value, rest)),
-            Some(Cow::Owned(value)) => column.set(place, below(value, rest)),
+            None => column.set(row, Cell::Missing),
+            Some(Cow::Borrowed(value)) => column.set(row, below(value, rest)),
+            Some(Cow::Owned(value)) => column.set(row, below(value, rest)),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::connections::Place;
+use super::connections::ConnectionPermit;
 
 /// A socket, also after it was handed on by an upgrade.
 pub struct Socket {
@@ -18,12 +18,12 @@ pub struct Socket {
     timeout: Duration,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
-    _place: Place,
+    _permit: ConnectionPermit,
 }
 
 impl Socket {
-    pub fn new(stream: TcpStream, timeout: Duration, place: Place) -> Socket {
-        Socket { stream, timeout, waiting: None, _place: place }
+    pub fn new(stream: TcpStream, timeout: Duration, permit: ConnectionPermit) -> Socket {
+        Socket { stream, timeout, waiting: None, _permit: permit }
     }
 
     /// What became of a write; one that waits too long is an error.
