@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// Where open workspaces take more memory than they may, closes some that nobody has used for a while, the one
-    /// that was used least recently first. Answers how many are open now.
+    /// that was used least recently first. Returns how many are open now.
     pub async fn close_idle(&self) -> Result<usize> {
         let usage = self.workspaces.usage();
         let measured = move || usage.into_iter().map(|usage| (usage.state.size_bytes(), usage)).collect();

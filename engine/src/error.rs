@@ -15,8 +15,12 @@ pub enum Error {
     Unauthenticated(&'static str),
 
     /// Known, but not allowed.
-    #[error("this operation needs the scope {}", names(.required))]
+    #[error("this operation needs the scope {}", names(.required, " or "))]
     InsufficientScope { required: Vec<Scope> },
+
+    /// Known, but without each of these scopes.
+    #[error("this operation needs the scope {}", names(.lacking, " and "))]
+    ScopesLacking { lacking: Vec<Scope> },
 
     /// Not allowed to anybody by this way.
     #[error("{message}")]
@@ -142,6 +146,6 @@ impl From<store::Error> for Error {
     }
 }
 
-fn names(scopes: &[Scope]) -> String {
-    scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(" or ")
+fn names(scopes: &[Scope], between: &str) -> String {
+    scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(between)
 }

@@ -9,7 +9,7 @@ use crate::registry::LoadError;
 pub struct Folder {
     pub name: String,
     /// What messages call the folder: its path.
-    pub place: String,
+    pub location: String,
     pub manifest: String,
     pub script: String,
     pub cases: String,
@@ -76,7 +76,7 @@ impl Folder {
 
     /// Reads a plugin's folder. Cases may be missing.
     pub fn read(path: &Path) -> Result<Folder, LoadError> {
-        let place = path.display().to_string();
+        let location = path.display().to_string();
         let read = |file: &str| {
             let path = path.join(file);
             std::fs::read_to_string(&path)
@@ -85,15 +85,15 @@ impl Folder {
         let cases = if path.join(CASES).exists() { read(CASES)? } else { String::new() };
         let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let name = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Folder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, place })
+        Ok(Folder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, location })
     }
 
     /// A plugin that the program carries.
     pub fn shipped(name: &str) -> Option<Folder> {
         let (name, [manifest, script, cases]) = SHIPPED.into_iter().find(|(shipped, _)| *shipped == name)?;
-        let place = format!("scripts/{name}");
+        let location = format!("scripts/{name}");
         let (manifest, script, cases) = (manifest.to_owned(), script.to_owned(), cases.to_owned());
-        Some(Folder { name: name.to_owned(), place, manifest, script, cases })
+        Some(Folder { name: name.to_owned(), location, manifest, script, cases })
     }
 
     /// Names of the plugins that can be had: those on disk and those that the program carries, sorted.
@@ -115,6 +115,6 @@ impl Folder {
     }
 
     pub(crate) fn file(&self, name: &str) -> String {
-        format!("{}/{name}", self.place)
+        format!("{}/{name}", self.location)
     }
 }

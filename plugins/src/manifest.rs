@@ -124,7 +124,7 @@ struct File<'a> {
 
 impl File<'_> {
     fn at(&self, offset: usize, message: impl Into<String>) -> LoadError {
-        let (line, column) = place(self.text, offset);
+        let (line, column) = line_and_column(self.text, offset);
         LoadError { line: Some(line), column: Some(column), ..LoadError::new(&self.path, message) }
     }
 
@@ -215,7 +215,7 @@ fn is_pattern(text: &str) -> bool {
 
 /// Why a file of ours was refused by the reader of TOML.
 pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadError {
-    let (line, column) = error.span().map(|span| place(text, span.start)).unzip();
+    let (line, column) = error.span().map(|span| line_and_column(text, span.start)).unzip();
     // Of an unknown key the message names the key and then all that are known, each in backticks.
     let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
     let hint = match quoted.split_first() {
@@ -230,7 +230,7 @@ pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadEr
 }
 
 /// Line and column of a byte of a text, from 1.
-pub(crate) fn place(text: &str, offset: usize) -> (usize, usize) {
+pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)

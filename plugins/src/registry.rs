@@ -16,7 +16,7 @@ use crate::script::{Script, case};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
     /// The file, or the setting.
-    pub place: String,
+    pub location: String,
     pub line: Option<usize>,
     pub column: Option<usize>,
     pub message: String,
@@ -24,14 +24,14 @@ pub struct LoadError {
 }
 
 impl LoadError {
-    pub(crate) fn new(place: impl Into<String>, message: impl Into<String>) -> LoadError {
-        LoadError { place: place.into(), line: None, column: None, message: message.into(), hint: None }
+    pub(crate) fn new(location: impl Into<String>, message: impl Into<String>) -> LoadError {
+        LoadError { location: location.into(), line: None, column: None, message: message.into(), hint: None }
     }
 }
 
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place)?;
+        f.write_str(&self.location)?;
         for number in [self.line, self.column].into_iter().flatten() {
             write!(f, ":{number}")?;
         }
@@ -70,14 +70,14 @@ pub fn load(
         if loaded.iter().any(|plugin| *plugin.about().name == **name) {
             return Err(LoadError::new("[plugins] enabled", format!("'{name}' stands there twice")));
         }
-        if let Some(place) = native.iter().position(|native| native.name() == name) {
+        if let Some(index) = native.iter().position(|native| native.name() == name) {
             if settings.contains_key(name) {
                 return Err(LoadError::new(
                     format!("[plugins.{name}]"),
                     format!("the plugin '{name}' has no settings"),
                 ));
             }
-            loaded.push(native.swap_remove(place).plugin);
+            loaded.push(native.swap_remove(index).plugin);
             continue;
         }
         let folder = Folder::find(scripts, name)?;

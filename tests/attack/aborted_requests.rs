@@ -75,7 +75,7 @@ async fn prepare(client: &Client) -> Vec<(String, Client)> {
     keys
 }
 
-/// The whole log: positions without a gap, and versions without a gap in each stream. Answers how many events it has.
+/// The whole log: positions without a gap, and versions without a gap in each stream. Returns how many events it has.
 async fn walk(client: &Client) -> usize {
     let (mut seen, mut versions) = (0u64, HashMap::<String, u64>::new());
     loop {

@@ -19,17 +19,17 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::client::{Client, Exchange};
 
 /// How often a condition is looked at.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Looks until something is so; fails with what is in the way where that is not before a test loses its patience.
+/// Looks until something is so; fails with what is in the way where that is not within a test.s timeout.
 async fn until(mut obstacle: impl AsyncFnMut() -> Option<String>) {
     let began = Instant::now();
     while let Some(obstacle) = obstacle().await {
-        assert!(began.elapsed() < PATIENCE, "{obstacle}");
+        assert!(began.elapsed() < TIMEOUT, "{obstacle}");
         tokio::time::sleep(LOOK).await;
     }
 }

@@ -40,7 +40,7 @@ async fn the_consumer_goes_on_after_replays_that_were_reset() {
     let steps = parked(&target.client).await;
     assert_eq!(steps.len(), STEPS as usize + 1);
 
-    let target = target.restart_mended().await;
+    let target = target.restart_fixed().await;
     let client = &target.client;
     let path = |step: &str| format!("/api/v1/parked/{step}/replay");
     let began = Instant::now();

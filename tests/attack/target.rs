@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, oneshot};
 use tokio::time::timeout;
 
-use crate::PATIENCE;
+use crate::TIMEOUT;
 use crate::client::Client;
 
 /// As few as the smallest machine has: what blocks them is noticed.
@@ -46,7 +46,7 @@ impl Target {
     }
 
     /// Starts the server again on the same store, with the plugin as its next version would be: it does not fail.
-    pub async fn restart_mended(self) -> Target {
+    pub async fn restart_fixed(self) -> Target {
         let (left, share) = self.stop().await;
         // A store is unlocked by the end of its process only, so that the next one is opened on a copy.
         let folder = folder();
@@ -77,7 +77,7 @@ impl Target {
                 let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);
             });
         });
-        let address = timeout(PATIENCE, address).await.expect("it starts").expect("it listens");
+        let address = timeout(TIMEOUT, address).await.expect("it starts").expect("it listens");
         Target { client: Client { address, key }, stop, ended, thread, folder, share }
     }
 
@@ -88,7 +88,7 @@ impl Target {
 
     async fn stop(self) -> (TempDir, Share) {
         self.stop.send(()).expect("it runs");
-        let ended = timeout(PATIENCE, self.ended).await.expect("it ends");
+        let ended = timeout(TIMEOUT, self.ended).await.expect("it ends");
         ended.expect("no panic").expect("an orderly end");
         self.thread.join().expect("no panic");
         (self.folder, self.share)
@@ -121,11 +121,11 @@ fn without_plugins() -> Config {
     config
 }
 
-fn shaky(mended: bool) -> Config {
+fn shaky(fixed: bool) -> Config {
     let mut config = Config::default();
     config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
     config.plugins.enabled = vec!["shaky".into()];
-    let settings = Object::from_iter([("mended", Value::Bool(mended))]);
+    let settings = Object::from_iter([("fixed", Value::Bool(fixed))]);
     config.plugins.settings.insert("shaky".into(), settings);
     config
 }

@@ -18,7 +18,7 @@ ARTICLES = 2_000
 EVENTS = 60_000
 BATCH = 500
 # The longest that the follower may take to catch up, in seconds.
-PATIENCE = 600
+TIMEOUT = 600
 SETTINGS = """
 [plugins.linker]
 patterns = [
@@ -75,14 +75,14 @@ class Server:
 
     def caught_up(self):
         """Waits until the follower has taken everything in. Answers how many steps are parked."""
-        end = time.perf_counter() + PATIENCE
+        end = time.perf_counter() + TIMEOUT
         while time.perf_counter() < end:
             consumers = json.loads(self.call("GET", "/api/v1/system/consumers"))["consumers"]
             graph = next(consumer for consumer in consumers if consumer["name"] == "graph")
             if graph["lag"] == 0:
                 return graph["parked"]
             time.sleep(0.02)
-        sys.exit(f"the follower is {graph['lag']} events behind after {PATIENCE} s")
+        sys.exit(f"the follower is {graph['lag']} events behind after {TIMEOUT} s")
 
 
 def article(number, version):

@@ -121,7 +121,7 @@ class Server:
         before = [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}]
         return self.send("/api/v1/aggregates/query", {"pipeline": before + pipeline})
 
-    def settle(self):
+    def catch_up(self):
         """Returns when what follows the log has written all it had to."""
         headers = {"Authorization": f"Bearer {os.environ['FOLDWORK_BOOTSTRAP_KEY']}"}
         while True:
@@ -152,7 +152,7 @@ def measure_server():
         events = [{"aggregate_id": f"a-{number}", "aggregate_type": "article", "event_type": "article.created",
                    "payload": payload(number)} for number in range(start, min(start + 1000, arguments.states))]
         server.send("/api/v1/events", {"events": events})
-    server.settle()
+    server.catch_up()
     server.stop()
     server = Server()
     began = time.perf_counter()

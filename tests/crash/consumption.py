@@ -47,10 +47,10 @@ class Store:
 
     def restarts(self):
         """Whether the next step is taken while no server runs."""
-        return not self.finished() and self.steps[self.next] in ("kill", "mend")
+        return not self.finished() and self.steps[self.next] in ("kill", "fix")
 
     def take_step_between(self):
-        if self.steps[self.next] == "mend":
+        if self.steps[self.next] == "fix":
             # The next start is one with a plugin that was repaired.
             self.server.environment["FOLDWORK_PLUGINS__BREAKER__MENDED"] = "true"
         self.next += 1
@@ -67,7 +67,7 @@ class Store:
         elif step == "compare":
             self.snapshots.append(snapshot(client))
         else:
-            settle(client)
+            catch_up(client)
             if step == "resume":
                 client.read("POST", "/plugins/breaker/resume")
             elif step == "replay":
@@ -81,7 +81,7 @@ def follower(client):
     return next((consumer["position"], consumer["lag"]) for consumer in consumers if consumer["name"] == "graph")
 
 
-def settle(client):
+def catch_up(client):
     limit = time.monotonic() + SETTLED_WITHIN_S
     while follower(client)[1] > 0:
         check(time.monotonic() < limit, f"the follower is behind after {SETTLED_WITHIN_S} s")
@@ -179,7 +179,7 @@ class Kills:
             server.start()
             client = server.client()
             self.note(client)
-            settle(client)
+            catch_up(client)
             store.take_step(client)
             server.kill()
             server.process.stdout.close()

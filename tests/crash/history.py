@@ -2,7 +2,7 @@
 
 Two runs may interleave what the server appends by itself (derived events, tasks) with what is written here. Nothing may
 depend on that, so after a step that makes the server append to a stream, or look at one, the stream is left alone until
-the follower has come to the log's end (`settle`).
+the follower has come to the log's end (`catch_up`).
 """
 
 import json
@@ -22,19 +22,19 @@ PLUGINS = {
     "breaker": {
         "plugin.toml": '''name = "breaker"
 version = "1.0.0"
-description = "Throws for every seventh event, until it is mended; then for fewer."
+description = "Throws for every seventh event, until it is fixed; then for fewer."
 hooks = ["enrich"]
 on = { events = ["article.*", "note.*"] }
 
 [settings]
-mended = false
+fixed = false
 ''',
         "plugin.rhai": '''fn enrich(event, state, settings) {
     let n = event.payload.n;
     if type_of(n) != "i64" {
         return ();
     }
-    if n % 7 == 0 && (!settings.mended || n % 35 == 0) {
+    if n % 7 == 0 && (!settings.fixed || n % 35 == 0) {
         throw `the number ${n} breaks it`;
     }
     let facts = #{ derived: #{ n: n, version: state._version }, labels: [`number ${n}`] };
@@ -116,22 +116,22 @@ class History:
             events.append(event)
             self.streams[event["aggregate_id"]] = None
         self.append(events)
-        self.steps += ["settle", "compare"]
+        self.steps += ["catch_up", "compare"]
 
     def write_made(self):
         self.append([self.event(f"pillar-{number}", "created", {
             "title": pillar(number), "slug": f"pillar-{number}",
             "body": f"See /pages/pillar-{(number + 5) % PILLARS}.md."}) for number in range(PILLARS)])
-        self.steps.append("settle")
+        self.steps.append("catch_up")
         sections = 4
         for section in range(sections):
             self.write_section(int(self.aim * 0.8 / sections))
-            self.steps.append("settle")
+            self.steps.append("catch_up")
         self.steps.append("compare")
         self.break_the_circuit(int(self.aim * 0.05))
-        self.steps += ["settle", "compare", "mend", "resume"] + ["replay"] * 4
+        self.steps += ["catch_up", "compare", "fix", "resume"] + ["replay"] * 4
         self.write_section(int(self.aim * 0.15))
-        self.steps += ["settle", "replay", "settle", "compare"]
+        self.steps += ["catch_up", "replay", "catch_up", "compare"]
 
     def write_section(self, most):
         """Articles and notes; those that are published or were noted are left alone for the rest of the section."""
@@ -213,9 +213,9 @@ class History:
         refused = [update(turn) for turn in range(most)]
         # What counts up to the opening, and what is open, is there after a kill too.
         self.append(failing[:3])
-        self.steps += ["settle", "kill"]
+        self.steps += ["catch_up", "kill"]
         self.append(failing[3:] + refused[:most // 2])
-        self.steps += ["settle", "kill"]
+        self.steps += ["catch_up", "kill"]
         self.append(refused[most // 2:])
 
 

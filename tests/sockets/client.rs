@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Who asks, and whom.
 pub struct Client {
@@ -70,7 +70,7 @@ impl Exchange {
                 return String::from_utf8_lossy(&std::mem::replace(&mut self.ahead, rest)).into_owned();
             }
             seen = self.ahead.len().saturating_sub(end.len());
-            let read = timeout(PATIENCE, self.socket.read_buf(&mut self.ahead)).await.expect("something comes");
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("something comes");
             assert_ne!(read.expect("a connection"), 0, "ended after {}", String::from_utf8_lossy(&self.ahead));
         }
     }
@@ -83,7 +83,7 @@ impl Exchange {
             head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         let length: usize = length.unwrap_or_default();
         while self.ahead.len() < length {
-            let read = timeout(PATIENCE, self.socket.read_buf(&mut self.ahead)).await.expect("the body comes");
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("the body comes");
             assert_ne!(read.expect("a connection"), 0, "the body ends too early");
         }
         (status, String::from_utf8_lossy(&self.ahead).into_owned())
@@ -96,7 +96,7 @@ impl Exchange {
 
     /// Everything until the server closes.
     pub async fn rest(mut self) -> String {
-        while timeout(PATIENCE, self.socket.read_buf(&mut self.ahead)).await.expect("an end").expect("a connection") > 0
+        while timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("an end").expect("a connection") > 0
         {
         }
         String::from_utf8_lossy(&self.ahead).into_owned()

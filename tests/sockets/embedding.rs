@@ -13,14 +13,14 @@ use poem::{EndpointExt, IntoResponse, Route, Server, handler, post};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{PATIENCE, created, serve_with};
+use super::{TIMEOUT, created, serve_with};
 
 /// What the service was asked.
-type Asked = Arc<Mutex<Vec<Value>>>;
+type Requests = Arc<Mutex<Vec<Value>>>;
 
 /// Answers the length of each text and a one, the last text first.
 #[handler]
-async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Asked>) -> poem::Response {
+async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Requests>) -> poem::Response {
     asked.lock().expect("no panic before").push(body.clone());
     let texts: Vec<String> = serde_json::from_value(body["input"].clone()).expect("texts");
     if texts.iter().any(|text| text == "refuse") {
@@ -35,7 +35,7 @@ async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Asked>) -> poem:
 }
 
 /// Starts the service, and answers the settings that name it.
-async fn service(asked: &Asked) -> Embedding {
+async fn service(asked: &Requests) -> Embedding {
     let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
     let address = acceptor.local_addr()[0].to_string();
     let routes = Route::new().at("/v1/embeddings", post(embeddings)).data(asked.clone());
@@ -46,7 +46,7 @@ async fn service(asked: &Asked) -> Embedding {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_embeds_in_batches() {
-    let asked = Asked::default();
+    let asked = Requests::default();
     let settings = service(&asked).await;
     let embed = embedding::open(&settings).expect("settings").expect("switched on");
     assert_eq!(embed.model(), "lengths");
@@ -76,7 +76,7 @@ async fn a_service_embeds_in_batches() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_searches_with_the_service_that_its_settings_name() {
     let mut config = Config::default();
-    config.search.embedding = service(&Asked::default()).await;
+    config.search.embedding = service(&Requests::default()).await;
     let serving = serve_with(config).await;
     assert_eq!(serving.client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
     let found = async {
@@ -90,7 +90,7 @@ async fn a_server_searches_with_the_service_that_its_settings_name() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    let answer = timeout(PATIENCE, found).await.expect("it is embedded");
+    let answer = timeout(TIMEOUT, found).await.expect("it is embedded");
     assert!(answer.contains(r#""vector":1.0"#) && !answer.contains("warnings"), "{answer}");
     serving.end().await;
 }

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{PATIENCE, Serving, created, serve_with};
+use super::{Serving, TIMEOUT, created, serve_with};
 
 const STREAM: [(&str, &str); 1] = [("Accept", "text/event-stream")];
 
@@ -21,7 +21,7 @@ fn config(change: impl FnOnce(&mut foldwork_server::config::Http)) -> Config {
 async fn rest(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     // A server that closes without having read all may reset the connection.
-    let _ = timeout(PATIENCE, socket.read_to_end(&mut bytes)).await.expect("the server closes");
+    let _ = timeout(TIMEOUT, socket.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -45,7 +45,7 @@ async fn answered(serving: &Serving, path: &str, headers: &[(&str, &str)], statu
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, asked).await.expect("it is answered so in the end");
+    timeout(TIMEOUT, asked).await.expect("it is answered so in the end");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 /// No test waits for so long unless something is wrong.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server that listens on a port of its own.
 struct Serving {
@@ -48,7 +48,7 @@ async fn serve_with(mut config: Config) -> Serving {
 impl Serving {
     async fn end(self) {
         self.stop.send(()).expect("it runs");
-        timeout(PATIENCE, self.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+        timeout(TIMEOUT, self.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
     }
 }
 
@@ -139,11 +139,11 @@ async fn a_request_under_way_may_finish_when_the_server_stops() {
     // The handler has begun to read the body.
     request.read_until("100 Continue\r\n\r\n").await;
     serving.stop.send(()).expect("it runs");
-    timeout(PATIENCE, async { while serving.client.connects().await {} }).await.expect("it stops to accept");
+    timeout(TIMEOUT, async { while serving.client.connects().await {} }).await.expect("it stops to accept");
     request.write(body).await.expect("it still reads");
     let (status, answer) = request.answer().await;
     assert_eq!(status, 201, "{answer}");
-    timeout(PATIENCE, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+    timeout(TIMEOUT, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -258,5 +258,5 @@ async fn a_first_start_that_finds_its_port_taken_stores_no_key() {
     let ended = tokio::spawn(listening.run(async move { drop(stopped.await) }));
     assert_eq!(client.send("POST", "/api/v1/projects", r#"{"name":"Docs"}"#).await.0, 201);
     stop.send(()).expect("it runs");
-    timeout(PATIENCE, ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+    timeout(TIMEOUT, ended).await.expect("it ends").expect("no panic").expect("an orderly end");
 }

@@ -12,13 +12,13 @@ fn home() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("tests"), PathBuf::from)
 }
 
-/// Files of a folder of this crate with this ending, by name.
-pub fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
+/// Files of a folder of this crate with this extension, by name.
+pub fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let folder = home().join(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == ending))
+        .filter(|path| path.extension().is_some_and(|found| found == extension))
         .collect();
     files.sort();
     files
@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> String {
 }
 
 /// Compares a file with the text it should have; rewrites it where `UPDATE=1` asks for that.
-pub fn settle(path: &Path, wanted: &str) -> Result<(), String> {
+pub fn compare(path: &Path, wanted: &str) -> Result<(), String> {
     let present = std::fs::read_to_string(path).unwrap_or_default();
     if present == wanted {
         return Ok(());

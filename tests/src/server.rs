@@ -29,6 +29,8 @@ const LESSER: [(&str, Scope); 5] = [
 /// A server with two workspaces. Each test has its own, with its own store.
 pub struct Server {
     pub clock: Arc<FixedClock>,
+    /// What the engine writes to; who writes to it beside the engine breaks something on purpose.
+    pub store: Store,
     pub engine: Arc<Engine>,
     /// Names as scenarios use them (`owner`, `reader`, …, `other`), and their keys.
     pub keys: Vec<(&'static str, String)>,
@@ -56,7 +58,7 @@ impl Server {
         let clock = Arc::new(FixedClock::default());
         let store = Store::connect("mem://").await?;
         let plugins = load_plugins(&config.plugins)?;
-        let engine = Engine::open(store, clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
@@ -68,7 +70,7 @@ impl Server {
         keys.push(("other", other));
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
-        Ok(Server { clock, engine, keys, shutdown, application })
+        Ok(Server { clock, store, engine, keys, shutdown, application })
     }
 
     /// The key of this name.
@@ -87,12 +89,12 @@ impl Server {
 }
 
 /// How long what follows the log may take to catch up before a test gives up, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Returns when plugins have been called for every event, those of their own making too.
 pub async fn worked(workspace: &Entered) -> anyhow::Result<()> {
-    tokio::time::timeout(PATIENCE, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
+    tokio::time::timeout(TIMEOUT, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
 }
 
 /// Returns when what follows the log has caught up with it.
@@ -104,5 +106,5 @@ pub async fn consumed(workspace: &Entered) -> anyhow::Result<()> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(PATIENCE, reached).await.context("what follows the log does not catch up")?
+    tokio::time::timeout(TIMEOUT, reached).await.context("what follows the log does not catch up")?
 }

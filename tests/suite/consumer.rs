@@ -24,7 +24,7 @@ use foldwork_tests::server::worked;
 
 const NAME: &str = "native";
 /// How long something may take that hangs where it is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What the plugin does with a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -247,7 +247,7 @@ async fn a_plugin_that_never_succeeds_holds_up_no_request() {
         workspace.writer.replay_all_parked(None).await.expect("replayed");
         workspace.writer.rebuild_graph().await.expect("rebuilt");
     };
-    tokio::time::timeout(PATIENCE, requests).await.expect("no request waits for the plugin");
+    tokio::time::timeout(TIMEOUT, requests).await.expect("no request waits for the plugin");
     handle.set(Mode::Succeed);
     worked(&workspace).await.expect("the plugin's turn");
     assert_eq!(found(&workspace).await, ["n0"]);

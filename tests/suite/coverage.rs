@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use foldwork_server::{API, Config};
-use foldwork_tests::expectation::{all_well, files, read, root, settle};
+use foldwork_tests::expectation::{all_well, compare, files, read, root};
 use foldwork_tests::scenario::exchanges;
 use serde_json::Value;
 
@@ -62,7 +62,7 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     failures.extend(missing.difference(&listed).map(|line| format!("no scenario shows {line}")));
     // What is rewritten is never longer than what is there.
     let kept: String = missing.intersection(&listed).map(|line| format!("{line}\n")).collect();
-    failures.extend(settle(&path, &kept).err());
+    failures.extend(compare(&path, &kept).err());
     all_well(failures);
 }
 

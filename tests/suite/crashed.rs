@@ -41,7 +41,7 @@ impl Crashes {
         self.folder.path().join(self.crashes.to_string())
     }
 
-    /// Opens what the last crash left, sees that it is whole, appends one commit after the other, and crashes. Answers how
+    /// Opens what the last crash left, sees that it is whole, appends one commit after the other, and crashes. Returns how
     /// many events were found.
     async fn append(&mut self, writes: Writes) -> u64 {
         let store = self.store();

@@ -1,6 +1,7 @@
-//! The faults that any operation may meet, each brought about on purpose: a caller without allowance, a panic, and a log
-//! that nobody writes any more.
+//! The faults that any operation may meet, each brought about on purpose: a caller without allowance, a panic, and a
+//! workspace that cannot be opened.
 
+use foldwork_engine::model::definition::{Definition, Field, FieldType};
 use foldwork_server::Config;
 use foldwork_tests::expectation::all_well;
 use foldwork_tests::server::Server;
@@ -18,17 +19,17 @@ const BODY: &str = r#"{"aggregate_type": "article", "event_type": "article.creat
 pub enum Fault {
     NoAllowance,
     Panic,
-    NoWriter,
+    ClosedWorkspace,
 }
 
 impl Fault {
-    pub const ALL: [Fault; 3] = [Fault::NoAllowance, Fault::Panic, Fault::NoWriter];
+    pub const ALL: [Fault; 3] = [Fault::NoAllowance, Fault::Panic, Fault::ClosedWorkspace];
 
     pub fn status(self) -> StatusCode {
         match self {
             Fault::NoAllowance => StatusCode::TOO_MANY_REQUESTS,
             Fault::Panic => StatusCode::INTERNAL_SERVER_ERROR,
-            Fault::NoWriter => StatusCode::SERVICE_UNAVAILABLE,
+            Fault::ClosedWorkspace => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -36,7 +37,7 @@ impl Fault {
         match self {
             Fault::NoAllowance => "rate_limited",
             Fault::Panic => "internal",
-            Fault::NoWriter => "unavailable",
+            Fault::ClosedWorkspace => "unavailable",
         }
     }
 
@@ -45,7 +46,7 @@ impl Fault {
         match self {
             Fault::NoAllowance => without_allowance().await,
             Fault::Panic => while_the_clock_is_broken().await,
-            Fault::NoWriter => while_the_writer_is_gone().await,
+            Fault::ClosedWorkspace => while_a_workspace_stays_closed().await,
         }
     }
 }
@@ -72,16 +73,15 @@ async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> 
     Ok(answers)
 }
 
-/// The clock breaks between the guard and the operation, as soon as the body is read: the log's writer panics.
-async fn while_the_writer_is_gone() -> anyhow::Result<Vec<(String, Response)>> {
+/// A workspace cannot be loaded: a type is stored whose field has a reserved name.
+async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
-    let clock = server.clock.clone();
-    let body = stream::once(async move {
-        clock.break_down();
-        std::io::Result::Ok(BODY)
-    });
+    let (workspace, key) = server.engine.provision("broken", None).await?;
+    let fields = vec![Field::new("_reserved", FieldType::String)];
+    let definition = Definition::new("note", "Note", Vec::new(), fields);
+    server.store.workspace(&workspace.id).await?.write_definition(&definition).await?;
     let append = operation("append_event");
-    let answer = server.call(request(&server, &append, Body::from_bytes_stream(body))).await;
+    let answer = server.call(request_by(&key, &append, Body::from_string(BODY.into()))).await;
     Ok(vec![(append.id, answer)])
 }
 
@@ -99,12 +99,16 @@ fn operation(id: &str) -> Operation {
 }
 
 fn request(server: &Server, operation: &Operation, body: Body) -> Request {
+    request_by(server.key("owner").expect("the owner"), operation, body)
+}
+
+fn request_by(key: &str, operation: &Operation, body: Body) -> Request {
     let path: Vec<&str> =
         operation.path.split('/').map(|part| if part.starts_with('{') { "a" } else { part }).collect();
     Request::builder()
         .method(Method::from_bytes(operation.method.as_bytes()).expect("a method"))
         .uri(path.join("/").parse().expect("a path"))
-        .header("authorization", format!("Bearer {}", server.key("owner").expect("the owner")))
+        .header("authorization", format!("Bearer {key}"))
         .content_type("application/json")
         .body(body)
 }
@@ -129,8 +133,8 @@ async fn each_fault_is_answered_in_the_one_shape_and_shows_nothing_of_the_inside
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_too_often_or_while_nobody_writes_is_told_when_to_come_back() {
-    for fault in [Fault::NoAllowance, Fault::NoWriter] {
+async fn who_asks_too_often_or_of_a_closed_workspace_is_told_when_to_come_back() {
+    for fault in [Fault::NoAllowance, Fault::ClosedWorkspace] {
         for (id, answer) in fault.answers().await.expect("a server") {
             let wait: Option<u64> = answer.header("retry-after").and_then(|wait| wait.parse().ok());
             assert!(
@@ -140,4 +144,29 @@ async fn who_asks_too_often_or_while_nobody_writes_is_told_when_to_come_back() {
             );
         }
     }
+}
+
+/// The clock breaks between the guard and the operation, as soon as the body is read: whoever writes the log panics.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_writer_of_a_log_outlives_a_panic() {
+    let server = Server::start().await.expect("a server");
+    let append = operation("append_event");
+    let whole = || Body::from_string(BODY.into());
+    for round in 0..3 {
+        let clock = server.clock.clone();
+        let breaking = stream::once(async move {
+            clock.break_down();
+            std::io::Result::Ok(BODY)
+        });
+        let answer = server.call(request(&server, &append, Body::from_bytes_stream(breaking))).await;
+        assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "round {round}");
+        server.clock.repair();
+        assert_eq!(
+            server.call(request(&server, &append, whole())).await.status(),
+            StatusCode::CREATED,
+            "round {round}"
+        );
+    }
+    let position = server.workspace("owner").await.expect("the workspace").reader.position();
+    assert_eq!(position, 3, "what met the panic was not appended");
 }

@@ -1,13 +1,13 @@
 //! What is generated is checked in, and is what the code says.
 
 use foldwork_server::{Config, config};
-use foldwork_tests::expectation::{all_well, read, root, settle};
+use foldwork_tests::expectation::{all_well, compare, read, root};
 
 #[test]
 fn the_document_is_what_the_handlers_say() {
     let document = foldwork_server::openapi(&Config::default());
     let text = serde_json::to_string_pretty(&document).expect("a document");
-    all_well(settle(&root().join("openapi/openapi.json"), &format!("{text}\n")).err().into_iter().collect());
+    all_well(compare(&root().join("openapi/openapi.json"), &format!("{text}\n")).err().into_iter().collect());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,13 +10,13 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
 use foldwork_tests::entered::Entered;
-use foldwork_tests::expectation::{all_well, read, root, settle};
+use foldwork_tests::expectation::{all_well, compare, read, root};
 use foldwork_tests::server::Server;
 use serde::Deserialize;
 
 /// Where a foreign source goes in a recorded pipeline.
 const FOREIGN: &str = "__FOREIGN__";
-/// The files, without their ending. A case is known by its file and line.
+/// The files, without their extension. A case is known by its file and line.
 const FILES: [&str; 2] = ["cases", "lookup_cases"];
 
 #[derive(Deserialize)]
@@ -71,7 +71,7 @@ async fn recorded_pipelines_agree_but_for_known_differences() {
         .filter(|(case, _)| different.contains_key(case))
         .map(|((file, line), reason)| format!("{file}:{line} {reason}\n"))
         .collect();
-    wrong.extend(settle(&list(), &left).err());
+    wrong.extend(compare(&list(), &left).err());
     all_well(wrong);
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use foldwork_tests::expectation::{all_well, files, settle};
+use foldwork_tests::expectation::{all_well, compare, files};
 use foldwork_tests::scenario;
 use futures_util::StreamExt;
 use futures_util::stream;
@@ -13,11 +13,11 @@ const AT_A_TIME: usize = 4;
 #[tokio::test(flavor = "multi_thread")]
 async fn every_answer_is_as_written() {
     let check = |path: PathBuf| async move { scenario::run(&path).await };
-    all_well(settle_all(files("api", "yaml"), check).await);
+    all_well(compare_all(files("api", "yaml"), check).await);
 }
 
 /// Runs files, of which each tells the text that it should have. `ONLY=text` runs those whose paths have the text.
-pub async fn settle_all<F>(files: Vec<PathBuf>, check: impl Fn(PathBuf) -> F) -> Vec<String>
+pub async fn compare_all<F>(files: Vec<PathBuf>, check: impl Fn(PathBuf) -> F) -> Vec<String>
 where
     F: Future<Output = anyhow::Result<String>> + Send + 'static,
 {
@@ -27,7 +27,7 @@ where
         let wanted = tokio::spawn(check(path.clone()));
         async move {
             match wanted.await {
-                Ok(Ok(wanted)) => settle(&path, &wanted).err(),
+                Ok(Ok(wanted)) => compare(&path, &wanted).err(),
                 Ok(Err(error)) => Some(format!("{}: {error:#}", path.display())),
                 Err(error) => Some(format!("{}: {error}", path.display())),
             }

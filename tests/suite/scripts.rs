@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use foldwork_plugins::script::{Script, case, declaration, limits::Limits};
 use foldwork_plugins::{Folder, SHIPPED, load};
 use foldwork_server::Config;
-use foldwork_tests::expectation::{all_well, folders, read, root, settle};
+use foldwork_tests::expectation::{all_well, compare, folders, read, root};
 
 #[test]
 fn what_is_shipped_loads_and_passes_its_cases() {
@@ -41,7 +41,7 @@ fn a_broken_plugin_is_refused_and_the_message_says_where() {
             .map(|_| ())
             .map_err(|error| error.to_string().replace(&format!("{}/", folder.display()), "scripts/"));
         let text = refused.map_or_else(|error| error, |()| "it is not refused".into());
-        failures.extend(settle(&path.join("expected.txt"), &format!("{text}\n")).err());
+        failures.extend(compare(&path.join("expected.txt"), &format!("{text}\n")).err());
     }
     all_well(failures);
 }
@@ -107,7 +107,7 @@ fn names_that_are_enabled_are_plugins_and_stand_there_once() {
 
 #[test]
 fn the_declaration_is_what_the_host_offers() {
-    all_well(settle(&root().join("scripts/host.d.rhai"), &declaration::text()).err().into_iter().collect());
+    all_well(compare(&root().join("scripts/host.d.rhai"), &declaration::text()).err().into_iter().collect());
 }
 
 #[test]

@@ -13,7 +13,7 @@ use foldwork_tests::embedded;
 use foldwork_tests::entered::{Entered, enter};
 
 /// How long embedding may take before a test gives up, and how often it is looked at.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A model that knows what a few words are about; whatever else a text holds is about nothing of that.
@@ -91,7 +91,7 @@ async fn until(workspace: &Entered, query: &str, wanted: impl Fn(&Answer) -> boo
         if wanted(&answer) {
             return answer;
         }
-        assert!(began.elapsed() < PATIENCE, "vectors do not catch up: {answer:#?}");
+        assert!(began.elapsed() < TIMEOUT, "vectors do not catch up: {answer:#?}");
         tokio::time::sleep(LOOK).await;
     }
 }

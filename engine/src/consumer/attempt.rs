@@ -33,7 +33,7 @@ pub enum Attempt<T> {
 
 /// How long a plugin is tried whose failures hold the log up.
 #[derive(Clone, Copy)]
-pub enum Patience<'a> {
+pub enum RetryPolicy<'a> {
     /// Until it succeeds, or somebody wants the worker.
     UntilWanted(&'a Interrupt),
     /// As often as one whose failures are parked.
@@ -45,7 +45,7 @@ pub struct Calls<'a> {
     pub state: &'a State,
     pub plugin: PluginIndex,
     pub circuit: &'a mut Circuit,
-    pub patience: Patience<'a>,
+    pub policy: RetryPolicy<'a>,
 }
 
 impl Calls<'_> {
@@ -131,10 +131,10 @@ impl Calls<'_> {
     }
 
     fn waits(&self, on_error: OnError) -> Box<dyn Iterator<Item = Duration> + Send> {
-        match (on_error, self.patience) {
+        match (on_error, self.policy) {
             (OnError::Skip, _) => Box::new(std::iter::empty()),
-            (OnError::Park, _) | (OnError::Retry, Patience::Limited) => Box::new(WAITS.into_iter()),
-            (OnError::Retry, Patience::UntilWanted(_)) => {
+            (OnError::Park, _) | (OnError::Retry, RetryPolicy::Limited) => Box::new(WAITS.into_iter()),
+            (OnError::Retry, RetryPolicy::UntilWanted(_)) => {
                 let doubled = |wait: &Duration| Some((*wait * 2).min(LONGEST_WAIT));
                 Box::new(std::iter::successors(Some(WAITS[0]), doubled))
             }
@@ -142,8 +142,8 @@ impl Calls<'_> {
     }
 
     async fn wait(&self, wait: Duration, on_error: OnError) -> Result<(), Interrupted> {
-        match (on_error, self.patience) {
-            (OnError::Retry, Patience::UntilWanted(interrupt)) => tokio::select! {
+        match (on_error, self.policy) {
+            (OnError::Retry, RetryPolicy::UntilWanted(interrupt)) => tokio::select! {
                 biased;
                 () = interrupt.wanted() => Err(Interrupted),
                 () = tokio::time::sleep(wait) => Ok(()),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::attempt::{Attempt, Calls, Patience};
+use super::attempt::{Attempt, Calls, RetryPolicy};
 use super::circuits::Circuits;
 use super::ended::Interrupted;
 use super::event_context::EventContext;
@@ -22,12 +22,12 @@ pub struct Enriched {
 /// Calls the hook `enrich` for batches of events.
 pub struct Enricher<'a> {
     state: &'a State,
-    patience: Patience<'a>,
+    policy: RetryPolicy<'a>,
 }
 
 impl<'a> Enricher<'a> {
-    pub fn new(state: &'a State, patience: Patience<'a>) -> Enricher<'a> {
-        Enricher { state, patience }
+    pub fn new(state: &'a State, policy: RetryPolicy<'a>) -> Enricher<'a> {
+        Enricher { state, policy }
     }
 
     /// Calls every plugin that wants the events, side by side; one plugin sees its events in order. Returns what became
@@ -37,7 +37,7 @@ impl<'a> Enricher<'a> {
         circuits: &mut Circuits,
         contexts: &[Arc<EventContext>],
     ) -> Result<Vec<Vec<Enriched>>, Interrupted> {
-        let (state, patience) = (self.state, self.patience);
+        let (state, policy) = (self.state, self.policy);
         let mut wanted: PluginMap<Vec<usize>> = PluginMap::new(&state.plugins, |_| Vec::new());
         for (at, context) in contexts.iter().enumerate() {
             for plugin in state.plugins.called(Hook::Enrich, &context.event.event_type, &context.definition.traits) {
@@ -47,7 +47,7 @@ impl<'a> Enricher<'a> {
         let calls = circuits.iter_mut().map(|(plugin, circuit)| (plugin, circuit, &wanted[plugin]));
         let calls = calls.filter(|(_, _, wanted)| !wanted.is_empty()).map(|(plugin, circuit, wanted)| async move {
             let inputs: Vec<Arc<EventContext>> = wanted.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
-            let mut calls = Calls { state, plugin, circuit, patience };
+            let mut calls = Calls { state, plugin, circuit, policy };
             (plugin, wanted, calls.run(&inputs, |context| &context.event.event_id, call).await)
         });
         let mut enriched: Vec<Vec<Enriched>> = contexts.iter().map(|_| Vec::new()).collect();

@@ -78,14 +78,14 @@ pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventCont
 /// Says of every aggregate that changed after a position, up to where it is resident, how it was there.
 pub async fn look_back(state: &State, position: u64) -> Result<()> {
     const PAGE: usize = 512;
-    let mut told: rustc_hash::FxHashSet<AggregateId> = Default::default();
+    let mut visited: rustc_hash::FxHashSet<AggregateId> = Default::default();
     let (mut next, end) = (position, state.folded.position());
     while next < end {
         let events = state.events_after(next, PAGE).await?;
         let Some(last) = events.last() else { break };
         next = last.position;
         for event in events.iter().filter(|event| event.position <= end) {
-            if !told.insert(event.aggregate_id.clone()) {
+            if !visited.insert(event.aggregate_id.clone()) {
                 continue;
             }
             let at = match state.types.get(&event.aggregate_type) {

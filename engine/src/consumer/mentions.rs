@@ -125,7 +125,7 @@ impl Index {
 }
 
 fn label_fields(definition: &Definition) -> Vec<Arc<str>> {
-    definition.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+    definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
 }
 
 /// The words of an aggregate's label, if it is one that texts mention.

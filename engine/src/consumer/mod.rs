@@ -41,7 +41,7 @@ use crate::core::{GRAPH, NODES, State};
 use crate::error::Result;
 use ended::Ended;
 use follow::{Rest, Stepped, follow};
-pub use working::{Turn as WorkerTurn, Working};
+pub use working::{WorkerTurn, Working};
 
 /// A pause between the writes of snapshots, while appends go on, lets many events of one aggregate become one write.
 const PAUSE: Duration = Duration::from_millis(300);

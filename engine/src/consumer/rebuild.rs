@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::attempt::{Attempt, Patience};
+use super::attempt::{Attempt, RetryPolicy};
 use super::circuits::Circuits;
 use super::enrich::{Enriched, Enricher};
 use super::event_context::EventContext;
@@ -142,7 +142,7 @@ impl Rebuild<'_> {
     async fn advance(&mut self, target: u64) -> Result<()> {
         let state = self.state;
         let mut circuits = Circuits::forced_closed(state);
-        let enricher = Enricher::new(state, Patience::Limited);
+        let enricher = Enricher::new(state, RetryPolicy::Limited);
         while self.position < target {
             let events = state.events_after(self.position, PAGE).await?;
             let Some(last) = events.last() else { break };

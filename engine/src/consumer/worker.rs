@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use futures_util::future::join_all;
 
-use super::attempt::Patience;
+use super::attempt::RetryPolicy;
 use super::checkpointer::{Checkpointer, show};
 use super::circuit;
 use super::circuits::Circuits;
@@ -94,7 +94,7 @@ impl Worker {
         let Some(last) = events.last() else { return Ok(self.position()) };
         let position = last.position;
         let contexts: Vec<Arc<EventContext>> = observe(&self.state, &events).into_iter().map(Arc::new).collect();
-        let enricher = Enricher::new(&self.state, Patience::UntilWanted(&self.interrupt));
+        let enricher = Enricher::new(&self.state, RetryPolicy::UntilWanted(&self.interrupt));
         let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
         let derived = self.project(&contexts, enriched);
         self.append_derived(derived).await?;

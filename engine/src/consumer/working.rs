@@ -26,16 +26,16 @@ pub struct WorkerSlot {
 
 /// The worker, for as long as nobody else may have it.
 ///
-/// It is kept for the next turn by [`Turn::keep`] only: whatever ends the turn otherwise, a failure or a request that went
+/// It is kept for the next turn by [`WorkerTurn::keep`] only: whatever ends the turn otherwise, a failure or a request that went
 /// away, leaves the next one to begin with what is stored.
-pub struct Turn<'a> {
+pub struct WorkerTurn<'a> {
     slot: MutexGuard<'a, Option<Worker>>,
     worker: Worker,
 }
 
 impl WorkerSlot {
     /// Waits for the worker. A plugin that is tried again and again is left alone meanwhile.
-    pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<Turn<'_>> {
+    pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         let wanted = self.interrupt.want();
         let slot = self.worker.lock().await;
         drop(wanted);
@@ -43,7 +43,7 @@ impl WorkerSlot {
     }
 
     /// The follower's turn: it waits for others, and interrupts nobody.
-    pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<Turn<'_>> {
+    pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         let slot = self.worker.lock().await;
         self.begin(slot, state, appender).await
     }
@@ -53,12 +53,12 @@ impl WorkerSlot {
         mut slot: MutexGuard<'a, Option<Worker>>,
         state: &Arc<State>,
         appender: &Appender,
-    ) -> Result<Turn<'a>> {
+    ) -> Result<WorkerTurn<'a>> {
         let worker = match slot.take() {
             Some(worker) => worker,
             None => Worker::resume(state.clone(), appender.clone(), self.interrupt.clone()).await?,
         };
-        Ok(Turn { slot, worker })
+        Ok(WorkerTurn { slot, worker })
     }
 
     /// Holds the worker up, for whoever writes what it writes too.
@@ -80,15 +80,15 @@ impl WorkerSlot {
     }
 }
 
-impl Turn<'_> {
+impl WorkerTurn<'_> {
     /// All that was begun was written: the next turn goes on from here.
     pub fn keep(self) {
-        let Turn { mut slot, worker } = self;
+        let WorkerTurn { mut slot, worker } = self;
         *slot = Some(worker);
     }
 }
 
-impl Deref for Turn<'_> {
+impl Deref for WorkerTurn<'_> {
     type Target = Worker;
 
     fn deref(&self) -> &Worker {
@@ -96,7 +96,7 @@ impl Deref for Turn<'_> {
     }
 }
 
-impl DerefMut for Turn<'_> {
+impl DerefMut for WorkerTurn<'_> {
     fn deref_mut(&mut self) -> &mut Worker {
         &mut self.worker
     }

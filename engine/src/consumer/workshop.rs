@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attempt::{Calls, Patience};
+use super::attempt::{Calls, RetryPolicy};
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
 use super::ended::Ended;
@@ -55,7 +55,7 @@ impl Workshop {
     ) -> Result<(), Ended> {
         for (plugin, inputs) in std::mem::take(&mut self.waiting) {
             let circuit = circuits.get_mut(plugin);
-            let mut calls = Calls { state: &self.state, plugin, circuit, patience: Patience::UntilWanted(interrupt) };
+            let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilWanted(interrupt) };
             let attempts = calls.run(&inputs, |input| &input.context.event.event_id, work::call).await?;
             for (input, attempt) in inputs.iter().zip(attempts) {
                 let context = &input.context;

@@ -1,8 +1,10 @@
 //! The appender: the one writer of a workspace's log. It collects waiting appends and commits them together.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
@@ -24,7 +26,7 @@ const MAX_BYTES: usize = 4 << 20;
 /// It may run more than once: again after another writer was faster.
 pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 
-/// One operation's desired to append: all of its events or none.
+/// One append request: all of its events or none.
 pub struct Append {
     pub decide: Decide,
     /// Ids that a client chose, looked up in the log before the decision.
@@ -92,14 +94,19 @@ impl Appender {
         let known = self.state.log.find_made(&append.event_ids, self.state.folded.position()).await?;
         let (answer, answered) = oneshot::channel();
         self.queue.send(Task::Append(Waiting { append, known, answer })).await.map_err(|_| closing())?;
-        answered.await.map_err(|_| closing())?
+        answered.await.map_err(|_| self.unanswered())?
     }
 
     /// Defines a type between two batches, and answers when states folded as it says are visible.
     pub async fn define(&self, definition: Arc<Definition>, refold: bool) -> Result<()> {
         let (answer, answered) = oneshot::channel();
         self.queue.send(Task::Define { definition, refold, answer }).await.map_err(|_| closing())?;
-        answered.await.map_err(|_| closing())?
+        answered.await.map_err(|_| self.unanswered())?
+    }
+
+    /// Why nobody answered what was taken from the queue: the queue's end is gone, or a panic ended the batch.
+    fn unanswered(&self) -> Error {
+        if self.queue.is_closed() { closing() } else { Error::Internal("the appender panicked".into()) }
     }
 }
 
@@ -115,7 +122,10 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
         let first = match task {
             Task::Append(first) => first,
             Task::Define { definition, refold, answer } => {
-                let _ = answer.send(state.define(definition, refold).await);
+                match AssertUnwindSafe(state.define(definition, refold)).catch_unwind().await {
+                    Ok(defined) => drop(answer.send(defined)),
+                    Err(_) => doubtful = true,
+                }
                 next = queue.recv().await;
                 continue;
             }
@@ -135,7 +145,8 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
                 Err(_) => break,
             }
         }
-        doubtful = commit(&state, batch, doubtful).await;
+        // A panic ends the batch, whose waiters learn of it as their answers are dropped, and nothing else.
+        doubtful = AssertUnwindSafe(commit(&state, batch, doubtful)).catch_unwind().await.unwrap_or(true);
         if next.is_none() {
             next = queue.recv().await;
         }

@@ -62,8 +62,8 @@ impl State {
     async fn load_states(&self) -> Result<()> {
         let definitions = self.types.all();
         let checkpoint = self.log.checkpoint(NODES).await?;
-        if let Some(seen) = self.log.read_seen().await? {
-            self.folded.observed().restore(&seen);
+        if let Some(observed) = self.log.read_observed().await? {
+            self.folded.observed().restore(&observed);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
         let ranges = self.log.node_ranges().await?;

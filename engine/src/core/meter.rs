@@ -64,8 +64,8 @@ impl Meter {
         let mut times: Vec<u64> = inner.times.iter().copied().collect();
         times.sort_unstable();
         let at = |share: f64| {
-            let place = ((times.len() as f64 * share).ceil() as usize).saturating_sub(1);
-            times.get(place).map_or(0.0, |microseconds| *microseconds as f64 / 1_000.0)
+            let rank = ((times.len() as f64 * share).ceil() as usize).saturating_sub(1);
+            times.get(rank).map_or(0.0, |microseconds| *microseconds as f64 / 1_000.0)
         };
         Measures {
             runs: inner.runs,

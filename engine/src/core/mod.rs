@@ -105,7 +105,7 @@ impl State {
     /// Replaces one definition, in memory.
     pub fn set_definition(&self, definition: Arc<Definition>) {
         let labels = |definition: &Definition| -> Vec<Arc<str>> {
-            definition.fields.iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
+            definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
         };
         let after = labels(&definition);
         let before = self.types.set(definition);

@@ -253,7 +253,7 @@ impl<'a> Staging<'a> {
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
-    /// The stream is of this type and project, or begins with them. Answers the project's id.
+    /// The stream is of this type and project, or begins with them. Returns the project's id.
     fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>, at: &str) -> Result<Option<Arc<str>>> {
         let project_id = match new.project.as_deref() {
             None => None,

@@ -76,7 +76,7 @@ pub fn to_value(definition: &Definition) -> Object {
     object.push("type_name", definition.type_name.clone());
     object.push("display_name", definition.display_name.clone());
     object.push("traits", definition.traits_value());
-    object.push("fields", definition.fields.iter().map(field_value).collect::<Vec<_>>());
+    object.push("fields", definition.fields().iter().map(field_value).collect::<Vec<_>>());
     object.push("events", Value::Object(definition.events.clone()));
     object
 }

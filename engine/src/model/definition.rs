@@ -120,7 +120,10 @@ pub struct Definition {
     pub type_name: Arc<str>,
     pub display_name: String,
     pub traits: Vec<Arc<str>>,
-    pub fields: Vec<Field>,
+    /// As declared; what is found by name is indexed when the definition is made.
+    pub(super) fields: Vec<Field>,
+    /// Places in `fields`, in the order of the names: an event may have very many fields, and each is looked up.
+    pub(super) by_name: Vec<usize>,
     /// Event schemas as declared: verb or event type to field definitions, as the client wrote them.
     pub events: Arc<Object>,
     /// Grows when a redefinition changes how events fold, so that stored states made before are told apart.
@@ -135,11 +138,16 @@ pub struct Definition {
 impl Definition {
     pub fn new(type_name: &str, display_name: &str, traits: Vec<Arc<str>>, fields: Vec<Field>) -> Definition {
         let traits_value = Value::from(traits.iter().cloned().map(Value::from).collect::<Vec<_>>());
+        let mut by_name: Vec<usize> = (0..fields.len()).collect();
+        // Stable: of two fields of one name the first is found.
+        by_name.sort_by(|left, right| fields[*left].name.cmp(&fields[*right].name));
+        by_name.dedup_by(|later, earlier| fields[*later].name == fields[*earlier].name);
         Definition {
             type_name: type_name.into(),
             display_name: display_name.into(),
             traits,
             fields,
+            by_name,
             events: Arc::default(),
             revision: 1,
             builtin: false,
@@ -159,9 +167,15 @@ impl Definition {
         declared.chain(USUAL_LABELS).find_map(text)
     }
 
+    /// The fields, as declared.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
     /// The field of this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| &*field.name == name)
+        let place = self.by_name.binary_search_by(|place| (*self.fields[*place].name).cmp(name)).ok()?;
+        self.fields.get(self.by_name[place])
     }
 
     /// The traits as a pipeline sees them.
@@ -258,4 +272,32 @@ impl Field {
 
 fn shown<T: ToString>(value: &Option<T>) -> String {
     value.as_ref().map_or_else(|| "none".into(), T::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_field_is_found_by_its_name_and_they_stay_as_declared() {
+        let names: Vec<String> = (0..500).map(|number| format!("f{}", number * 7919 % 500)).collect();
+        let fields: Vec<Field> = names.iter().map(|name| Field::new(name, FieldType::String)).collect();
+        let definition = Definition::new("note", "Note", Vec::new(), fields.clone());
+        assert_eq!(definition.fields(), fields);
+        for field in &fields {
+            assert_eq!(definition.field(&field.name), Some(field));
+        }
+        for absent in ["", "e", "f", "f50 ", "f500", "g"] {
+            assert_eq!(definition.field(absent), None, "{absent}");
+        }
+    }
+
+    #[test]
+    fn of_two_fields_of_one_name_the_first_is_found() {
+        let fields = [("a", FieldType::Date), ("b", FieldType::Array), ("a", FieldType::Number)];
+        let fields = fields.map(|(name, field_type)| Field::new(name, field_type));
+        let definition = Definition::new("note", "Note", Vec::new(), fields.to_vec());
+        assert_eq!(definition.field("a"), fields.first());
+        assert_eq!(definition.field("b"), fields.get(1));
+    }
 }

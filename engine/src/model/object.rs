@@ -104,7 +104,7 @@ impl Object {
         self.get(name).is_some()
     }
 
-    /// Writes a field: in place where it stands already, else at the end. Answers what stood there.
+    /// Writes a field: in place where it stands already, else at the end. Returns what stood there.
     pub fn insert(&mut self, name: impl Into<Arc<str>> + AsRef<str>, value: impl Into<Value>) -> Option<Value> {
         if let Some(slot) = self.get_mut(name.as_ref()) {
             return Some(std::mem::replace(slot, value.into()));

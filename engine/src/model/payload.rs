@@ -28,7 +28,8 @@ pub fn check(payload: &Object, verb: &str, definition: &Definition, at: &str, wr
     }
     if verb == CREATED {
         let missing = |field: &&Field| payload.get(&field.name).is_none_or(Value::is_null);
-        for field in definition.fields.iter().filter(|field| field.required && field.default.is_none()).filter(missing)
+        for field in
+            definition.fields().iter().filter(|field| field.required && field.default.is_none()).filter(missing)
         {
             wrong.add(format!("{at}/{}", segment(&field.name)), format!("required {}", field.field_type.name()));
         }
@@ -40,7 +41,7 @@ pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) 
     if verb != CREATED {
         return;
     }
-    for field in &definition.fields {
+    for field in definition.fields() {
         if let Some(default) = field.default.as_ref().filter(|_| !payload.contains(&field.name)) {
             payload.push(field.name.clone(), default.clone());
         }

@@ -13,7 +13,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
-/// Columns kept; a new one takes the place of that which was wanted longest ago.
+/// Columns kept; a new one takes the row of that which was wanted longest ago.
 const MOST: usize = 32;
 /// A dictionary may have as many texts that no state holds any more as it had when it was made, and this many.
 const STALE_TEXTS: usize = 16_384;
@@ -22,7 +22,7 @@ const STALE_TEXTS: usize = 16_384;
 #[derive(Default)]
 pub struct Columns {
     base: Base,
-    kept: FxHashMap<Arc<str>, Kept>,
+    cached: FxHashMap<Arc<str>, CachedColumn>,
     clock: AtomicU64,
 }
 
@@ -34,7 +34,7 @@ pub struct Base {
     pub deleted: Column,
 }
 
-struct Kept {
+struct CachedColumn {
     path: Path,
     column: Column,
     /// When it was wanted last.
@@ -47,7 +47,7 @@ struct Kept {
 struct Path(Box<[Arc<str>]>);
 
 /// A column that was made beside the writers.
-pub struct Made {
+pub struct BuiltColumn {
     path: Path,
     text: Arc<str>,
     column: Column,
@@ -57,25 +57,25 @@ impl Columns {
     /// Bytes that the columns take, roughly.
     pub fn size_bytes(&self) -> usize {
         let Base { types, projects, deleted } = &self.base;
-        let kept = self.kept.values().map(|kept| &kept.column);
-        kept.chain([types, projects, deleted]).map(Column::size_bytes).sum()
+        let cached = self.cached.values().map(|cached| &cached.column);
+        cached.chain([types, projects, deleted]).map(Column::size_bytes).sum()
     }
 
     /// Writes a state into every column.
-    pub fn put(&mut self, place: usize, aggregate: &Aggregate) {
-        self.base.put(place, aggregate);
-        self.kept.retain(|_, kept| {
-            kept.path.put(&mut kept.column, place, aggregate);
-            kept.column.texts().len() <= kept.most_texts
+    pub fn put(&mut self, row: usize, aggregate: &Aggregate) {
+        self.base.put(row, aggregate);
+        self.cached.retain(|_, cached| {
+            cached.path.put(&mut cached.column, row, aggregate);
+            cached.column.texts().len() <= cached.most_texts
         });
     }
 
     /// Which of the paths have no column. Those that have one are wanted again.
     pub fn missing<'p>(&self, paths: &[&'p Arc<str>]) -> Vec<&'p Arc<str>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        let missing = paths.iter().copied().filter(|path| match self.kept.get(&***path) {
-            Some(kept) => {
-                kept.wanted.store(now, Ordering::Relaxed);
+        let missing = paths.iter().copied().filter(|path| match self.cached.get(&***path) {
+            Some(cached) => {
+                cached.wanted.store(now, Ordering::Relaxed);
                 false
             }
             None => self.base.column(path).is_none(),
@@ -88,28 +88,28 @@ impl Columns {
     }
 
     pub fn column(&self, path: &str) -> Option<&Column> {
-        self.kept.get(path).map(|kept| &kept.column)
+        self.cached.get(path).map(|cached| &cached.column)
     }
 
     /// Takes in a column to which nothing is missing any more.
-    pub fn keep(&mut self, made: Made) {
-        while self.kept.len() >= MOST {
-            let oldest = self.kept.iter().min_by_key(|(_, kept)| kept.wanted.load(Ordering::Relaxed));
+    pub fn keep(&mut self, built: BuiltColumn) {
+        while self.cached.len() >= MOST {
+            let oldest = self.cached.iter().min_by_key(|(_, cached)| cached.wanted.load(Ordering::Relaxed));
             let Some(oldest) = oldest.map(|(path, _)| path.clone()) else { break };
-            self.kept.remove(&oldest);
+            self.cached.remove(&oldest);
         }
-        let Made { path, text, column } = made;
+        let BuiltColumn { path, text, column } = built;
         let wanted = AtomicU64::new(self.clock.fetch_add(1, Ordering::Relaxed));
         let most_texts = column.texts().len() * 2 + STALE_TEXTS;
-        self.kept.insert(text, Kept { path, column, wanted, most_texts });
+        self.cached.insert(text, CachedColumn { path, column, wanted, most_texts });
     }
 }
 
 impl Base {
-    fn put(&mut self, place: usize, aggregate: &Aggregate) {
-        self.types.set(place, Cell::Value(&aggregate.aggregate_type.clone().into()));
-        self.projects.set(place, Cell::Value(&aggregate.project_id.clone().into()));
-        self.deleted.set(place, Cell::Value(&Value::Bool(aggregate.deleted)));
+    fn put(&mut self, row: usize, aggregate: &Aggregate) {
+        self.types.set(row, Cell::Value(&aggregate.aggregate_type.clone().into()));
+        self.projects.set(row, Cell::Value(&aggregate.project_id.clone().into()));
+        self.deleted.set(row, Cell::Value(&Value::Bool(aggregate.deleted)));
     }
 
     /// The column of a field by its name in rows.
@@ -122,25 +122,25 @@ impl Base {
     }
 }
 
-impl Made {
-    pub fn new(text: &Arc<str>) -> Made {
+impl BuiltColumn {
+    pub fn new(text: &Arc<str>) -> BuiltColumn {
         let path = Path(text.split('.').map(Arc::from).collect());
-        Made { path, text: text.clone(), column: Column::default() }
+        BuiltColumn { path, text: text.clone(), column: Column::default() }
     }
 
-    pub fn put(&mut self, place: usize, aggregate: &Aggregate) {
-        self.path.put(&mut self.column, place, aggregate);
+    pub fn put(&mut self, row: usize, aggregate: &Aggregate) {
+        self.path.put(&mut self.column, row, aggregate);
     }
 }
 
 impl Path {
-    fn put(&self, column: &mut Column, place: usize, aggregate: &Aggregate) {
+    fn put(&self, column: &mut Column, row: usize, aggregate: &Aggregate) {
         let Some((first, rest)) = self.0.split_first() else { return };
         let field = aggregate.field(first);
         match &field {
-            None => column.set(place, Cell::Missing),
-            Some(Cow::Borrowed(value)) => column.set(place, below(value, rest)),
-            Some(Cow::Owned(value)) => column.set(place, below(value, rest)),
+            None => column.set(row, Cell::Missing),
+            Some(Cow::Borrowed(value)) => column.set(row, below(value, rest)),
+            Some(Cow::Owned(value)) => column.set(row, below(value, rest)),
         }
     }
 }

@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn what_is_reached_leaves_no_event_behind() {
-        let unsaved = DirtyAggregates::default();
-        unsaved.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
-        let taken = unsaved.take(1);
+        let dirty = DirtyAggregates::default();
+        dirty.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
+        let taken = dirty.take(1);
         assert_eq!(taken.aggregates.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a"]);
         assert_eq!(taken.reached, 1);
-        unsaved.mark(&[event("a", 5)]);
-        unsaved.put_back(taken);
-        assert_eq!(unsaved.take(1).reached, 1);
-        assert_eq!(unsaved.take(9).reached, 5);
+        dirty.mark(&[event("a", 5)]);
+        dirty.put_back(taken);
+        assert_eq!(dirty.take(1).reached, 1);
+        assert_eq!(dirty.take(9).reached, 5);
     }
 }

@@ -22,7 +22,7 @@ use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::{Column, Index};
 pub use columns::Base;
-use columns::{Columns, Made};
+use columns::{BuiltColumn, Columns};
 use sharing::Sharing;
 
 /// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
@@ -47,7 +47,7 @@ pub struct Resident {
 struct Inner {
     chunks: Vec<Arc<Chunk>>,
     /// Places by id.
-    places: Index,
+    rows: Index,
     /// Places of those not deleted by slug. More than one where events were appended past the article operations.
     slugs: Index,
     /// How many aggregates there are.
@@ -100,9 +100,9 @@ impl Snapshot {
         self.chunks.is_empty()
     }
 
-    /// The aggregate at a place in the order of [`iter`](Snapshot::iter).
-    pub fn at(&self, place: usize) -> Option<&Arc<Aggregate>> {
-        self.chunks.get(place / CHUNK)?.get(place % CHUNK)
+    /// The aggregate at a row, in the order of [`iter`](Snapshot::iter).
+    pub fn at(&self, row: usize) -> Option<&Arc<Aggregate>> {
+        self.chunks.get(row / CHUNK)?.get(row % CHUNK)
     }
 
     /// What every scan asks about, where the snapshot has columns.
@@ -124,9 +124,9 @@ impl Resident {
 
     /// The aggregate as it is in a snapshot of these.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
-        // An aggregate never leaves its place.
-        let place = self.read().place(id)? as usize;
-        snapshot.chunks.get(place / CHUNK)?.get(place % CHUNK).cloned()
+        // An aggregate never leaves its row.
+        let row = self.read().row_of(id)? as usize;
+        snapshot.chunks.get(row / CHUNK)?.get(row % CHUNK).cloned()
     }
 
     pub fn snapshot(&self) -> Snapshot {
@@ -153,9 +153,9 @@ impl Resident {
     fn make_columns(&self, paths: &[&Arc<str>]) {
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.snapshot();
-        let mut made: Vec<Made> = self.read().columns.missing(paths).into_iter().map(Made::new).collect();
-        for (place, aggregate) in snapshot.iter().enumerate() {
-            made.iter_mut().for_each(|made| made.put(place, aggregate));
+        let mut made: Vec<BuiltColumn> = self.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
+        for (row, aggregate) in snapshot.iter().enumerate() {
+            made.iter_mut().for_each(|made| made.put(row, aggregate));
         }
         let mut inner = self.write();
         for (number, chunk) in inner.chunks.iter().enumerate() {
@@ -178,9 +178,9 @@ impl Resident {
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
         let key = (aggregate_type, project_id, slug);
         let inner = self.read();
-        let mut places: Vec<u32> = inner.slugs.candidates(hash(key)).collect();
-        places.sort_unstable();
-        let found = places.into_iter().filter_map(|place| inner.at(place)).filter(|found| slug_key(found) == Some(key));
+        let mut rows: Vec<u32> = inner.slugs.candidates(hash(key)).collect();
+        rows.sort_unstable();
+        let found = rows.into_iter().filter_map(|row| inner.at(row)).filter(|found| slug_key(found) == Some(key));
         found.map(|aggregate| aggregate.id.clone()).collect()
     }
 
@@ -228,21 +228,21 @@ impl Resident {
 
 impl Inner {
     fn get(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        self.at(self.place(id)?)
+        self.at(self.row_of(id)?)
     }
 
-    fn place(&self, id: &str) -> Option<u32> {
-        let mut candidates = self.places.candidates(hash(id));
-        candidates.find(|place| self.at(*place).is_some_and(|aggregate| aggregate.id.as_str() == id))
+    fn row_of(&self, id: &str) -> Option<u32> {
+        let mut candidates = self.rows.candidates(hash(id));
+        candidates.find(|row| self.at(*row).is_some_and(|aggregate| aggregate.id.as_str() == id))
     }
 
-    fn at(&self, place: u32) -> Option<&Arc<Aggregate>> {
-        self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)
+    fn at(&self, row: u32) -> Option<&Arc<Aggregate>> {
+        self.chunks.get(row as usize / CHUNK)?.get(row as usize % CHUNK)
     }
 
     fn slot(&mut self, id: &AggregateId) -> Option<&mut Arc<Aggregate>> {
-        let place = self.place(id.as_str())? as usize;
-        Arc::make_mut(self.chunks.get_mut(place / CHUNK)?).get_mut(place % CHUNK)
+        let row = self.row_of(id.as_str())? as usize;
+        Arc::make_mut(self.chunks.get_mut(row / CHUNK)?).get_mut(row % CHUNK)
     }
 
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
@@ -251,9 +251,9 @@ impl Inner {
             // Whoever folded it began before the events that are in the one here.
             return;
         }
-        let place = self.place(aggregate.id.as_str()).unwrap_or(self.count);
-        self.index_slug(place, before.as_deref(), &aggregate);
-        self.columns.put(place as usize, &aggregate);
+        let row = self.row_of(aggregate.id.as_str()).unwrap_or(self.count);
+        self.index_slug(row, before.as_deref(), &aggregate);
+        self.columns.put(row as usize, &aggregate);
         match before {
             Some(before) => {
                 // Facts may have changed after this fold began: those that are here are the newer ones.
@@ -265,9 +265,9 @@ impl Inner {
                 }
             }
             None => {
-                self.places.insert(hash(aggregate.id.as_str()), place);
+                self.rows.insert(hash(aggregate.id.as_str()), row);
                 self.count += 1;
-                if (place as usize).is_multiple_of(CHUNK) {
+                if (row as usize).is_multiple_of(CHUNK) {
                     self.chunks.push(Arc::new(Vec::with_capacity(CHUNK)));
                 }
                 if let Some(chunk) = self.chunks.last_mut() {
@@ -277,16 +277,16 @@ impl Inner {
         }
     }
 
-    fn index_slug(&mut self, place: u32, before: Option<&Aggregate>, after: &Aggregate) {
+    fn index_slug(&mut self, row: u32, before: Option<&Aggregate>, after: &Aggregate) {
         let (old, new) = (before.and_then(slug_key), slug_key(after));
         if old == new {
             return;
         }
         if let Some(key) = old {
-            self.slugs.remove(hash(key), place);
+            self.slugs.remove(hash(key), row);
         }
         if let Some(key) = new {
-            self.slugs.insert(hash(key), place);
+            self.slugs.insert(hash(key), row);
         }
     }
 }
@@ -337,11 +337,11 @@ mod tests {
     fn check(snapshot: &Snapshot, paths: &[&Arc<str>]) {
         for path in paths {
             let column = snapshot.column(path).expect("a column that was asked for");
-            for (place, aggregate) in snapshot.iter().enumerate() {
+            for (row, aggregate) in snapshot.iter().enumerate() {
                 let (first, rest) = path.split_once('.').unwrap_or((path, ""));
                 let field = aggregate.field(first).map(std::borrow::Cow::into_owned);
                 let field = if rest.is_empty() { field } else { field.and_then(|field| field.get(rest).cloned()) };
-                assert_eq!(format!("{:?}", column.value(place)), format!("{field:?}"), "{path} at {place}");
+                assert_eq!(format!("{:?}", column.value(row)), format!("{field:?}"), "{path} at {row}");
             }
         }
     }

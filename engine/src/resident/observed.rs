@@ -143,9 +143,9 @@ mod tests {
         for verb in 0..MAX_EVENT_TYPES + 10 {
             observed.note(&event(&format!("v{verb}"), Object::new()));
         }
-        let told = observed.of_type("note");
-        assert_eq!(told.len(), MAX_EVENT_TYPES);
-        assert_eq!(told.iter().map(|(_, fields)| fields.len()).max(), Some(MAX_FIELDS));
+        let listed = observed.of_type("note");
+        assert_eq!(listed.len(), MAX_EVENT_TYPES);
+        assert_eq!(listed.iter().map(|(_, fields)| fields.len()).max(), Some(MAX_FIELDS));
         // Stored by a program that knew no bounds.
         let stored: Object = (0..2 * MAX_EVENT_TYPES).map(|n| (format!("note.v{n}"), Value::from(wide(0)))).collect();
         let restored = ObservedSchema::default();

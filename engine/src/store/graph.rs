@@ -137,7 +137,7 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// The facts of a generation about some of the aggregates, under their ids.
+    /// The facts of a generation about some of the aggregates, under their ids. Their table has the name `finding`.
     pub async fn read_facts(&self, generation: u64, about: KeyRange) -> Result<Vec<(Arc<str>, EnrichmentFacts)>> {
         let range = convert::record_id("finding", range(generation, &about));
         let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;

@@ -9,7 +9,7 @@ use futures_util::stream::{self, Stream, StreamExt};
 
 use super::{Error, Result};
 
-/// Stretches that are read at a time, while what was read before is taken in.
+/// Key ranges that are read at a time, while what was read before is taken in.
 const AHEAD: usize = 2;
 
 /// Aggregates whose ids stand between two others.
@@ -25,7 +25,7 @@ impl KeyRange {
     /// As many aggregates are read at once.
     pub const LENGTH: usize = 2_000;
 
-    /// Stretches that have [`KeyRange::LENGTH`] of these ids each, and together all ids that there can be.
+    /// Ranges that have [`KeyRange::LENGTH`] of these ids each, and together all ids that there can be.
     pub fn of(ids: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
         let mut ids: Vec<Arc<str>> = ids.into_iter().collect();
         ids.sort_unstable();
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_leave_no_id_out() {
+    fn key_ranges_leave_no_id_out() {
         assert_eq!(KeyRange::of([]), [KeyRange::default()]);
         let ids = (0..2 * KeyRange::LENGTH + 1).rev().map(|number| format!("{number:05}").as_str().into());
         let ranges = KeyRange::of(ids);

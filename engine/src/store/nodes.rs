@@ -41,11 +41,11 @@ pub struct Snapshot {
 }
 
 impl Database {
-    /// Writes snapshots and moves the checkpoint on, together; and the shapes of the events seen, where they changed.
+    /// Writes snapshots and moves the checkpoint on, together; and the shapes of the events observed, where they changed.
     pub async fn write_nodes(
         &self,
         nodes: &[(Arc<Aggregate>, u64)],
-        seen: Option<&Object>,
+        observed: Option<&Object>,
         checkpoint: Option<(&str, u64)>,
     ) -> Result<()> {
         let mut records = Vec::with_capacity(nodes.len());
@@ -55,7 +55,10 @@ impl Database {
         let values = [
             ("nodes", Record::Array(records.into())),
             ("name", convert::optional_text(checkpoint.map(|(name, _)| name))),
-            ("seen", seen.map_or(Record::None, |seen| Record::String(Value::from(seen.clone()).to_string()))),
+            (
+                "seen",
+                observed.map_or(Record::None, |observed| Record::String(Value::from(observed.clone()).to_string())),
+            ),
             ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
         ];
         self.query_again(WRITE, values).await.map(drop)
@@ -72,8 +75,8 @@ impl Database {
         }
     }
 
-    /// The shapes of events that were stored last.
-    pub async fn read_seen(&self) -> Result<Option<Object>> {
+    /// The shapes of events that were stored last. Their table has the name `seen`.
+    pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {
             Some(Record::String(text)) => {
@@ -177,7 +180,7 @@ fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition
 
 /// Dates are text in JSON; those of declared fields become dates again.
 fn restore_dates(state: &mut Object, definition: &Definition) {
-    for field in definition.fields.iter().filter(|field| field.field_type == FieldType::Date) {
+    for field in definition.fields().iter().filter(|field| field.field_type == FieldType::Date) {
         if let Some(slot) = state.get_mut(&field.name)
             && let Some(ms) = slot.as_str().and_then(parse_date)
         {

@@ -43,6 +43,29 @@ pub struct ArticleChange {
     pub tags: Option<Vec<String>>,
 }
 
+impl NewArticle {
+    /// Bytes of the texts.
+    fn size_bytes(&self) -> usize {
+        self.title.len() + text_bytes([&self.body, &self.slug]) + tag_bytes(&self.tags)
+    }
+}
+
+impl ArticleChange {
+    /// Bytes of the texts.
+    fn size_bytes(&self) -> usize {
+        text_bytes([&self.title, &self.body, &self.slug]) + tag_bytes(&self.tags)
+    }
+}
+
+fn text_bytes<const N: usize>(texts: [&Option<String>; N]) -> usize {
+    texts.into_iter().flatten().map(String::len).sum()
+}
+
+/// A tag is a value in the payload, and takes more than its text.
+fn tag_bytes(tags: &Option<Vec<String>>) -> usize {
+    tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len()).sum()
+}
+
 /// Which articles a list is asked for.
 #[derive(Debug, Clone, Default)]
 pub struct ArticleFilter {
@@ -143,6 +166,7 @@ impl ContentReader {
 impl Writer {
     /// Makes an article: a draft.
     pub async fn create_article(&self, new: NewArticle) -> Result<Arc<Aggregate>> {
+        let given_bytes = new.size_bytes();
         let chosen = new.slug.map(check_slug).transpose()?;
         let ids = self.entered.new_ids(new.request.as_ref());
         let event_id = ids.event_id.clone();
@@ -176,7 +200,7 @@ impl Writer {
             }])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, event_id).await?;
+            let appended = operation.append(decide, event_id, given_bytes).await?;
             operation.entered().first_aggregate(&appended)
         })
         .await
@@ -185,7 +209,8 @@ impl Writer {
     /// Changes a draft; what is published stays until it is published again.
     pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
-        self.append_to_article(id, expected, "article.updated", move |view, article| {
+        let given_bytes = change.size_bytes();
+        self.append_to_article(id, expected, "article.updated", given_bytes, move |view, article| {
             let slug = match &slug {
                 Some(slug) => Some(free_slug(view, article.project_id.as_deref(), slug, article.id.as_str())?),
                 None => None,
@@ -207,7 +232,7 @@ impl Writer {
     /// Publishes an article as it is.
     pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
         let now = self.entered.state().clock.now_ms();
-        self.append_to_article(id, expected, "article.published", move |_, article| {
+        self.append_to_article(id, expected, "article.published", 0, move |_, article| {
             if published_version(article) == Some(article.version) {
                 return Ok(None);
             }
@@ -222,7 +247,7 @@ impl Writer {
 
     /// Takes a published article back to a draft.
     pub async fn unpublish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
-        self.append_to_article(id, expected, "article.unpublished", |_, article| {
+        self.append_to_article(id, expected, "article.unpublished", 0, |_, article| {
             let nothing = [
                 (STATUS, Some(Value::from("draft"))),
                 (PUBLISHED_VERSION, Some(Value::Null)),
@@ -235,7 +260,7 @@ impl Writer {
 
     /// Deletes an article. Its history stays.
     pub async fn delete_article(&self, id: &str, expected: Expected) -> Result<()> {
-        self.append_to_article(id, expected, "article.deleted", |_, _| Ok(Some(Object::new()))).await.map(drop)
+        self.append_to_article(id, expected, "article.deleted", 0, |_, _| Ok(Some(Object::new()))).await.map(drop)
     }
 
     /// Appends one event to a live article, unless there is nothing to say.
@@ -244,6 +269,7 @@ impl Writer {
         id: &str,
         expected: Expected,
         event_type: &'static str,
+        given_bytes: usize,
         payload: impl Fn(&View<'_>, &Aggregate) -> Result<Option<Object>> + Send + Sync + 'static,
     ) -> Result<Arc<Aggregate>> {
         let article_id = self.entered.live_article(id)?.id.clone();
@@ -267,7 +293,7 @@ impl Writer {
                 .collect())
         });
         Operation::perform(self, |operation| async move {
-            operation.append(decide, None).await?;
+            operation.append(decide, None, given_bytes).await?;
             let found = operation.state().folded.get(aggregate_id.as_str());
             found.ok_or_else(|| Error::not_found("article", aggregate_id.as_str()))
         })
@@ -335,4 +361,33 @@ fn derived_slug(view: &View<'_>, project_id: Option<&str>, title: &str) -> Strin
     let is_free = |slug: &String| view.by_slug(ARTICLE, project_id, slug).is_none();
     let numbered = (2u64..).map(|number| format!("{base}-{number}"));
     std::iter::once(base.clone()).chain(numbered).find(is_free).unwrap_or(base.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_article_is_given_is_counted() {
+        let text = |bytes: usize| Some("x".repeat(bytes));
+        let tags = || Some(vec!["x".repeat(40); 25]);
+        let new = NewArticle {
+            title: "x".repeat(1_000),
+            body: text(3_000_000),
+            slug: text(100),
+            tags: tags(),
+            ..NewArticle::default()
+        };
+        let change = ArticleChange { title: text(1_000), body: text(3_000_000), slug: text(100), tags: tags() };
+        let payload = object_of([
+            ("title", change.title.as_deref().map(Value::from)),
+            ("body", change.body.as_deref().map(Value::from)),
+            ("slug", change.slug.as_deref().map(Value::from)),
+            ("tags", change.tags.as_deref().map(tag_values)),
+        ]);
+        for counted in [new.size_bytes(), change.size_bytes()] {
+            assert!(counted.abs_diff(payload.size_bytes()) < 1_024, "{counted} of {}", payload.size_bytes());
+        }
+        assert_eq!(ArticleChange::default().size_bytes(), 0);
+    }
 }

@@ -19,6 +19,9 @@ use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
 use crate::store;
 
+/// Bytes of an event beside what its operation was given, roughly.
+const ITSELF: usize = 1_024;
+
 /// A caller and the workspace they are in: what every right has in common. Nothing can be changed through it.
 #[derive(Clone)]
 pub struct Entered {
@@ -128,10 +131,11 @@ impl Operation {
         &self.entered.runtime.working
     }
 
-    /// Appends to managed types too; what an operation of this room writes.
-    pub async fn append(&self, decide: Decide, event_id: Option<String>) -> Result<Appended> {
+    /// Appends to managed types too; what an operation of this room writes, and how large what it was given is.
+    pub async fn append(&self, decide: Decide, event_id: Option<String>, given_bytes: usize) -> Result<Appended> {
         let event_ids = event_id.into_iter().map(Arc::from).collect();
-        let append = Append { decide, event_ids, actor: self.entered.actor(), managed: true, size_bytes: 1_024 };
+        let append =
+            Append { decide, event_ids, actor: self.entered.actor(), managed: true, size_bytes: ITSELF + given_bytes };
         self.appender().append(append).await
     }
 

@@ -19,7 +19,7 @@ pub struct Node {
     pub aggregate: Arc<Aggregate>,
     pub label: Option<Arc<str>>,
     /// What plugins found.
-    pub findings: Arc<EnrichmentFacts>,
+    pub facts: Arc<EnrichmentFacts>,
     /// Edges between it and the node that was asked for.
     pub distance: u32,
 }
@@ -67,7 +67,7 @@ impl Reader {
         let aggregate = state.folded.get(id.as_str())?;
         let definition = state.types.get(&aggregate.aggregate_type)?;
         let label = definition.label_of(&aggregate.state);
-        let findings = state.graph.facts(id.as_str()).unwrap_or_default();
-        Some(Node { aggregate, label, findings, distance })
+        let facts = state.graph.facts(id.as_str()).unwrap_or_default();
+        Some(Node { aggregate, label, facts, distance })
     }
 }

@@ -65,7 +65,7 @@ impl Owner {
 fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>) -> Result<()> {
     let lacking = caller.lacking(scopes);
     if !lacking.is_empty() {
-        return Err(Error::InsufficientScope { required: lacking });
+        return Err(Error::ScopesLacking { lacking });
     }
     if caller.is_outlived_by(expires_at) {
         let message = "a key makes and revokes none that outlives it".to_owned();

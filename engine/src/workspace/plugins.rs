@@ -97,7 +97,7 @@ impl Writer {
         let plugin = self.entered.plugin_index(name)?;
         let state = self.entered.state();
         let mut trials = Vec::new();
-        for context in self.entered.tried(plugin, input).await? {
+        for context in self.entered.dry_run_contexts(plugin, input).await? {
             trials.extend(crate::consumer::dry_run::dry_run(state, plugin, Arc::new(context)).await?);
         }
         Ok(trials)
@@ -109,7 +109,7 @@ impl Entered {
         self.state().plugins.find(name).ok_or_else(|| Error::not_found("plugin", name))
     }
 
-    async fn tried(&self, plugin: PluginIndex, input: DryRunInput) -> Result<Vec<EventContext>> {
+    async fn dry_run_contexts(&self, plugin: PluginIndex, input: DryRunInput) -> Result<Vec<EventContext>> {
         let state = self.state();
         match input {
             DryRunInput::Event(event_id) => {

@@ -43,6 +43,7 @@ impl Writer {
         let ids = self.entered.new_ids(new.request.as_ref());
         let event_id = ids.event_id.clone();
         let description = new.description;
+        let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some_and(|taken| taken.id.as_str() != ids.aggregate_id) {
                 return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
@@ -63,7 +64,7 @@ impl Writer {
             }])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, event_id).await?;
+            let appended = operation.append(decide, event_id, given_bytes).await?;
             operation.entered().first_aggregate(&appended)
         })
         .await

@@ -3,24 +3,22 @@
 mod edges;
 mod events;
 pub mod page;
+mod reader;
 mod states;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
 use page::{Continuation, Paging, Rows};
+use reader::{Reader, Streams};
 
 use super::rights;
-use crate::core::State;
-use crate::core::types::Definitions;
 use crate::error::{Error, Result};
-use crate::model::aggregate::Aggregate;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
-use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, StreamFilter, Table};
+use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, Table};
 use crate::resident::Snapshot;
 
 /// What a client asks.
@@ -171,7 +169,7 @@ impl rights::Reader {
             failed: RefCell::new(None),
         };
         let tables: Vec<Box<dyn Table + '_>> =
-            prepared.scans().iter().map(|scan| reader.table(scan)).collect::<Result<_>>()?;
+            prepared.scans().iter().map(|scan| table(&reader, scan)).collect::<Result<_>>()?;
         let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
         let output = prepared.run(&tables, &context);
         // A table cannot say why it ended early; the reader knows.
@@ -186,111 +184,34 @@ fn described(name: &str, value: &str) -> Value {
     Object::from_iter([(name, value)]).into()
 }
 
-/// What the tables of one query read from: one state of the workspace for all of them.
-struct Reader<'a> {
-    state: &'a Arc<State>,
-    handle: &'a Handle,
-    context: &'a Context<'a>,
-    snapshot: Snapshot,
-    /// Where the log ends for the query.
-    position: u64,
-    definitions: Arc<Definitions>,
-    failed: RefCell<Option<Error>>,
-}
-
-impl<'a> Reader<'a> {
-    fn table(&'a self, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
-        let fields = scan.fields.as_ref();
-        let offered = scan.columns.is_some();
-        Ok(match &scan.read {
-            Read::Edges(scan) => Box::new(edges::EdgeTable { reader: self, scan }),
-            Read::Events(scan) => {
-                let streams = Streams::new(&scan.streams, self);
-                Box::new(events::EventTable { reader: self, scan, fields, streams })
-            }
-            Read::States(scan) => {
-                let mut streams = Streams::new(&scan.streams, self);
-                streams.asked = scan.filter.as_deref().and_then(Filter::fields);
-                match scan.source {
-                    // States are kept as of now only; an earlier moment is folded, with the same plan.
-                    _ if self.position != self.snapshot.position() => {
-                        Box::new(states::folded(self, scan, fields, &streams)?)
-                    }
-                    Source::Resident => Box::new(states::ResidentTable {
-                        reader: self,
-                        scan,
-                        fields,
-                        offered: offered.then(|| states::Offered::new(self, scan, &streams)).flatten(),
-                        streams,
-                    }),
-                    Source::Nodes => Box::new(states::stored(self, scan, &streams)?),
-                    Source::Log => Box::new(states::folded(self, scan, fields, &streams)?),
-                }
-            }
-        })
-    }
-
-    /// An aggregate as it is for the query; only where that is now.
-    fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
-        self.state.folded.get_in(&self.snapshot, id)
-    }
-
-    /// Keeps the first failure; whoever met it ends.
-    fn fail<T>(&self, error: impl Into<Error>) -> Option<T> {
-        self.failed.borrow_mut().get_or_insert(error.into());
-        None
-    }
-}
-
-/// Which streams a scan reads, with the slugs of projects resolved.
-struct Streams<'a> {
-    filter: &'a StreamFilter,
-    project_ids: Option<Vec<Arc<str>>>,
-    /// Fields that the filter over their states reads, where those can be told.
-    asked: Option<BTreeSet<Arc<str>>>,
-}
-
-impl<'a> Streams<'a> {
-    fn new(filter: &'a StreamFilter, reader: &Reader<'_>) -> Streams<'a> {
-        let resolve = |project: &Arc<str>| {
-            let by_slug = reader.state.folded.by_slug(crate::model::builtin::PROJECT, None, project);
-            let by_id = reader.state.folded.get(project).is_some();
-            by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
-        };
-        let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
-        Streams { filter, project_ids, asked: None }
-    }
-
-    /// Whether every stream is read.
-    fn is_all(&self) -> bool {
-        let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
-        aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
-    }
-
-    /// Whether a stream is read.
-    fn admits(
-        &self,
-        id: &str,
-        aggregate_type: &str,
-        project_id: Option<&str>,
-        context: &Context,
-    ) -> pipeline::error::Result<bool> {
-        let among = |set: &Option<Vec<Arc<str>>>, value: Option<&str>| {
-            set.as_ref().is_none_or(|set| set.iter().any(|known| Some(&**known) == value))
-        };
-        let StreamFilter { aggregate_ids, aggregate_types, project_ids: _, filter } = self.filter;
-        if !among(aggregate_ids, Some(id))
-            || !among(aggregate_types, Some(aggregate_type))
-            || !among(&self.project_ids, project_id)
-        {
-            return Ok(false);
+/// What a scan of a pipeline reads.
+fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
+    let fields = scan.fields.as_ref();
+    let offered = scan.columns.is_some();
+    Ok(match &scan.read {
+        Read::Edges(scan) => Box::new(edges::EdgeTable { reader, scan }),
+        Read::Events(scan) => {
+            let streams = Streams::new(&scan.streams, reader);
+            Box::new(events::EventTable { reader, scan, fields, streams })
         }
-        let Some(filter) = filter else { return Ok(true) };
-        let row = Object::from_iter([
-            ("aggregate_id", Value::from(id)),
-            ("aggregate_type", Value::from(aggregate_type)),
-            ("project_id", Value::from(project_id)),
-        ]);
-        filter.matches_row(&row.into(), context)
-    }
+        Read::States(scan) => {
+            let mut streams = Streams::new(&scan.streams, reader);
+            streams.asked = scan.filter.as_deref().and_then(Filter::fields);
+            match scan.source {
+                // States are kept as of now only; an earlier moment is folded, with the same plan.
+                _ if reader.position != reader.snapshot.position() => {
+                    Box::new(states::folded(reader, scan, fields, &streams)?)
+                }
+                Source::Resident => Box::new(states::ResidentTable {
+                    reader,
+                    scan,
+                    fields,
+                    offered: offered.then(|| states::Offered::new(reader, scan, &streams)).flatten(),
+                    streams,
+                }),
+                Source::Nodes => Box::new(states::stored(reader, scan, &streams)?),
+                Source::Log => Box::new(states::folded(reader, scan, fields, &streams)?),
+            }
+        }
+    })
 }

@@ -86,12 +86,12 @@ pub struct Operations {
 }
 
 /// An operation under way; it has ended when this is dropped.
-pub struct Running(watch::Sender<usize>);
+pub struct OperationGuard(watch::Sender<usize>);
 
 impl Operations {
-    pub fn begin(&self) -> Running {
+    pub fn begin(&self) -> OperationGuard {
         self.running.send_modify(|running| *running += 1);
-        Running(self.running.clone())
+        OperationGuard(self.running.clone())
     }
 
     /// Returns when none is under way.
@@ -101,7 +101,7 @@ impl Operations {
     }
 }
 
-impl Drop for Running {
+impl Drop for OperationGuard {
     fn drop(&mut self) {
         self.0.send_modify(|running| *running -= 1);
     }

@@ -22,7 +22,7 @@ const MAX_QUERY: usize = 1_000;
 /// Found only where the type is asked for: a task repeats the label of what it is about.
 const WITHOUT_TYPES: &[&str] = &["task"];
 
-/// The leg of what is near in meaning.
+/// The score of what is near in meaning.
 const VECTOR: &str = "vector";
 /// Neighbours and hits that are ranked before the rankings are fused; a filter may leave few of the neighbours.
 const NEAREST: usize = 100;

@@ -12,8 +12,8 @@ use crate::model::value::{Object, Value};
 /// A type with the shapes of its events.
 pub struct Schema {
     pub definition: Arc<Definition>,
-    /// Event types seen in the log: event type to field to the types of its values.
-    pub seen: Vec<(String, Object)>,
+    /// Event types observed in the log: event type to field to the types of its values.
+    pub observed: Vec<(String, Object)>,
 }
 
 /// What defining a type did.
@@ -78,7 +78,7 @@ impl Reader {
         let state = self.entered.state();
         state.refresh().await?;
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
-        Ok(Schema { seen: state.folded.observed().of_type(&definition.type_name), definition })
+        Ok(Schema { observed: state.folded.observed().of_type(&definition.type_name), definition })
     }
 }
 

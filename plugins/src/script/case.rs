@@ -11,7 +11,7 @@ use toml::Spanned;
 use self::given::Given;
 use super::{Script, located, result};
 use crate::folder::{CASES, Folder};
-use crate::manifest::{place, refusal};
+use crate::manifest::{line_and_column, refusal};
 use crate::registry::LoadError;
 
 /// How a case went.
@@ -56,15 +56,15 @@ struct Case {
 }
 
 /// A case shows what a script does, and not how busy the machine is: it has so many times its deadline.
-const PATIENCE: u64 = 100;
+const DEADLINE_FACTOR: u64 = 100;
 
 /// Runs a folder's cases, under the manifest's settings and those that a case has itself.
 pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> {
     let path = folder.file(CASES);
-    let script = &script.with_patience(PATIENCE);
+    let script = &script.with_deadline_factor(DEADLINE_FACTOR);
     let file: File = toml::from_str(&folder.cases).map_err(|error| refusal(&path, &folder.cases, &error))?;
     let outcomes = file.case.into_iter().map(|case| {
-        let (line, _) = place(&folder.cases, case.span().start);
+        let (line, _) = line_and_column(&folder.cases, case.span().start);
         let case = case.into_inner();
         let name = case.name.clone();
         let failure = case.failure(script, folder).map(|message| LoadError {

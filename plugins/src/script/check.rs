@@ -6,7 +6,7 @@ use foldwork_engine::hook::Hook;
 use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, Position, Scope, Stmt};
 
 use crate::folder::{Folder, SCRIPT};
-use crate::manifest::place;
+use crate::manifest::line_and_column;
 use crate::registry::LoadError;
 use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
@@ -137,8 +137,8 @@ impl Source<'_> {
     }
 
     fn at_function(&self, hook: Hook, message: String) -> LoadError {
-        let place = self.text.find(&format!("fn {}(", hook.name())).map(|offset| place(self.text, offset));
-        let (line, column) = place.unzip();
+        let found = self.text.find(&format!("fn {}(", hook.name())).map(|offset| line_and_column(self.text, offset));
+        let (line, column) = found.unzip();
         LoadError { line, column, ..LoadError::new(&self.path, message) }
     }
 

@@ -76,9 +76,9 @@ impl Script {
     /// The same plugin with some of its settings replaced.
     pub fn with_settings(&self, given: &Object) -> Result<Script, LoadError> {
         let settings = merged(&self.about.settings, given).map_err(|(message, hint)| {
-            let place = format!("[plugins.{}]", self.about.name);
+            let location = format!("[plugins.{}]", self.about.name);
             let known = format!("{message} ({MANIFEST} names them under [settings])");
-            LoadError { hint, ..LoadError::new(place, known) }
+            LoadError { hint, ..LoadError::new(location, known) }
         })?;
         let mut script = self.clone();
         script.settings = Dynamic::from_map(convert::to_map(&settings));
@@ -87,7 +87,7 @@ impl Script {
     }
 
     /// The same plugin with so many times its deadline.
-    fn with_patience(&self, times: u64) -> Script {
+    fn with_deadline_factor(&self, times: u64) -> Script {
         let deadline_ms = self.limits.deadline_ms.saturating_mul(times);
         Script { limits: Limits { deadline_ms, ..self.limits }, ..self.clone() }
     }

@@ -25,7 +25,7 @@ struct Size {
 }
 
 /// What was measured in the call that runs on this thread.
-struct Seen {
+struct CallSizes {
     /// What the call was given: it may be larger than what a script may make.
     given: Size,
     /// Hash of a name, and the uses that are left before it is measured again.
@@ -33,15 +33,15 @@ struct Seen {
 }
 
 thread_local! {
-    static SEEN: RefCell<Seen> =
-        const { RefCell::new(Seen { given: Size { items: 0, text: 0 }, pauses: [(0, 0); PLACES] }) };
+    static CALL: RefCell<CallSizes> =
+        const { RefCell::new(CallSizes { given: Size { items: 0, text: 0 }, pauses: [(0, 0); PLACES] }) };
 }
 
 /// Begins a call with these arguments.
 pub(super) fn begin(arguments: &[Dynamic]) {
     let mut given = Size::default();
     arguments.iter().for_each(|argument| measure(argument, &mut given));
-    SEEN.set(Seen { given, pauses: [(0, 0); PLACES] });
+    CALL.set(CallSizes { given, pauses: [(0, 0); PLACES] });
 }
 
 pub(super) fn watch(engine: &mut Engine, limits: &Limits) {
@@ -54,7 +54,7 @@ fn check(name: &str, context: &EvalContext<'_, '_, '_, '_, '_, '_>, limits: &Lim
     let Some(value) = context.scope().get(name).filter(|value| value.is_map() || value.is_array()) else {
         return Ok(());
     };
-    SEEN.with_borrow_mut(|seen| {
+    CALL.with_borrow_mut(|seen| {
         let mut hasher = FxHasher::default();
         name.hash(&mut hasher);
         let hash = hasher.finish();

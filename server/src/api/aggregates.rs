@@ -4,7 +4,7 @@ use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::aggregates::Moment;
-use foldwork_engine::workspace::query::Query as Asked;
+use foldwork_engine::workspace::query::Query as PipelineQuery;
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -75,11 +75,14 @@ impl Api {
     /// Runs a fold pipeline over the workspace's events and states.
     ///
     /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown with
-    /// examples; `GET /pipelines/operators` lists them. A date is written as in Extended JSON:
-    /// `{"$date": "2026-01-31T00:00:00Z"}`, with milliseconds since 1970 in place of the text if you like.
+    /// examples; `GET /pipelines/operators` lists them. What JSON does not tell apart is written as in Extended JSON: a date
+    /// as `{"$date": "2026-01-31T00:00:00Z"}`, with milliseconds since 1970 in place of the text if you like; a number as
+    /// `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or `{"$numberDecimal": "1.5"}`, the latter
+    /// two both of double precision; an id as `{"$oid": "5ab9cbfa31c2ab715d42129e"}`; and a pattern as
+    /// `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
-        let mut asked = Asked::new(body.pipeline.0.clone());
+        let mut asked = PipelineQuery::new(body.pipeline.0.clone());
         asked.explain = body.explain.unwrap_or(false);
         asked.dry_run = body.dry_run.unwrap_or(false);
         asked.page = answer(page::paging(body.limit, body.cursor.as_deref()))?;

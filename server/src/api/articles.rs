@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::idempotent::{Created, Outcome, idempotent, whole};
-use super::page::{PageBody, limit, place};
+use super::page::{PageBody, limit, read_cursor};
 use super::wire::ArticleBody;
 use super::{Section, etag, expected, is_known};
 use crate::auth::{ApiWrite, ContentRead};
@@ -101,7 +101,7 @@ impl Api {
         /// `draft` (default) or `published`.
         perspective: Query<Option<String>>,
     ) -> ApiResult<Written<ArticlePage>> {
-        let seen = answer(read_perspective(perspective.as_deref()))?;
+        let perspective = answer(read_perspective(perspective.as_deref()))?;
         let published = match status.as_deref() {
             None => None,
             Some("published") => Some(true),
@@ -109,8 +109,8 @@ impl Api {
             Some(_) => return answer(Err(Error::invalid("status must be draft or published"))),
         };
         let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
-        let before = answer(place(LIST, cursor.as_deref()))?;
-        let page = answer(access.0.list_articles(&filter, seen, before, answer(limit(rows))?).await)?;
+        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
+        let page = answer(access.0.list_articles(&filter, perspective, before, answer(limit(rows))?).await)?;
         Ok(Written::new(&PageBody::new(page, LIST, |article| ArticleBody::from(&*article))))
     }
 
@@ -142,8 +142,8 @@ impl Api {
         perspective: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
-        let seen = answer(read_perspective(perspective.as_deref()))?;
-        let article = answer(access.0.article(&aggregate_id, seen).await)?;
+        let perspective = answer(read_perspective(perspective.as_deref()))?;
+        let article = answer(access.0.article(&aggregate_id, perspective).await)?;
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
             true => Shown::Known(tag),

@@ -41,7 +41,7 @@ impl From<Error> for ApiError {
         match error {
             Error::Unauthenticated(_) => ApiError::new(StatusCode::UNAUTHORIZED, "unauthenticated", message)
                 .with_header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")),
-            Error::InsufficientScope { required } => {
+            Error::InsufficientScope { required } | Error::ScopesLacking { lacking: required } => {
                 let names: Vec<Value> = required.iter().map(|scope| Value::from(scope.name())).collect();
                 ApiError::new(StatusCode::FORBIDDEN, "insufficient_scope", message).with("required", names)
             }

@@ -258,15 +258,15 @@ impl Api {
         let (reader, bytes) = (access.0, page_bytes.0.0);
         let direction = answer(read_direction(direction.as_deref()))?;
         if is_stream(accept.as_deref()) {
-            let place = streams.enter(&reader.record().id)?;
+            let permit = streams.enter(&reader.record().id)?;
             let after = answer(Start::position(last_event_id.as_deref()))?;
             // A stream that is not there is told before anything is streamed.
             answer(reader.stream(&aggregate_id, None, Limit::events(1), Direction::Forward).await)?;
             let start = answer(Start::of_stream(&reader, aggregate_id.0, after_version.0, after).await)?;
-            return Ok(stream_of(reader, start, bytes, place, shutdown.clone()));
+            return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
-        let after = answer(super::page::place(&list, cursor.as_deref()))?.or(after_version.0);
+        let after = answer(super::page::read_cursor(&list, cursor.as_deref()))?.or(after_version.0);
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let page = answer(reader.stream(&aggregate_id, after, limit, direction).await)?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
@@ -307,10 +307,10 @@ impl Api {
         };
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0).unwrap_or(0);
-            let place = streams.enter(&access.0.record().id)?;
-            return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, place, shutdown.clone()));
+            let permit = streams.enter(&access.0.record().id)?;
+            return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, permit, shutdown.clone()));
         }
-        let after = answer(super::page::place(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
+        let after = answer(super::page::read_cursor(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let mut standing = access.0.standing();
@@ -346,8 +346,8 @@ fn appended_body(appended: &Appended, with_events: bool) -> AppendedBody {
 }
 
 fn new_events(inputs: Vec<EventInput>, stream: Option<&str>, many: bool) -> Result<Vec<NewEvent>, Error> {
-    let place = |index: usize| if many { format!("/events/{index}") } else { String::new() };
-    inputs.into_iter().enumerate().map(|(index, input)| new_event(input, stream, &place(index))).collect()
+    let pointer = |index: usize| if many { format!("/events/{index}") } else { String::new() };
+    inputs.into_iter().enumerate().map(|(index, input)| new_event(input, stream, &pointer(index))).collect()
 }
 
 fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEvent, Error> {

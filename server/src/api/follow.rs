@@ -18,7 +18,7 @@ use super::body::Written;
 use super::wire::EventBody;
 use crate::edge::Shutdown;
 use crate::edge::aside::aside;
-use crate::edge::streams::Place;
+use crate::edge::streams::StreamPermit;
 
 /// Events read for one turn of a stream.
 const PAGE: usize = 200;
@@ -71,11 +71,11 @@ impl Start {
         after_version: Option<u64>,
         after: Option<u64>,
     ) -> Result<Start, Error> {
-        let seen = match after {
+        let known_version = match after {
             Some(position) => reader.version_at(&id, position).await?,
             None => 0,
         };
-        Ok(Start::Stream { id, after_version: seen.max(after_version.unwrap_or(0)) })
+        Ok(Start::Stream { id, after_version: known_version.max(after_version.unwrap_or(0)) })
     }
 
     /// The position in a `Last-Event-ID` header.
@@ -92,7 +92,13 @@ pub fn is_stream(accept: Option<&str>) -> bool {
 
 /// The stream as an answer. It holds its place, and a page of so many bytes at a time, until the client leaves it or
 /// its right or the server ends.
-pub fn stream_of<T: Type>(reader: Reader, start: Start, page_bytes: usize, place: Place, shutdown: Shutdown) -> Log<T> {
+pub fn stream_of<T: Type>(
+    reader: Reader,
+    start: Start,
+    page_bytes: usize,
+    permit: StreamPermit,
+    shutdown: Shutdown,
+) -> Log<T> {
     let limit = Limit { events: PAGE, bytes: page_bytes };
     let mut standing = reader.standing();
     let end = async move {
@@ -101,7 +107,7 @@ pub fn stream_of<T: Type>(reader: Reader, start: Start, page_bytes: usize, place
             () = standing.ended() => {}
         }
     };
-    let events = events(Follower { reader, limit, start, _place: place }).take_until(Box::pin(end));
+    let events = events(Follower { reader, limit, start, _permit: permit }).take_until(Box::pin(end));
     Log::Stream(Box::new(SSE::new(events).keep_alive(KEEP_ALIVE).into_response()))
 }
 
@@ -110,7 +116,7 @@ struct Follower {
     reader: Reader,
     limit: Limit,
     start: Start,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
 impl Follower {

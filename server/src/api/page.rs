@@ -40,27 +40,27 @@ pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
 /// Bytes at a cursor's end that tell whether it was made here for this list.
 const SEAL: usize = 4;
 
-fn seal(list: &str, place: u64) -> [u8; SEAL] {
+fn seal(list: &str, position: u64) -> [u8; SEAL] {
     use sha2::{Digest, Sha256};
-    let digest = Sha256::digest(format!("cursor/{list}/{place}"));
+    let digest = Sha256::digest(format!("cursor/{list}/{position}"));
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-/// A place in a list, as text that means nothing to a client.
-pub fn cursor(list: &str, place: u64) -> String {
-    let mut bytes = place.to_be_bytes().to_vec();
-    bytes.extend(seal(list, place));
+/// A position in a list, as text that means nothing to a client.
+pub fn cursor(list: &str, position: u64) -> String {
+    let mut bytes = position.to_be_bytes().to_vec();
+    bytes.extend(seal(list, position));
     hex::encode(bytes)
 }
 
-/// The place that a cursor of this list stands for.
-pub fn place(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
+/// The position that a cursor of this list stands for.
+pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
         let bytes: [u8; 8 + SEAL] = hex::decode(cursor).ok()?.try_into().ok()?;
-        let (place, sealed) = bytes.split_first_chunk::<8>()?;
-        let place = u64::from_be_bytes(*place);
-        (sealed == seal(list, place)).then_some(place)
+        let (position, sealed) = bytes.split_first_chunk::<8>()?;
+        let position = u64::from_be_bytes(*position);
+        (sealed == seal(list, position)).then_some(position)
     };
     read().map(Some).ok_or_else(|| Error::invalid_cursor("the cursor is not one of this list"))
 }

@@ -72,12 +72,12 @@ pub struct DryRunBody {
     pub limit: Option<u64>,
     /// One that is not in the log.
     #[oai(nullable)]
-    pub event: Option<TriedEvent>,
+    pub event: Option<DryRunEvent>,
 }
 
 /// An event that a plugin is tried on.
 #[derive(Object, Deserialize)]
-pub struct TriedEvent {
+pub struct DryRunEvent {
     aggregate_id: String,
     aggregate_type: String,
     event_type: String,
@@ -180,8 +180,8 @@ impl From<Failure> for FailureBody {
     }
 }
 
-impl From<TriedEvent> for NewEvent {
-    fn from(event: TriedEvent) -> NewEvent {
+impl From<DryRunEvent> for NewEvent {
+    fn from(event: DryRunEvent) -> NewEvent {
         NewEvent {
             aggregate_id: event.aggregate_id,
             aggregate_type: event.aggregate_type,

@@ -36,8 +36,8 @@ impl Api {
         name: Path<String>,
         body: Body<DryRunBody>,
     ) -> ApiResult<Written<DryRunResult>> {
-        let trying = answer(trying(body.value))?;
-        let trials = answer(access.0.dry_run(&name, trying).await)?;
+        let input = answer(dry_run_input(body.value))?;
+        let trials = answer(access.0.dry_run(&name, input).await)?;
         Ok(Written::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
     }
 
@@ -62,7 +62,7 @@ impl Api {
     }
 }
 
-fn trying(body: DryRunBody) -> Result<DryRunInput, Error> {
+fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
     match (body.event_id, body.from_position, body.event) {
         (Some(event_id), None, None) => Ok(DryRunInput::Event(event_id)),
         (None, Some(position), None) => {

@@ -10,7 +10,7 @@ use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::idempotent::{Created, Outcome, idempotent, whole};
-use super::page::{PageBody, limit, place};
+use super::page::{PageBody, limit, read_cursor};
 use super::wire::ProjectBody;
 use crate::auth::{ApiRead, ApiWrite};
 
@@ -50,7 +50,7 @@ impl Api {
         /// The `next_cursor` of the page before.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<ProjectPage>> {
-        let before = answer(place(LIST, cursor.as_deref()))?;
+        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
         let page = answer(access.0.list_projects(before, answer(limit(rows))?).await)?;
         Ok(Written::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
     }

@@ -1,7 +1,7 @@
 //! `/aggregates/search`.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::search::{Found, Search as Asked};
+use foldwork_engine::workspace::search::{Found, Search as LabelSearch};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,7 @@ impl Api {
     /// Searches aggregates by their labels: exact, by prefix, by likeness, and by words of label and body.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(&self, access: ApiRead, body: Body<SearchBody>) -> ApiResult<Written<SearchResult>> {
-        let asked = Asked {
+        let asked = LabelSearch {
             query: body.query.clone(),
             aggregate_type: body.r#type.clone(),
             project: body.project_id.clone(),

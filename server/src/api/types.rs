@@ -162,7 +162,7 @@ fn schema_body(schema: &Schema) -> Fields {
     let declared = body.remove("events");
     let declared = declared.as_ref().and_then(Value::as_object).cloned().unwrap_or_default();
     let mut event_types: Vec<String> = declared.keys().map(|name| name.to_string()).collect();
-    event_types.extend(schema.seen.iter().map(|(name, _)| name.clone()));
+    event_types.extend(schema.observed.iter().map(|(name, _)| name.clone()));
     event_types.sort();
     event_types.dedup();
     let schemas = event_types.into_iter().map(|name| {
@@ -170,7 +170,7 @@ fn schema_body(schema: &Schema) -> Fields {
         if let Some(declared) = declared.get(&name) {
             event.push("declared", declared.clone());
         }
-        if let Some((_, seen)) = schema.seen.iter().find(|(seen, _)| *seen == name) {
+        if let Some((_, seen)) = schema.observed.iter().find(|(seen, _)| *seen == name) {
             event.push("seen", seen.clone());
         }
         let mut all = Fields::new();

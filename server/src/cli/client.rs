@@ -9,7 +9,7 @@ use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::retry::Patience;
+use super::retry::RetryPolicy;
 
 const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
 /// How much of an answer that is no JSON is shown.
@@ -21,7 +21,7 @@ pub struct Client {
     http: reqwest::Client,
     base: Url,
     token: Token,
-    patience: Patience,
+    retry_policy: RetryPolicy,
 }
 
 /// Where a command finds its server.
@@ -98,13 +98,13 @@ impl Client {
             builder = builder.no_proxy();
         }
         let http = builder.build().context("the HTTP client could not be set up")?;
-        Ok(Self { http, base, token: Token(token.to_owned()), patience: Patience::default() })
+        Ok(Self { http, base, token: Token(token.to_owned()), retry_policy: RetryPolicy::default() })
     }
 
     /// Returns the same client with other waits between its tries.
     #[cfg(test)]
-    pub fn with_patience(self, patience: Patience) -> Self {
-        Self { patience, ..self }
+    pub fn with_retry_policy(self, retry_policy: RetryPolicy) -> Self {
+        Self { retry_policy, ..self }
     }
 
     /// Returns the server's address, without a slash at its end.
@@ -117,9 +117,9 @@ impl Client {
         &self.token.0
     }
 
-    /// Returns how patiently calls are tried again.
-    pub(super) fn patience(&self) -> &Patience {
-        &self.patience
+    /// Returns when calls are tried again.
+    pub(super) fn retry_policy(&self) -> &RetryPolicy {
+        &self.retry_policy
     }
 
     /// Starts a request to a path below the API's root; each segment is escaped.

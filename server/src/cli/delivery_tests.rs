@@ -114,7 +114,7 @@ async fn lines_before_a_bad_one_are_sent() {
 async fn no_server_at_all_is_an_error_with_its_cause() {
     let stub = Stub::start(|_| (200, "", Value::Null)).await;
     let client = Client::new("http://127.0.0.1:1", "sk_test").expect("valid address");
-    let client = client.with_patience(stub.client().patience().clone());
+    let client = client.with_retry_policy(stub.client().retry_policy().clone());
     let text = error_text(import_text(&client, lines(1)).await);
     assert!(text.contains("the projects cannot be listed: the server cannot be reached: "), "{text}");
 }

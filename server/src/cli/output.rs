@@ -1,4 +1,4 @@
-//! Writes a file that appears whole or not at all, compressed as its name's ending asks.
+//! Writes a file that appears whole or not at all, compressed as its name's extension asks.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -76,8 +76,9 @@ impl Output {
 
 impl Packer {
     fn for_name(path: &Path, file: Box<dyn Write>) -> anyhow::Result<Self> {
-        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
-        Ok(match ending.as_str() {
+        let extension =
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase();
+        Ok(match extension.as_str() {
             "zst" => {
                 let mut encoder = zstd::Encoder::new(file, zstd::DEFAULT_COMPRESSION_LEVEL)?;
                 encoder.long_distance_matching(true)?;

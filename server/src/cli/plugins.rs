@@ -102,7 +102,7 @@ fn row(config: &Config, about: &About) -> [Value; 6] {
     [
         json!(&*about.name),
         json!(about.version),
-        enabled.map_or(Value::Null, |place| json!(place + 1)),
+        enabled.map_or(Value::Null, |index| json!(index + 1)),
         json!(about.hooks.iter().map(|hook| Hook::name(*hook)).collect::<Vec<_>>()),
         json!(about.on.events.iter().chain(&about.on.traits).map(|name| &**name).collect::<Vec<_>>()),
         json!(about.description),

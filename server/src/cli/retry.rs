@@ -9,19 +9,19 @@ use super::client::{Answer, CallError, Client};
 
 /// How often a call is made and how long the waits between are.
 #[derive(Clone, Debug)]
-pub struct Patience {
+pub struct RetryPolicy {
     pub tries: u32,
     pub first_wait: Duration,
     pub longest_wait: Duration,
 }
 
-impl Default for Patience {
+impl Default for RetryPolicy {
     fn default() -> Self {
         Self { tries: 8, first_wait: Duration::from_millis(500), longest_wait: Duration::from_secs(60) }
     }
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Returns how long to wait after a failed try, counted from 1.
     fn wait(&self, attempt: u32, error: &CallError) -> Duration {
         let asked = match error {
@@ -41,20 +41,20 @@ pub async fn call(
     note: impl Fn(&str),
     request: impl Fn() -> RequestBuilder,
 ) -> Result<Answer, CallError> {
-    let patience = client.patience();
+    let retry_policy = client.retry_policy();
     let mut attempt = 1;
     loop {
         let error = match client.call(request()).await {
             Ok(answer) => return Ok(answer),
-            Err(error) if !error.is_passing() || attempt >= patience.tries => return Err(error),
+            Err(error) if !error.is_passing() || attempt >= retry_policy.tries => return Err(error),
             Err(error) => error,
         };
-        let wait = patience.wait(attempt, &error);
+        let wait = retry_policy.wait(attempt, &error);
         note(&format!(
             "{}: trying again in {:.1} s (try {attempt} of {})",
             reason(&error),
             wait.as_secs_f64(),
-            patience.tries
+            retry_policy.tries
         ));
         tokio::time::sleep(wait).await;
         attempt += 1;
@@ -88,16 +88,17 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_longest() {
-        let patience = Patience::default();
-        let waits: Vec<u64> = (1..=9).map(|attempt| patience.wait(attempt, &busy(None)).as_millis() as u64).collect();
+        let retry_policy = RetryPolicy::default();
+        let waits: Vec<u64> =
+            (1..=9).map(|attempt| retry_policy.wait(attempt, &busy(None)).as_millis() as u64).collect();
         assert_eq!(waits, [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]);
-        assert_eq!(patience.wait(40, &busy(None)), patience.longest_wait);
+        assert_eq!(retry_policy.wait(40, &busy(None)), retry_policy.longest_wait);
     }
 
     #[test]
     fn the_servers_own_wait_counts_within_bounds() {
-        let patience = Patience::default();
-        assert_eq!(patience.wait(1, &busy(Some(Duration::from_secs(3)))), Duration::from_secs(3));
-        assert_eq!(patience.wait(1, &busy(Some(Duration::from_secs(86_400)))), patience.longest_wait);
+        let retry_policy = RetryPolicy::default();
+        assert_eq!(retry_policy.wait(1, &busy(Some(Duration::from_secs(3)))), Duration::from_secs(3));
+        assert_eq!(retry_policy.wait(1, &busy(Some(Duration::from_secs(86_400)))), retry_policy.longest_wait);
     }
 }

@@ -121,7 +121,7 @@ fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
     };
     let whereabouts = batch.whereabouts(index.and_then(|index| usize::try_from(index).ok()));
     let tries = if error.is_passing() {
-        format!("; given up after {} tries, and safe to run again", client.patience().tries)
+        format!("; given up after {} tries, and safe to run again", client.retry_policy().tries)
     } else {
         String::new()
     };

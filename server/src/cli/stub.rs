@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::client::Client;
-use super::retry::Patience;
+use super::retry::RetryPolicy;
 
 /// A request as it arrived.
 #[derive(Clone, Debug)]
@@ -47,8 +47,8 @@ impl Stub {
     /// Returns a client of this stub that does not wait long.
     pub fn client(&self) -> Client {
         let wait = std::time::Duration::from_millis(1);
-        let patience = Patience { tries: 4, first_wait: wait, longest_wait: wait };
-        Client::new(&self.address, "sk_test").expect("valid address").with_patience(patience)
+        let retry_policy = RetryPolicy { tries: 4, first_wait: wait, longest_wait: wait };
+        Client::new(&self.address, "sk_test").expect("valid address").with_retry_policy(retry_policy)
     }
 
     /// Returns the requests so far whose method and path begin so.

@@ -16,7 +16,7 @@ use crate::config::Http;
 #[derive(Clone)]
 pub struct Bodies {
     limit: usize,
-    patience: Duration,
+    timeout: Duration,
     budget: usize,
     in_flight: Arc<AtomicUsize>,
 }
@@ -25,7 +25,7 @@ impl Bodies {
     pub fn new(settings: &Http) -> Bodies {
         Bodies {
             limit: settings.body_limit_bytes,
-            patience: Duration::from_secs(settings.body_timeout_s),
+            timeout: Duration::from_secs(settings.body_timeout_s),
             budget: settings.bodies_in_flight_bytes,
             in_flight: Arc::default(),
         }
@@ -92,7 +92,7 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
         }
         Ok(text)
     };
-    match tokio::time::timeout(share.bodies.patience, reading).await {
+    match tokio::time::timeout(share.bodies.timeout, reading).await {
         Ok(text) => Ok(text?),
         Err(_) => {
             let message = "the body did not come in time";

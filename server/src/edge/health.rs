@@ -28,12 +28,12 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Re
     }
     match engine.health().await {
         Ok(()) => {
-            let mut told = serde_json::json!({"status": "ok"});
+            let mut body = serde_json::json!({"status": "ok"});
             // They keep nobody else from being served, but somebody should look.
-            if let (failed @ 1.., Some(told)) = (engine.workspaces_failed(), told.as_object_mut()) {
-                told.insert("workspaces_failed".into(), failed.into());
+            if let (failed @ 1.., Some(body)) = (engine.workspaces_failed(), body.as_object_mut()) {
+                body.insert("workspaces_failed".into(), failed.into());
             }
-            Json(told).into_response()
+            Json(body).into_response()
         }
         Err(error) => {
             let cause = std::error::Error::source(&error).map(ToString::to_string);

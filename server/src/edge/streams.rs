@@ -18,7 +18,7 @@ pub struct Streams {
 }
 
 /// A stream's place among those of its workspace. Whoever holds it may keep the stream open.
-pub struct Place {
+pub struct StreamPermit {
     workspace: Arc<str>,
     streams: Streams,
 }
@@ -30,7 +30,7 @@ impl Streams {
     }
 
     /// A place for one more stream of a workspace, while there is one.
-    pub fn enter(&self, workspace: &Arc<str>) -> Result<Place, ApiError> {
+    pub fn enter(&self, workspace: &Arc<str>) -> Result<StreamPermit, ApiError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
@@ -39,11 +39,11 @@ impl Streams {
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }
         open.insert(workspace.clone(), count + 1);
-        Ok(Place { workspace: workspace.clone(), streams: self.clone() })
+        Ok(StreamPermit { workspace: workspace.clone(), streams: self.clone() })
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = self.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = open.get_mut(&self.workspace) {

@@ -23,7 +23,7 @@ pub struct Http {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct EmbeddingRequest<'a> {
     model: &'a str,
     input: &'a [String],
 }
@@ -51,7 +51,8 @@ impl Http {
     }
 
     async fn ask(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
-        let mut request = self.client.post(self.address.clone()).json(&Asked { model: &self.model, input: texts });
+        let mut request =
+            self.client.post(self.address.clone()).json(&EmbeddingRequest { model: &self.model, input: texts });
         if let Some(key) = &self.key {
             request = request.bearer_auth(key);
         }

@@ -40,7 +40,7 @@ pub struct Serving {
     /// How long a request's head may take, from the connection's begin or the answer before.
     idle: Duration,
     stalled: Duration,
-    places: Arc<Places>,
+    permits: Arc<Permits>,
 }
 
 impl Serving {
@@ -51,7 +51,7 @@ impl Serving {
             address: LocalAddr(address.into()),
             idle: Duration::from_secs(idle_timeout_s),
             stalled: Duration::from_secs(stalled_reader_s),
-            places: Arc::new(Places {
+            permits: Arc::new(Permits {
                 most: max_connections,
                 most_per_address: max_connections_per_address,
                 taken: Mutex::default(),
@@ -72,9 +72,9 @@ impl Serving {
                         tracing::error!(%error, "a connection did not end well");
                     }
                 }
-                (stream, from) = accept(&listener) => match serving.places.take(from.ip()) {
-                    Ok(place) => {
-                        let socket = Socket::new(stream, serving.stalled, place);
+                (stream, from) = accept(&listener) => match serving.permits.take(from.ip()) {
+                    Ok(permit) => {
+                        let socket = Socket::new(stream, serving.stalled, permit);
                         open.spawn(serve(serving.clone(), socket, from, shutdown.clone()));
                     }
                     Err(refusal) => refuse(stream, refusal),
@@ -153,7 +153,7 @@ fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
 }
 
 /// Who has a connection open.
-pub struct Places {
+pub struct Permits {
     most: usize,
     /// 0: any number.
     most_per_address: usize,
@@ -173,14 +173,14 @@ enum Refusal {
     TooManyOfOne,
 }
 
-/// A connection's place among all.
-pub struct Place {
-    places: Arc<Places>,
+/// A connection's permit, one of as many as there may be connections.
+pub struct ConnectionPermit {
+    permits: Arc<Permits>,
     address: IpAddr,
 }
 
-impl Places {
-    fn take(self: &Arc<Self>, address: IpAddr) -> Result<Place, Refusal> {
+impl Permits {
+    fn take(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Refusal> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         if taken.all >= self.most {
             return Err(Refusal::Full);
@@ -192,13 +192,13 @@ impl Places {
         taken.all += 1;
         taken.by_address.insert(address, of_address + 1);
         metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
-        Ok(Place { places: self.clone(), address })
+        Ok(ConnectionPermit { permits: self.clone(), address })
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.permits.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.all -= 1;
         metrics::gauge!("foldwork_connections_open").set(taken.all as f64);
         if let Some(count) = taken.by_address.get_mut(&self.address) {

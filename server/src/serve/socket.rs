@@ -9,21 +9,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
-use super::connections::Place;
+use super::connections::ConnectionPermit;
 
 /// A socket, also after it was handed on by an upgrade.
 pub struct Socket {
     stream: TcpStream,
     /// How long a write may wait for the peer.
-    patience: Duration,
+    timeout: Duration,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
-    _place: Place,
+    _permit: ConnectionPermit,
 }
 
 impl Socket {
-    pub fn new(stream: TcpStream, patience: Duration, place: Place) -> Socket {
-        Socket { stream, patience, waiting: None, _place: place }
+    pub fn new(stream: TcpStream, timeout: Duration, permit: ConnectionPermit) -> Socket {
+        Socket { stream, timeout, waiting: None, _permit: permit }
     }
 
     /// What became of a write; one that waits too long is an error.
@@ -32,8 +32,8 @@ impl Socket {
             self.waiting = None;
             return write;
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        let timeout = self.timeout;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(waiting.as_mut().poll(context));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::logical::{self, Node, Plan, Step};
-use super::vectorize::vectorized;
+use super::vectorize::vectorize;
 use crate::model::value::{Object, Value};
 use crate::pipeline::column::can_keep;
 use crate::pipeline::expression::filter::Filter;
@@ -11,7 +11,7 @@ use crate::pipeline::language::ast::Documents;
 use crate::pipeline::run::operator;
 use crate::pipeline::run::program::{Feed, Lowered, Program};
 use crate::pipeline::run::rows::{Operator, Owner};
-use crate::pipeline::run::vectored::Vectored;
+use crate::pipeline::run::vectorized::Vectorized;
 use crate::pipeline::source::scan::{EventScan, Read, Scan, Source, StateScan};
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
@@ -25,7 +25,7 @@ pub struct Lowering {
 
 /// Lowers a plan and the plans inside it.
 pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
-    let mut vectored = None;
+    let mut vectorized = None;
     let feed = match plan.source {
         logical::Source::Documents(Documents::Literal(rows)) => Feed::Literal(rows),
         logical::Source::Documents(Documents::Computed(expr)) => Feed::Computed(expr),
@@ -39,9 +39,9 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
             // Single aggregates are found by their ids.
             if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
-                vectored = Some(vectorized(filter.as_deref(), states.limit, &plan.nodes));
+                vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes));
             }
-            let columns = vectored.as_ref().map(Vectored::paths);
+            let columns = vectorized.as_ref().map(Vectorized::paths);
             let read = Read::States(StateScan {
                 source: states.choice,
                 streams,
@@ -55,7 +55,7 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
             scan(Scan { read, fields: states.fields, columns }, lowering)
         }
     };
-    Program { feed, steps: steps(plan.nodes, Owner::Source, lowering), vectored }
+    Program { feed, steps: steps(plan.nodes, Owner::Source, lowering), vectorized }
 }
 
 fn scan(scan: Scan, lowering: &mut Lowering) -> Feed {
@@ -167,7 +167,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
 
 /// Steps over rows that whoever runs them brings.
 fn given(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
-    Program { feed: Feed::Given, steps: steps(nodes, owner, lowering), vectored: None }
+    Program { feed: Feed::Given, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
 /// Asks a program's source for a column of a path.

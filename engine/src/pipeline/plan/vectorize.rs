@@ -2,12 +2,12 @@
 
 use super::logical::{Node, Step};
 use crate::pipeline::expression::filter::Filter;
-use crate::pipeline::run::vectored::{Group, Preceding, Selects, Tail, Top, Vectored};
+use crate::pipeline::run::vectorized::{Group, Preceding, Selects, Tail, Top, Vectorized};
 
 /// What columns do for a scan with this filter and limit, under these steps.
-pub fn vectorized(filter: Option<&Filter>, limit: Option<u64>, nodes: &[Node]) -> Vectored {
+pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[Node]) -> Vectorized {
     let (tail, covers) = if limit.is_none() { tail(nodes) } else { (Tail::Rows, 0) };
-    Vectored { selects: Selects::new(filter, limit), tail, covers }
+    Vectorized { selects: Selects::new(filter, limit), tail, covers }
 }
 
 fn tail(nodes: &[Node]) -> (Tail, usize) {

@@ -4,4 +4,4 @@ pub mod meter;
 pub mod operator;
 pub mod program;
 pub mod rows;
-pub mod vectored;
+pub mod vectorized;

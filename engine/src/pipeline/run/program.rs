@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::meter::{Meter, Tracked};
 use super::rows::{Operator, Owner, Rows, Run, collect};
-use super::vectored::{Probe, Selection, Tail, Vectored};
+use super::vectorized::{Probe, Selection, Tail, Vectorized};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::language::parse::not_objects;
@@ -20,7 +20,7 @@ pub struct Program {
     pub feed: Feed,
     pub steps: Vec<Lowered>,
     /// What columns can do, where the table offers them.
-    pub vectored: Option<Vectored>,
+    pub vectorized: Option<Vectorized>,
 }
 
 /// Where a program's rows come from.
@@ -82,12 +82,12 @@ impl Program {
         read: Option<&Meter>,
         meters: &[Meter],
     ) -> Result<Option<(Rows<'a>, usize)>> {
-        let Some((vectored, selection)) = self.selection(run)? else { return Ok(None) };
-        let index = self.steps.get(vectored.covers.saturating_sub(1)).map_or(0, |step| step.index);
+        let Some((vectorized, selection)) = self.selection(run)? else { return Ok(None) };
+        let index = self.steps.get(vectorized.covers.saturating_sub(1)).map_or(0, |step| step.index);
         let start = (run.query.elapsed_us)();
         let columns = selection.columns;
         let mut counts = [0; 3];
-        let rows: Rows = match &vectored.tail {
+        let rows: Rows = match &vectorized.tail {
             Tail::Rows => return Ok(None),
             Tail::Count(name) => {
                 for segment in 0..selection.segments() {
@@ -107,7 +107,7 @@ impl Program {
             },
             Tail::Group(group) => match group.run(&selection, run, index)? {
                 Some((rows, [selected, before])) => {
-                    counts = match vectored.covers {
+                    counts = match vectorized.covers {
                         1 => [selected, rows.len() as u64, 0],
                         _ => [selected, before, rows.len() as u64],
                     };
@@ -117,20 +117,20 @@ impl Program {
             },
         };
         let us = (run.query.elapsed_us)().saturating_sub(start);
-        for (meter, count) in read.into_iter().chain(meters).zip(counts).take(vectored.covers + 1) {
+        for (meter, count) in read.into_iter().chain(meters).zip(counts).take(vectorized.covers + 1) {
             meter.measured(count, us);
         }
         if let Some(read) = read {
             read.by_columns();
         }
-        Ok(Some((rows, vectored.covers)))
+        Ok(Some((rows, vectorized.covers)))
     }
 
     /// The scan's filter over the table's columns, where there are any.
-    fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectored, Selection<'a>)>> {
-        let (Some(vectored), Feed::Scan(scan)) = (&self.vectored, &self.feed) else { return Ok(None) };
+    fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectorized, Selection<'a>)>> {
+        let (Some(vectorized), Feed::Scan(scan)) = (&self.vectorized, &self.feed) else { return Ok(None) };
         let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };
-        Ok(Some((vectored, vectored.selects.bind(columns, run.query)?)))
+        Ok(Some((vectorized, vectorized.selects.bind(columns, run.query)?)))
     }
 
     /// The source's rows, to be asked for by what they hold at a path; `None` where no column tells that.

@@ -20,7 +20,7 @@ const SHORTEST_PREFIX: usize = 2;
 const WORDS_ASKED: usize = 32;
 
 /// What is asked, folded.
-pub struct Asked {
+pub struct LabelQuery {
     pub folded: String,
     pub words: Vec<String>,
     pub trigrams: Vec<u64>,
@@ -51,12 +51,12 @@ impl Filter {
     }
 }
 
-impl Asked {
-    pub fn new(query: &str, filter: Filter) -> Asked {
+impl LabelQuery {
+    pub fn new(query: &str, filter: Filter) -> LabelQuery {
         let folded = fold(query);
         let words: Vec<String> = words(&folded).take(WORDS_ASKED).map(str::to_owned).collect();
         let trigrams = trigrams(&words.join(" "));
-        Asked { folded, words, trigrams, filter }
+        LabelQuery { folded, words, trigrams, filter }
     }
 }
 
@@ -108,7 +108,7 @@ impl Words {
 
 impl Index {
     /// The entries most worth a closer look.
-    pub fn candidates(&self, asked: &Asked) -> Vec<u32> {
+    pub fn candidates(&self, asked: &LabelQuery) -> Vec<u32> {
         let mut found = self.by_trigrams(asked);
         found.extend(self.by_words(asked));
         found.sort_unstable();
@@ -116,7 +116,7 @@ impl Index {
         found
     }
 
-    fn by_trigrams(&self, asked: &Asked) -> Vec<u32> {
+    fn by_trigrams(&self, asked: &LabelQuery) -> Vec<u32> {
         let mut shared = vec![0u16; self.sizes().len()];
         for trigram in &asked.trigrams {
             for number in self.with_trigram(*trigram) {
@@ -137,7 +137,7 @@ impl Index {
         best(found.collect())
     }
 
-    fn by_words(&self, asked: &Asked) -> Vec<u32> {
+    fn by_words(&self, asked: &LabelQuery) -> Vec<u32> {
         let mut weights = vec![0f32; self.sizes().len()];
         let mut add = |words: &Words, number: u32, weight: f64| {
             let entries = words.entries(number);

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use candidates::Asked;
 pub use candidates::Filter;
+use candidates::LabelQuery;
 use index::{Index, Text};
 use scores::{Scorer, Scores};
 
@@ -152,7 +152,7 @@ impl Labels {
 
     /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
     pub fn search(&self, query: &str, filter: Filter, most: usize) -> Vec<Hit> {
-        let asked = Asked::new(query, filter);
+        let asked = LabelQuery::new(query, filter);
         let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = slot.as_ref() else { return Vec::new() };
         let mut scorer = Scorer::new(index, &asked);

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::candidates::{Asked, BODY_WEIGHT, likeness};
+use super::candidates::{BODY_WEIGHT, LabelQuery, likeness};
 use super::fold::{common, trigrams, words};
 use super::index::{Entry, Index};
 use super::words::Words;
@@ -62,7 +62,7 @@ impl Scores {
     /// The best of them. Of equals it is the first.
     pub fn best(&self) -> (&'static str, f64) {
         let named = self.named();
-        named.into_iter().reduce(|best, leg| if leg.1 > best.1 { leg } else { best }).unwrap_or_default()
+        named.into_iter().reduce(|best, score| if score.1 > best.1 { score } else { best }).unwrap_or_default()
     }
 
     /// Whether there is anything in common worth telling.
@@ -84,7 +84,7 @@ impl Scores {
 /// Measures entries against one query.
 pub struct Scorer<'a> {
     index: &'a Index,
-    asked: &'a Asked,
+    asked: &'a LabelQuery,
     /// Per word that is asked, how alike words of labels are; labels share their words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
     /// Per word that is asked: its numbers in labels and bodies, and how much it says.
@@ -98,7 +98,7 @@ struct Term {
 }
 
 impl<'a> Scorer<'a> {
-    pub fn new(index: &'a Index, asked: &'a Asked) -> Scorer<'a> {
+    pub fn new(index: &'a Index, asked: &'a LabelQuery) -> Scorer<'a> {
         let term = |word: &String| {
             let (in_labels, in_bodies) = (index.labels.find(word), index.bodies.find(word));
             let count = |words: &Words, number: Option<u32>| number.map_or(0, |number| words.entries(number).len());
@@ -120,7 +120,7 @@ impl<'a> Scorer<'a> {
             token_set: self.token_set(entry).max(self.as_a_whole(entry, trigram)).min(MOST),
             bm25: self.bm25(number, entry).min(MOST),
         };
-        scores.each(|leg| (leg * share * 1e4).round() / 1e4)
+        scores.each(|score| (score * share * 1e4).round() / 1e4)
     }
 
     fn prefix(&self, entry: &Entry) -> f64 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::Reader;
+use super::reader::Reader;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
 use crate::pipeline::{EdgeScan, Table};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
-use super::{Reader, Streams};
+use super::reader::{Reader, Streams};
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;

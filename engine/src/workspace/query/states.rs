@@ -6,7 +6,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use super::events::{Pages, Wanted};
-use super::{Reader, Streams};
+use super::reader::{Reader, Streams};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
@@ -124,16 +124,16 @@ impl Columns for ResidentTable<'_> {
         Ok(())
     }
 
-    fn id(&self, place: usize) -> Option<Arc<str>> {
-        self.reader.snapshot.at(place).map(|aggregate| aggregate.id.text())
+    fn id(&self, row: usize) -> Option<Arc<str>> {
+        self.reader.snapshot.at(row).map(|aggregate| aggregate.id.text())
     }
 
-    fn row(&self, place: usize) -> Option<Value> {
-        self.part(place, self.fields)
+    fn row(&self, row: usize) -> Option<Value> {
+        self.part(row, self.fields)
     }
 
-    fn part(&self, place: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value> {
-        let aggregate = self.reader.snapshot.at(place)?;
+    fn part(&self, row: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value> {
+        let aggregate = self.reader.snapshot.at(row)?;
         let definition = self.reader.definitions.get(&aggregate.aggregate_type)?;
         Some(aggregate.row_of(definition, fields))
     }

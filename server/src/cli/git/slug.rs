@@ -33,7 +33,7 @@ impl Slugs {
     }
 }
 
-/// Returns the slug of a Markdown file's path, without its ending.
+/// Returns the slug of a Markdown file's path, without its extension.
 pub fn of_path(path: &str) -> String {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let mut slug = slugify(stem);

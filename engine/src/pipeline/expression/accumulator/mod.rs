@@ -142,11 +142,11 @@ impl Accumulator {
 
     /// Takes in the value that [`value_input`](Accumulator::value_input) has for one row.
     pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
-        if self.is_settled(state) { Ok(()) } else { self.add_input(state, value, env) }
+        if self.is_final(state) { Ok(()) } else { self.add_input(state, value, env) }
     }
 
     /// Whether no row changes the result any more.
-    pub fn is_settled(&self, state: &State) -> bool {
+    pub fn is_final(&self, state: &State) -> bool {
         matches!((&self.kind, &state.data), (Kind::First, Data::One(Some(_))))
     }
 

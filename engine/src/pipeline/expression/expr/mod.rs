@@ -151,8 +151,8 @@ impl Expr {
     }
 
     /// Whether every row gets a value, and the same one each time: there is no row for which evaluating fails.
-    pub fn is_settled(&self) -> bool {
-        const SETTLED: [&str; 15] = [
+    pub fn never_fails(&self) -> bool {
+        const INFALLIBLE: [&str; 15] = [
             "$and",
             "$cmp",
             "$cond",
@@ -170,9 +170,9 @@ impl Expr {
             "$type",
         ];
         match &self.node {
-            Node::Array(items) => items.iter().all(Expr::is_settled),
-            Node::Object(fields) => fields.iter().all(|(_, field)| field.is_settled()),
-            Node::Call(call) => SETTLED.contains(&call.name()) && call.arguments().all(Expr::is_settled),
+            Node::Array(items) => items.iter().all(Expr::never_fails),
+            Node::Object(fields) => fields.iter().all(|(_, field)| field.never_fails()),
+            Node::Call(call) => INFALLIBLE.contains(&call.name()) && call.arguments().all(Expr::never_fails),
             Node::Constant(_) | Node::Missing | Node::Path(_) | Node::Variable(..) | Node::System(..) => true,
         }
     }

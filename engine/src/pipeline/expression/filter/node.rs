@@ -62,7 +62,7 @@ impl Node {
             Node::Field(_, Test::Regex(_) | Test::ElemMatchValue(_) | Test::ElemMatchObject(_)) => 1,
             Node::Field(..) => 0,
             Node::Schema(_) => 2,
-            Node::Expr(expr) if expr.is_settled() => 2,
+            Node::Expr(expr) if expr.never_fails() => 2,
             Node::Expr(_) => 3,
         }
     }

@@ -9,7 +9,7 @@ use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
-use crate::pipeline::run::vectored::Probe;
+use crate::pipeline::run::vectorized::Probe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;

@@ -26,7 +26,7 @@ pub use top::Top;
 
 /// What is done over columns before there are rows.
 #[derive(Debug)]
-pub struct Vectored {
+pub struct Vectorized {
     pub selects: Selects,
     pub tail: Tail,
     /// Steps that the tail stands for.
@@ -43,7 +43,7 @@ pub enum Tail {
     Group(Group),
 }
 
-impl Vectored {
+impl Vectorized {
     /// The paths that columns are wanted of.
     pub fn paths(&self) -> BTreeSet<Arc<str>> {
         let mut paths = self.selects.paths();

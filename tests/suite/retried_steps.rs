@@ -1,4 +1,4 @@
-//! A plugin that fails now and then, is stopped, and is mended: nothing of what it had to do is lost or done twice.
+//! A plugin that fails now and then, is stopped, and is fixed: nothing of what it had to do is lost or done twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use foldwork_tests::server::worked;
 
 const NAME: &str = "shaky";
 
-/// An engine whose one plugin throws where an event says so, unless it is mended.
-async fn engine(store: &Store, mended: bool) -> Arc<Engine> {
-    let settings = BTreeMap::from([(NAME.to_owned(), Object::from_iter([("mended", mended)]))]);
+/// An engine whose one plugin throws where an event says so, unless it is fixed.
+async fn engine(store: &Store, fixed: bool) -> Arc<Engine> {
+    let settings = BTreeMap::from([(NAME.to_owned(), Object::from_iter([("fixed", fixed)]))]);
     // Debug builds on a busy machine are slow.
     let limits = Limits { deadline_ms: 10_000, ..Limits::default() };
     let loaded = foldwork_plugins::load(&[NAME.to_owned()], &root().join("tests/plugins"), &settings, limits);
@@ -65,8 +65,8 @@ async fn what_was_parked_is_done_once_the_plugin_is_mended() {
     drop(workspace);
     broken.close().await;
 
-    let mended = engine(&store, true).await;
-    let workspace = enter(&mended, &key).await.expect("a workspace");
+    let fixed = engine(&store, true).await;
+    let workspace = enter(&fixed, &key).await.expect("a workspace");
     let told = workspace.reader.plugin(NAME).await.expect("the plugin");
     assert!(told.stopped_by.is_some(), "it stays stopped until somebody says otherwise");
     assert!(workspace.writer.resume_plugin(NAME).await.expect("resumed"));
@@ -83,5 +83,5 @@ async fn what_was_parked_is_done_once_the_plugin_is_mended() {
     let rebuilt = workspace.writer.rebuild_graph().await.expect("rebuilt");
     assert_eq!((rebuilt.nodes, rebuilt.parked), (10, 0));
     assert_eq!(facts(&workspace).await, found);
-    mended.close().await;
+    fixed.close().await;
 }

@@ -52,11 +52,11 @@ pub enum Predicate<'a> {
     Or(Vec<Predicate<'a>>),
     Not(Box<Predicate<'a>>),
     Constant(bool),
-    Test(Box<Asked<'a>>),
+    Test(Box<ColumnTest<'a>>),
 }
 
 /// A test of one column.
-pub struct Asked<'a> {
+pub struct ColumnTest<'a> {
     column: &'a Column,
     test: &'a Test,
     null: bool,
@@ -96,7 +96,7 @@ impl<'a> Predicate<'a> {
             Node::Expr(_) | Node::Schema(_) => None,
             Node::Field(path, test) if is_of_cells(test) => {
                 let column = columns.column(path.text()).filter(|column| column.is_clear());
-                column.map(|column| Ok(Predicate::Test(Box::new(Asked::new(column, test, query)?)))).transpose()?
+                column.map(|column| Ok(Predicate::Test(Box::new(ColumnTest::new(column, test, query)?)))).transpose()?
             }
             Node::Field(..) => None,
         })
@@ -176,8 +176,8 @@ impl<'a> Predicate<'a> {
     }
 }
 
-impl<'a> Asked<'a> {
-    pub fn new(column: &'a Column, test: &'a Test, query: &Context) -> Result<Asked<'a>> {
+impl<'a> ColumnTest<'a> {
+    pub fn new(column: &'a Column, test: &'a Test, query: &Context) -> Result<ColumnTest<'a>> {
         let env = Env::new(query, &Value::Null);
         let code = |value: &Value| value.as_str().and_then(|text| column.texts().code(text));
         let texts = match test {
@@ -185,7 +185,7 @@ impl<'a> Asked<'a> {
             Test::In(members) => Texts::OneOf(members.values().filter_map(code).collect()),
             _ => Texts::Verdicts(RefCell::default()),
         };
-        Ok(Asked {
+        Ok(ColumnTest {
             column,
             test,
             null: test.matches(Some(&Value::Null), &env)?,

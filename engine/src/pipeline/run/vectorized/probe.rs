@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::filter::Asked;
+use super::filter::ColumnTest;
 use super::select::Selection;
 use crate::model::value::Value;
 use crate::pipeline::column::Cells;
@@ -63,7 +63,7 @@ impl<'a> Probe<'a> {
 
     fn found(&self, values: Vec<Value>, query: &Context) -> Result<Vec<usize>> {
         let test = Test::In(Arc::new(Members::new(values)));
-        let asked = Asked::new(self.column, &test, query)?;
+        let asked = ColumnTest::new(self.column, &test, query)?;
         let mut row_indices = Vec::new();
         for (number, (segment, selected)) in self.column.segments().iter().zip(&self.masks).enumerate() {
             query.tick_many(segment.len())?;

@@ -69,7 +69,7 @@ impl Gathered {
                 let env = Env::new(query, &Value::Null);
                 for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
                     let state = &mut states[*group as usize];
-                    if !accumulator.is_settled(state) {
+                    if !accumulator.is_final(state) {
                         accumulator.add_value(state, feed.value(nth, *row, texts), &env)?;
                     }
                 }

@@ -1,0 +1,94 @@
+//! What the tables of one query share: the moment it reads, and which streams a scan admits.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::core::State;
+use crate::core::types::Definitions;
+use crate::error::Error;
+use crate::model::aggregate::Aggregate;
+use crate::model::value::{Object, Value};
+use crate::pipeline::context::Context;
+use crate::pipeline::{self, StreamFilter};
+use crate::resident::Snapshot;
+
+/// What the tables of one query read from: one state of the workspace for all of them.
+pub struct Reader<'a> {
+    pub state: &'a Arc<State>,
+    pub handle: &'a Handle,
+    pub context: &'a Context<'a>,
+    pub snapshot: Snapshot,
+    /// Where the log ends for the query.
+    pub position: u64,
+    pub definitions: Arc<Definitions>,
+    pub failed: RefCell<Option<Error>>,
+}
+
+impl Reader<'_> {
+    /// An aggregate as it is for the query; only where that is now.
+    pub fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
+        self.state.folded.get_in(&self.snapshot, id)
+    }
+
+    /// Keeps the first failure; whoever met it ends.
+    pub fn fail<T>(&self, error: impl Into<Error>) -> Option<T> {
+        self.failed.borrow_mut().get_or_insert(error.into());
+        None
+    }
+}
+
+/// Which streams a scan reads, with the slugs of projects resolved.
+pub struct Streams<'a> {
+    pub filter: &'a StreamFilter,
+    pub project_ids: Option<Vec<Arc<str>>>,
+    /// Fields that the filter over their states reads, where those can be told.
+    pub asked: Option<BTreeSet<Arc<str>>>,
+}
+
+impl<'a> Streams<'a> {
+    pub fn new(filter: &'a StreamFilter, reader: &Reader<'_>) -> Streams<'a> {
+        let resolve = |project: &Arc<str>| {
+            let by_slug = reader.state.folded.by_slug(crate::model::builtin::PROJECT, None, project);
+            let by_id = reader.state.folded.get(project).is_some();
+            by_slug.first().filter(|_| !by_id).map_or_else(|| project.clone(), |id| id.text())
+        };
+        let project_ids = filter.project_ids.as_ref().map(|projects| projects.iter().map(resolve).collect());
+        Streams { filter, project_ids, asked: None }
+    }
+
+    /// Whether every stream is read.
+    pub fn is_all(&self) -> bool {
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
+        aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
+    }
+
+    /// Whether a stream is read.
+    pub fn admits(
+        &self,
+        id: &str,
+        aggregate_type: &str,
+        project_id: Option<&str>,
+        context: &Context,
+    ) -> pipeline::error::Result<bool> {
+        let among = |set: &Option<Vec<Arc<str>>>, value: Option<&str>| {
+            set.as_ref().is_none_or(|set| set.iter().any(|known| Some(&**known) == value))
+        };
+        let StreamFilter { aggregate_ids, aggregate_types, project_ids: _, filter } = self.filter;
+        if !among(aggregate_ids, Some(id))
+            || !among(aggregate_types, Some(aggregate_type))
+            || !among(&self.project_ids, project_id)
+        {
+            return Ok(false);
+        }
+        let Some(filter) = filter else { return Ok(true) };
+        let row = Object::from_iter([
+            ("aggregate_id", Value::from(id)),
+            ("aggregate_type", Value::from(aggregate_type)),
+            ("project_id", Value::from(project_id)),
+        ]);
+        filter.matches_row(&row.into(), context)
+    }
+}
