@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use foldwork_engine::Appended;
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
+use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::{Sizes, Store};
 use foldwork_plugins::memory::Counting;
 use foldwork_tests::embedded::{engine, first};
@@ -112,14 +112,9 @@ async fn keyed_rate(workspace: &Entered, writers: usize, time: Duration, run: &s
         while began.elapsed() < time {
             let key = format!("{run}-{writer}-{number}");
             let request = RequestId::new(&key, "f".repeat(64)).expect("a key");
-            let (maker, id) = (workspace.writer.clone(), request.clone());
-            let make = move || async move {
-                let appended = maker.append_requested(vec![event(writer, number)], Some(&id)).await?;
-                let kept = KeptAnswer { body: "x".repeat(600), location: "/events".into() };
-                Ok((appended, kept))
-            };
-            let made = answers::idempotent(&workspace.writer, request, make).await.expect("appended");
-            assert!(matches!(made, Idempotent::First(_)));
+            let events = vec![event(writer, number)];
+            let appended = workspace.writer.append_requested(events, Some(&request)).await.expect("appended");
+            assert!(!appended.is_repeat());
             number += 1;
         }
         number

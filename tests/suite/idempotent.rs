@@ -34,18 +34,11 @@ async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Err
         ..NewEvent::default()
     };
     loop {
-        let (writer, id, event) = (workspace.writer.clone(), request.clone(), event.clone());
-        let make = move || async move {
-            let appended = writer.append_requested(vec![event], Some(&id)).await?;
-            let kept = KeptAnswer { body: appended.events[0].event_id.to_string(), location: String::new() };
-            Ok((appended.is_repeat(), kept))
-        };
-        match answers::idempotent(&workspace.writer, request.clone(), make).await {
+        match workspace.writer.append_requested(vec![event.clone()], Some(&request)).await {
             // Being asked to come back is an answer too.
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => return Err(error),
-            Ok(Idempotent::First(repeated)) => return Ok(!repeated),
-            Ok(Idempotent::Repeated(_)) => return Ok(false),
+            Ok(appended) => return Ok(!appended.is_repeat()),
         }
     }
 }
