@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IDEMPOTENCY_MISMATCH, Result};
 use crate::store::answers::StoredAnswer;
 
 /// How long a request is remembered, in milliseconds.
@@ -34,5 +34,5 @@ impl RequestId {
 
 /// The key stands for something else that was asked.
 pub fn mismatch() -> Error {
-    Error::conflict("idempotency_mismatch", "the idempotency key was used for another request")
+    Error::conflict(IDEMPOTENCY_MISMATCH, "the idempotency key was used for another request")
 }
