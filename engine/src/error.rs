@@ -7,6 +7,8 @@ use crate::store;
 
 /// The code of a conflict with a deletion.
 pub const AGGREGATE_DELETED: &str = "aggregate_deleted";
+/// The code of a conflict of two requests under one idempotency key.
+pub const IDEMPOTENCY_MISMATCH: &str = "idempotency_mismatch";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -109,7 +111,10 @@ impl Error {
 
     /// Says which of several events is in conflict.
     pub fn at_event(mut self, index: usize) -> Error {
-        if let Error::Conflict { details, .. } = &mut self {
+        // What is said of the key is said of the whole request.
+        if let Error::Conflict { code, details, .. } = &mut self
+            && *code != IDEMPOTENCY_MISMATCH
+        {
             details.push("index", index as i64);
         }
         self

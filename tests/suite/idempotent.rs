@@ -1,6 +1,6 @@
 //! Requests with one idempotency key that come at once: one of them is carried out, here and over several servers.
 
-use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::answers::{self, Idempotent, KeptAnswer, RequestId};
 use foldwork_engine::workspace::keys::NewKey;
@@ -34,18 +34,11 @@ async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Err
         ..NewEvent::default()
     };
     loop {
-        let (writer, id, event) = (workspace.writer.clone(), request.clone(), event.clone());
-        let make = move || async move {
-            let appended = writer.append_requested(vec![event], Some(&id)).await?;
-            let kept = KeptAnswer { body: appended.events[0].event_id.to_string(), location: String::new() };
-            Ok((appended.is_repeat(), kept))
-        };
-        match answers::idempotent(&workspace.writer, request.clone(), make).await {
+        match workspace.writer.append_requested(vec![event.clone()], Some(&request)).await {
             // Being asked to come back is an answer too.
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => return Err(error),
-            Ok(Idempotent::First(repeated)) => return Ok(!repeated),
-            Ok(Idempotent::Repeated(_)) => return Ok(false),
+            Ok(appended) => return Ok(!appended.is_repeat()),
         }
     }
 }
@@ -92,6 +85,85 @@ async fn a_request_that_failed_may_come_again_with_another_body() {
         let failed = answers::idempotent(&workspaces[0].writer, request, make).await;
         assert!(matches!(failed, Err(Error::Invalid { .. })));
         assert!(append(&workspaces[engines - 1], "key", "another").await.expect("appended"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_whose_answer_was_lost_is_answered_with_its_events() {
+    let store = Store::connect("mem://").await.expect("a store");
+    // Nothing is closed: what is known later is what was written with the events.
+    let (before, key) = first(&engine(store.share()).await).await.expect("a workspace");
+    let event = |id: &str, event_id: Option<&str>| NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: "article".into(),
+        event_type: "article.updated".into(),
+        payload: Object::from_iter([("title", id)]),
+        event_id: event_id.map(str::to_owned),
+        ..NewEvent::default()
+    };
+    before.writer.append_events(vec![event("a", Some("chosen"))]).await.expect("appended");
+    let wanted = vec![event("b", None), event("a", Some("chosen")), event("c", None), event("b", None)];
+    let request = RequestId::new("key", "body".into()).expect("a key");
+    let given = before.writer.append_requested(wanted.clone(), Some(&request)).await.expect("appended");
+    assert_eq!(given.repeated, [false, true, false, false]);
+    assert!(!given.is_repeat());
+
+    let after = enter(&engine(store.share()).await, &key).await.expect("the same one");
+    append(&after, "another", "title").await.expect("appended");
+    for workspace in [&after, &before] {
+        let again = workspace.writer.append_requested(wanted.clone(), Some(&request)).await.expect("appended");
+        assert!(again.is_repeat());
+        assert_eq!((again.events, again.repeated), (given.events.clone(), given.repeated.clone()));
+        let other = RequestId::new("key", "another body".into()).expect("a key");
+        let refused = workspace.writer.append_requested(vec![event("d", None)], Some(&other)).await;
+        assert!(matches!(refused, Err(Error::Conflict { code: "idempotency_mismatch", .. })), "{refused:?}");
+    }
+    assert_eq!(after.reader.position(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_is_one_also_where_it_would_be_refused() {
+    for engines in [1, 2] {
+        let workspaces = seen_by(engines).await;
+        let new = |event_id: Option<&str>| NewEvent {
+            aggregate_id: event_id.unwrap_or("keyed").into(),
+            aggregate_type: "article".into(),
+            event_type: "article.created".into(),
+            payload: Object::from_iter([("title", "title")]),
+            event_id: event_id.map(str::to_owned),
+            expected: Expected::None,
+            ..NewEvent::default()
+        };
+        let request = RequestId::new("key", "body".into()).expect("a key");
+        for number in 0..3 {
+            let writer = &workspaces[number % engines].writer;
+            let (named, keyed) = futures_util::join!(
+                writer.append_events(vec![new(Some("chosen"))]),
+                writer.append_requested(vec![new(None)], Some(&request))
+            );
+            assert_eq!(named.expect("appended").is_repeat(), number > 0);
+            assert_eq!(keyed.expect("appended").is_repeat(), number > 0);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_stands_for_an_append_or_for_something_else() {
+    for engines in [1, 2] {
+        let workspaces = seen_by(engines).await;
+        let mismatch =
+            |error: Option<Error>| matches!(error, Some(Error::Conflict { code: "idempotency_mismatch", .. }));
+        let keep = async |key: &str| {
+            let request = RequestId::new(key, "something else".into()).expect("a key");
+            let make = || async { Ok(((), KeptAnswer { body: "made".into(), location: String::new() })) };
+            answers::idempotent(&workspaces[0].writer, request, make).await
+        };
+        assert!(append(&workspaces[engines - 1], "append", "title").await.expect("appended"));
+        assert!(mismatch(keep("append").await.err()));
+        assert!(matches!(keep("other").await, Ok(Idempotent::First(()))));
+        assert!(mismatch(append(&workspaces[engines - 1], "other", "title").await.err()));
+        assert!(matches!(keep("other").await, Ok(Idempotent::Repeated(_))));
+        assert!(!append(&workspaces[engines - 1], "append", "title").await.expect("appended"));
     }
 }
 

@@ -216,6 +216,7 @@ impl Dispatcher {
         }
         let append = Append {
             event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
+            request: None,
             size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
             managed: events.iter().any(|event| event.aggregate_type == TASK),
             decide: Box::new(move |_| Ok(events.clone())),

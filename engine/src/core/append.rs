@@ -9,7 +9,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::core::State;
-use crate::core::staging::{Staging, View};
+use crate::core::known::Known;
+use crate::core::request::RequestId;
+use crate::core::staging::{Staged, Staging, View};
 use crate::error::{Error, Result};
 use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
@@ -29,13 +31,22 @@ pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 /// One append request: all of its events or none.
 pub struct Append {
     pub decide: Decide,
-    /// Ids that a client chose, looked up in the log before the decision.
+    /// Ids that a client chose.
     pub event_ids: Vec<Arc<str>>,
+    /// The request, where a repeat of it is to be answered with the same events.
+    pub request: Option<RequestId>,
     pub actor: Arc<str>,
     /// The managed types' own operations may append to them.
     pub managed: bool,
     /// Bytes of the payloads, roughly.
     pub size_bytes: usize,
+}
+
+impl Append {
+    /// Whether the store may tell that it was done before.
+    fn may_be_known(&self) -> bool {
+        self.request.is_some() || !self.event_ids.is_empty()
+    }
 }
 
 /// What became of an append.
@@ -45,12 +56,14 @@ pub struct Appended {
     pub events: Vec<Arc<Event>>,
     /// Which of them were there before.
     pub repeated: Vec<bool>,
+    /// It was appended for an earlier request, which was answered with the same.
+    pub replayed: bool,
 }
 
 impl Appended {
     /// Whether nothing new was appended.
     pub fn is_repeat(&self) -> bool {
-        !self.events.is_empty() && self.repeated.iter().all(|repeated| *repeated)
+        self.replayed || (!self.events.is_empty() && self.repeated.iter().all(|repeated| *repeated))
     }
 }
 
@@ -115,8 +128,7 @@ fn closing() -> Error {
 }
 
 async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
-    // After a failure whose outcome is not known, the log is read before anything is decided.
-    let mut doubtful = false;
+    let mut course = Course::default();
     let mut next = queue.recv().await;
     while let Some(task) = next.take() {
         let first = match task {
@@ -124,7 +136,7 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
             Task::Define { definition, refold, answer } => {
                 match AssertUnwindSafe(state.define(definition, refold)).catch_unwind().await {
                     Ok(defined) => drop(answer.send(defined)),
-                    Err(_) => doubtful = true,
+                    Err(_) => course.doubtful = true,
                 }
                 next = queue.recv().await;
                 continue;
@@ -146,77 +158,105 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
             }
         }
         // A panic ends the batch, whose waiters learn of it as their answers are dropped, and nothing else.
-        doubtful = AssertUnwindSafe(commit(&state, batch, doubtful)).catch_unwind().await.unwrap_or(true);
+        if AssertUnwindSafe(commit(&state, batch, &mut course)).catch_unwind().await.is_err() {
+            course.doubtful = true;
+        }
         if next.is_none() {
             next = queue.recv().await;
         }
     }
 }
 
-/// Commits a batch and answers its waiters. Returns whether the log's end is in doubt.
-async fn commit(state: &State, batch: Vec<Waiting>, doubtful: bool) -> bool {
+/// What the appender learnt of the batches so far.
+#[derive(Default)]
+struct Course {
+    /// After a failure whose outcome is not known, the log is read before anything is decided.
+    doubtful: bool,
+    /// For so many batches, what clients chose is looked up before they are written.
+    asking: u32,
+}
+
+/// How many batches are looked up after one that held something known.
+const ASKED: u32 = 64;
+
+/// Commits a batch and answers its waiters.
+///
+/// Event ids and idempotency keys are new almost always, and the store refuses those that are not: so they are looked up
+/// only where it did so lately, or where an append is refused that may be a repeat.
+async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
     let folding = state.folding().await;
-    if doubtful && let Err(error) = state.catch_up_while(&folding).await {
-        refuse_all(batch, error);
-        return true;
+    if course.doubtful
+        && let Err(error) = state.catch_up_while(&folding).await
+    {
+        return refuse_all(batch, error);
     }
+    course.doubtful = false;
+    let named = batch.iter().any(|waiting| waiting.append.may_be_known());
+    let mut asks = named && course.asking > 0;
     for wait in retry::waits() {
-        let known = match known_events(state, &batch).await {
-            Ok(known) => known,
-            Err(error) => {
-                refuse_all(batch, error.into());
-                return false;
-            }
+        let (staged, outcomes) = match stage(state, &batch, &mut asks).await {
+            Ok(staged) => staged,
+            Err(error) => return refuse_all(batch, error.into()),
         };
-        let definitions = state.types.all();
-        let mut staging = Staging::new(state, &definitions, &known);
-        let outcomes: Vec<_> = batch.iter().map(|waiting| staging.stage(&waiting.append)).collect();
-        let staged = staging.finish();
-        let result = if staged.events.is_empty() {
-            Ok(())
-        } else {
-            state.log.append(Batch { events: &staged.events, chosen_ids: &staged.chosen_ids }).await
-        };
-        match result {
+        let Staged { events, chosen_ids, answers, .. } = &staged;
+        match state.log.append(Batch { events, chosen_ids, answers }).await {
             Ok(()) => {
+                if asks {
+                    let known = outcomes.iter().flatten().any(Appended::is_repeat);
+                    course.asking = if known { ASKED } else { course.asking.saturating_sub(1) };
+                }
                 metrics::counter!("foldwork_events_appended_total").increment(staged.events.len() as u64);
                 state.publish(&staged.events, staged.aggregates);
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // Whoever stopped waiting does not mind.
                     let _ = waiting.answer.send(outcome);
                 }
-                return false;
+                return;
             }
             Err(store::Error::Conflict) => {
-                metrics::counter!("foldwork_append_conflicts_total").increment(1);
-                tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+                if named && !asks {
+                    asks = true;
+                    course.asking = ASKED;
+                } else {
+                    metrics::counter!("foldwork_append_conflicts_total").increment(1);
+                    tokio::time::sleep(std::time::Duration::from_millis(wait)).await;
+                }
                 if let Err(error) = state.catch_up_while(&folding).await {
-                    refuse_all(batch, error);
-                    return true;
+                    course.doubtful = true;
+                    return refuse_all(batch, error);
                 }
             }
             Err(error) => {
                 tracing::error!(%error, "append failed");
-                refuse_all(batch, error.into());
-                return true;
+                course.doubtful = true;
+                return refuse_all(batch, error.into());
             }
         }
     }
+    course.doubtful = true;
     refuse_all(batch, Error::Unavailable(store::Error::Conflict));
-    true
 }
 
-/// The events already in the log among the ids that clients chose.
-async fn known_events(state: &State, batch: &[Waiting]) -> store::Result<HashMap<Arc<str>, Event>> {
-    let ids: Vec<Arc<str>> = batch.iter().flat_map(|waiting| waiting.append.event_ids.iter().cloned()).collect();
-    if ids.is_empty() {
-        return Ok(HashMap::new());
+/// Puts a batch together. What is refused may be a repeat of what was done: then everything is looked up and put
+/// together anew.
+async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Result<(Staged, Vec<Result<Appended>>)> {
+    loop {
+        let mut known = Known::default();
+        if *asks {
+            known.look_up(state, batch.iter().map(|waiting| &waiting.append)).await?;
+        }
+        for (id, event) in batch.iter().flat_map(|waiting| &waiting.known) {
+            known.events.entry(id.clone()).or_insert_with(|| event.clone());
+        }
+        let definitions = state.types.all();
+        let mut staging = Staging::new(state, &definitions, &known);
+        let outcomes: Vec<_> = batch.iter().map(|waiting| staging.stage(&waiting.append)).collect();
+        let refused = |(waiting, outcome): (&Waiting, &Result<_>)| outcome.is_err() && waiting.append.may_be_known();
+        if *asks || !batch.iter().zip(&outcomes).any(refused) {
+            return Ok((staging.finish(), outcomes));
+        }
+        *asks = true;
     }
-    let mut known = state.log.find_chosen(&ids).await?;
-    for made in batch.iter().flat_map(|waiting| &waiting.known) {
-        known.entry(made.0.clone()).or_insert_with(|| made.1.clone());
-    }
-    Ok(known)
 }
 
 /// An error goes to one waiter as it is, and to the others as what it means to them.

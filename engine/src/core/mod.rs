@@ -4,11 +4,13 @@
 
 pub mod append;
 pub mod folded;
+mod known;
 mod load;
 pub mod meter;
 pub mod pages;
 pub mod plugins;
 pub mod progress;
+pub mod request;
 pub mod search;
 pub mod staging;
 pub mod types;

@@ -7,6 +7,8 @@ use rustc_hash::FxHashMap;
 
 use crate::core::State;
 use crate::core::append::{Append, Appended};
+use crate::core::known::{self, Known, KnownAnswer};
+use crate::core::request::{self, RequestId};
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
@@ -18,14 +20,17 @@ use crate::model::payload;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
 use crate::resident::SLUG;
+use crate::store::answers::StoredAnswer;
 
 /// A batch that is being put together.
 pub struct Staging<'a> {
     view: View<'a>,
-    known: &'a HashMap<Arc<str>, Event>,
+    known: &'a Known,
     events: Vec<Arc<Event>>,
     /// Indexes of the events whose ids were chosen by a client, by those ids.
     chosen_ids: FxHashMap<Arc<str>, usize>,
+    /// What requests of this batch are answered with, by their keys.
+    answers: HashMap<Arc<str>, KnownAnswer>,
     now_ms: i64,
 }
 
@@ -34,6 +39,8 @@ pub struct Staged {
     pub events: Vec<Arc<Event>>,
     /// Indexes of events whose ids were chosen by a client.
     pub chosen_ids: Vec<usize>,
+    /// What tells the answers to requests again, by their keys.
+    pub answers: Vec<(Arc<str>, StoredAnswer)>,
     pub aggregates: Vec<Arc<Aggregate>>,
 }
 
@@ -79,20 +86,46 @@ impl View<'_> {
 }
 
 impl<'a> Staging<'a> {
-    pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a HashMap<Arc<str>, Event>) -> Staging<'a> {
+    pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
         let position = state.folded.position();
         let view = View { state, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
-        Staging { view, known, events: Vec::new(), chosen_ids: FxHashMap::default(), now_ms: state.clock.now_ms() }
+        let (chosen_ids, answers) = (FxHashMap::default(), HashMap::new());
+        Staging { view, known, events: Vec::new(), chosen_ids, answers, now_ms: state.clock.now_ms() }
     }
 
     pub fn finish(self) -> Staged {
         let mut changed = self.view.changed;
         let aggregates = self.view.order.iter().filter_map(|id| changed.remove(id)).collect();
-        Staged { events: self.events, chosen_ids: self.chosen_ids.into_values().collect(), aggregates }
+        let answers = self.answers.into_iter().map(|(key, answer)| {
+            let (events, fingerprint) = (answer.appended.as_ref().map(known::runs), answer.fingerprint);
+            (key, StoredAnswer { fingerprint, events, body: None, location: None, created_at: self.now_ms })
+        });
+        let (answers, chosen_ids) = (answers.collect(), self.chosen_ids.into_values().collect());
+        Staged { events: self.events, chosen_ids, answers, aggregates }
     }
 
     /// Takes in one append, whole or not at all.
     pub fn stage(&mut self, append: &Append) -> Result<Appended> {
+        let Some(request) = &append.request else { return self.stage_new(append) };
+        if let Some(first) = self.answer_to(request)? {
+            return Ok(Appended { replayed: true, ..first });
+        }
+        let appended = self.stage_new(append)?;
+        let (fingerprint, kept) = (request.fingerprint.clone(), Some(appended.clone()));
+        self.answers.insert(request.key.clone(), KnownAnswer { fingerprint, appended: kept });
+        Ok(appended)
+    }
+
+    /// What a request was answered with when it came before.
+    fn answer_to(&self, request: &RequestId) -> Result<Option<Appended>> {
+        let Some(first) = self.known.answers.get(&request.key).or_else(|| self.answers.get(&request.key)) else {
+            return Ok(None);
+        };
+        let appended = first.appended.clone().filter(|_| first.fingerprint == request.fingerprint);
+        appended.map(Some).ok_or_else(request::mismatch)
+    }
+
+    fn stage_new(&mut self, append: &Append) -> Result<Appended> {
         let (events, position) = (self.events.len(), self.view.position);
         let mut undo = Vec::new();
         let outcome = self.stage_events(append, &mut undo);
@@ -120,8 +153,11 @@ impl<'a> Staging<'a> {
     ) -> Result<Appended> {
         let wanted = (append.decide)(&self.view)?;
         let many = wanted.len() > 1;
-        let mut appended =
-            Appended { events: Vec::with_capacity(wanted.len()), repeated: Vec::with_capacity(wanted.len()) };
+        let mut appended = Appended {
+            events: Vec::with_capacity(wanted.len()),
+            repeated: Vec::with_capacity(wanted.len()),
+            replayed: false,
+        };
         for (index, new) in wanted.into_iter().enumerate() {
             let at = if many { format!("/events/{index}") } else { String::new() };
             let staged = match self.repeat_of(&new, append) {
@@ -140,7 +176,7 @@ impl<'a> Staging<'a> {
     /// plugins derive: another version of a plugin makes something else under the same id.
     fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
-        let first = match self.known.get(event_id) {
+        let first = match self.known.events.get(event_id) {
             Some(first) => Arc::new(first.clone()),
             None => match self.chosen_ids.get(event_id).and_then(|index| self.events.get(*index)) {
                 Some(first) => first.clone(),

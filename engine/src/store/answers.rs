@@ -1,20 +1,36 @@
-//! Answers kept for requests that carry an idempotency key.
+//! Requests that carry an idempotency key, and what tells their answers again: the events that an append was answered
+//! with, or else the answer itself.
 
 use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::Arc;
 
-use surrealdb::types::{Object as RecordObject, Value as Record};
+use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::{Database, Error, Result, convert};
 
 /// Answers forgotten with one statement: a transaction of bounded size.
-const FORGOTTEN_AT_ONCE: i64 = 1_000;
+const FORGOTTEN_AT_ONCE: usize = 1_000;
+/// Batches of answers that are read at once.
+const BATCHES_AT_ONCE: usize = 256;
+
+/// Events that an append was answered with, at positions that follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    pub first: u64,
+    pub count: u64,
+    /// They were in the log before.
+    pub repeated: bool,
+}
 
 /// An answer as it was first given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
     /// SHA-256 of what was asked, in hexadecimal.
-    pub fingerprint: String,
-    /// `None` while the request is under way.
+    pub fingerprint: Arc<str>,
+    /// What an append was answered with, in the order of the answer. It stands in the transaction of the events.
+    pub events: Option<Vec<Run>>,
+    /// What another request was answered with; `None` while that is under way.
     pub body: Option<String>,
     pub location: Option<String>,
     /// Milliseconds since the epoch.
@@ -23,28 +39,25 @@ pub struct StoredAnswer {
 
 impl Database {
     /// Those of some answers that are kept, by their keys.
-    pub async fn read_answers(&self, keys: &[String]) -> Result<HashMap<String, StoredAnswer>> {
+    pub async fn read_answers(&self, keys: &[Arc<str>]) -> Result<HashMap<Arc<str>, StoredAnswer>> {
         let ids: Vec<Record> = keys.iter().map(|key| answer_id(key)).collect();
         let statement = "SELECT *, record::id(id) AS key FROM $ids";
         let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
-        let keyed = |record| Ok((convert::text_field(record, "key")?.to_owned(), read_answer(record)?));
+        let keyed = |record| Ok((convert::text_field(record, "key")?.into(), read_answer(record)?));
         convert::list(found.first())?.map(keyed).collect()
-    }
-
-    /// Keeps answers under keys that have none.
-    pub async fn write_answers<'a>(&self, answers: impl Iterator<Item = (&'a String, &'a StoredAnswer)>) -> Result<()> {
-        let rows: Vec<Record> = answers.map(|(key, answer)| Record::Object(content(key, answer))).collect();
-        let values = [("answers", Record::Array(rows.into()))];
-        self.query_again("INSERT IGNORE INTO answer $answers RETURN NONE", values).await.map(drop)
     }
 
     /// Keeps an answer, or that a request is under way, unless another answer is kept. Returns what is kept now.
     pub async fn keep_answer(&self, key: &str, answer: &StoredAnswer) -> Result<StoredAnswer> {
-        let statement = "INSERT INTO answer $content ON DUPLICATE KEY UPDATE
+        // It is noted when to forget it before there is anything to forget.
+        let statement =
+            "INSERT IGNORE INTO answered $answered RETURN NONE; INSERT INTO answer $content ON DUPLICATE KEY UPDATE
             body = IF fingerprint = $input.fingerprint { body ?? $input.body } ELSE { body },
             location = IF fingerprint = $input.fingerprint { location ?? $input.location } ELSE { location }";
-        let kept = self.query_again(statement, [("content", Record::Object(content(key, answer)))]).await?;
-        let kept = convert::list(kept.first())?.next().map(read_answer).transpose()?;
+        let answered = answered(key, answer.created_at, vec![convert::text(key)]);
+        let kept =
+            self.query_again(statement, [("content", answer_record(key, answer)?), ("answered", answered)]).await?;
+        let kept = convert::list(kept.last())?.next().map(read_answer).transpose()?;
         kept.ok_or_else(|| Error::Corrupt("an answer that was just kept is not there".into()))
     }
 
@@ -52,40 +65,89 @@ impl Database {
     pub async fn forget_answer(&self, key: &str, before: i64, unfinished: bool) -> Result<()> {
         let values =
             [("id", answer_id(key)), ("before", convert::integer(before)), ("unfinished", Record::Bool(unfinished))];
-        let statement = "DELETE $id WHERE created_at <= $before OR ($unfinished AND body = NONE) RETURN NONE";
+        let statement =
+            "DELETE $id WHERE created_at <= $before OR ($unfinished AND body = NONE AND events = NONE) RETURN NONE";
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Forgets answers given before a time, the oldest first, as many as one transaction may hold. Returns whether
-    /// there may be more.
+    /// Forgets answers given before a time, the oldest first, as many as may be read at once. Returns whether there may
+    /// be more.
     pub async fn forget_answers(&self, before: i64) -> Result<bool> {
-        let values = [("before", convert::integer(before)), ("limit", convert::integer(FORGOTTEN_AT_ONCE))];
-        let statement = "LET $old = (SELECT VALUE id FROM answer WHERE created_at < $before LIMIT $limit);
-            DELETE $old RETURN NONE;
-            RETURN array::len($old)";
-        let forgotten = self.query_again(statement, values).await?;
-        let forgotten = forgotten.last().map_or(Ok(0), convert::int)?;
-        Ok(forgotten >= FORGOTTEN_AT_ONCE)
+        let range = surrealdb::types::RecordIdKeyRange {
+            start: Bound::Unbounded,
+            end: Bound::Excluded(RecordIdKey::Array(Array::from(vec![convert::integer(before)]))),
+        };
+        let values = [("range", convert::record_id("answered", range)), ("limit", convert::integer(BATCHES_AT_ONCE))];
+        let found = self.query("SELECT id, keys FROM $range LIMIT $limit", values).await?;
+        let (mut batches, mut answers) = (Vec::new(), Vec::new());
+        for batch in convert::list(found.first())? {
+            let Record::Object(batch) = batch else { return Err(Error::Corrupt("answers are no object".into())) };
+            batches.extend(batch.get("id").cloned());
+            for key in convert::list(batch.get("keys"))? {
+                let Record::String(key) = key else { return Err(Error::Corrupt("a key is no text".into())) };
+                answers.push(answer_id(key));
+            }
+        }
+        // The batches go last: what is cut short is done again.
+        let more = batches.len() >= BATCHES_AT_ONCE;
+        for some in answers.chunks(FORGOTTEN_AT_ONCE) {
+            let values = [("some", Record::Array(some.to_vec().into())), ("before", convert::integer(before))];
+            self.query_again("DELETE $some WHERE created_at < $before RETURN NONE", values).await?;
+        }
+        if !batches.is_empty() {
+            self.query_again("DELETE $batches RETURN NONE", [("batches", Record::Array(batches.into()))]).await?;
+        }
+        Ok(more)
     }
+}
+
+/// The records of answers given at once, and the one by which they are forgotten.
+pub(super) fn answer_records(answers: &[(Arc<str>, StoredAnswer)]) -> Result<(Vec<Record>, Option<Record>)> {
+    let records = answers.iter().map(|(key, answer)| answer_record(key, answer)).collect::<Result<_>>()?;
+    let keys = || answers.iter().map(|(key, _)| convert::text(key)).collect::<Vec<_>>();
+    let batch = answers.first().map(|(key, first)| answered(key, first.created_at, keys()));
+    Ok((records, batch))
+}
+
+fn answered(key: &str, created_at: i64, keys: Vec<Record>) -> Record {
+    let id = Array::from(vec![convert::integer(created_at), convert::text(key)]);
+    let id = convert::record_id("answered", RecordIdKey::Array(id));
+    Record::Object(convert::fields([("id", id), ("keys", Record::Array(keys.into()))]))
 }
 
 fn answer_id(key: &str) -> Record {
     convert::record_id("answer", key.to_owned())
 }
 
-fn content(key: &str, answer: &StoredAnswer) -> RecordObject {
-    convert::fields([
+/// The record of an answer. Of what it does not have, it has no fields: they would cost with each append.
+fn answer_record(key: &str, answer: &StoredAnswer) -> Result<Record> {
+    let mut record = convert::fields([
         ("id", answer_id(key)),
         ("fingerprint", convert::text(&answer.fingerprint)),
-        ("body", convert::optional_text(answer.body.as_deref())),
-        ("location", convert::optional_text(answer.location.as_deref())),
         ("created_at", convert::integer(answer.created_at)),
-    ])
+    ]);
+    if let Some(events) = &answer.events {
+        let runs: Vec<_> = events.iter().map(|run| (run.first, run.count, run.repeated)).collect();
+        let runs = serde_json::to_string(&runs).map_err(|error| Error::Corrupt(error.to_string()))?;
+        record.insert("events".to_owned(), Record::String(runs));
+    }
+    for (name, value) in [("body", &answer.body), ("location", &answer.location)] {
+        if let Some(value) = value {
+            record.insert(name.to_owned(), convert::text(value));
+        }
+    }
+    Ok(Record::Object(record))
 }
 
 fn read_answer(record: &Record) -> Result<StoredAnswer> {
+    let runs = |text: &str| -> Result<Vec<Run>> {
+        let runs: Vec<(u64, u64, bool)> =
+            serde_json::from_str(text).map_err(|error| Error::Corrupt(format!("an answer: {error}")))?;
+        Ok(runs.into_iter().map(|(first, count, repeated)| Run { first, count, repeated }).collect())
+    };
     Ok(StoredAnswer {
-        fingerprint: convert::text_field(record, "fingerprint")?.to_owned(),
+        fingerprint: convert::text_field(record, "fingerprint")?.into(),
+        events: convert::optional_text_field(record, "events").map(|text| runs(&text)).transpose()?,
         body: convert::optional_text_field(record, "body").map(|text| text.to_string()),
         location: convert::optional_text_field(record, "location").map(|text| text.to_string()),
         created_at: convert::int_field(record, "created_at")?,
@@ -95,7 +157,7 @@ fn read_answer(record: &Record) -> Result<StoredAnswer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Store;
+    use crate::store::{Store, log::Batch};
 
     async fn database() -> Database {
         let store = Store::connect("mem://").await.expect("a store");
@@ -104,32 +166,66 @@ mod tests {
 
     fn answer(fingerprint: &str, body: Option<&str>, created_at: i64) -> StoredAnswer {
         let location = body.map(|_| "/there".to_owned());
-        StoredAnswer { fingerprint: fingerprint.into(), body: body.map(str::to_owned), location, created_at }
+        StoredAnswer {
+            fingerprint: fingerprint.into(),
+            events: None,
+            body: body.map(str::to_owned),
+            location,
+            created_at,
+        }
     }
 
     #[tokio::test]
     async fn old_answers_are_forgotten_however_many_there_are() {
         let database = database().await;
-        let kept: Vec<(String, StoredAnswer)> =
-            (0..2_500).map(|number| (number.to_string(), answer("f", Some("b"), number))).collect();
-        database.write_answers(kept.iter().map(|(key, answer)| (key, answer))).await.expect("written");
+        let kept: Vec<(Arc<str>, StoredAnswer)> =
+            (0..2_500).map(|number| (number.to_string().into(), answer("f", Some("b"), number / 5))).collect();
+        // One time has one batch, or five.
+        for some in kept[..1_000].chunks(5).chain(kept[1_000..].chunks(1)) {
+            database.append(Batch { events: &[], chosen_ids: &[], answers: some }).await.expect("written");
+        }
+        // What was forgotten early and came again is as old as its last answer.
+        database.forget_answer("7", 480, false).await.expect("forgotten");
+        let again = [("7".into(), answer("g", Some("b"), 490))];
+        database.append(Batch { events: &[], chosen_ids: &[], answers: &again }).await.expect("written");
         let mut rounds = 0;
-        while database.forget_answers(2_400).await.expect("forgotten") {
+        while database.forget_answers(480).await.expect("forgotten") {
             rounds += 1;
         }
-        assert_eq!(rounds, 2);
-        let keys: Vec<String> = kept.iter().map(|(key, _)| key.clone()).collect();
+        assert_eq!(rounds, (200 + 1_400) / BATCHES_AT_ONCE);
+        let keys: Vec<Arc<str>> = kept.iter().map(|(key, _)| key.clone()).collect();
         let left = database.read_answers(&keys).await.expect("read");
-        assert_eq!(left.len(), 100);
-        assert!(left.values().all(|answer| answer.created_at >= 2_400));
+        assert_eq!(left.len(), 101);
+        assert!(left.values().all(|answer| answer.created_at >= 480));
+        while database.forget_answers(1_000).await.expect("forgotten") {}
+        let left = database.query("SELECT VALUE id FROM answer, answered", []).await.expect("read");
+        assert_eq!(convert::list(left.first()).expect("a list").count(), 0);
     }
 
     #[tokio::test]
-    async fn they_are_found_by_the_index_on_their_time() {
-        let database = database().await;
-        let statement = "SELECT VALUE id FROM answer WHERE created_at < $before LIMIT 10 EXPLAIN";
-        let plan = database.query(statement, [("before", convert::integer(1))]).await.expect("a plan");
-        assert!(format!("{plan:?}").contains("answer_created_at"), "{plan:?}");
+    async fn a_key_has_one_answer_and_nothing_is_written_beside_another() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let (alone, one_of_many) = (store.workspace("w").await, store.share().workspace("w").await);
+        for database in [alone.expect("a database"), one_of_many.expect("a database")] {
+            let appended = StoredAnswer {
+                events: Some(vec![
+                    Run { first: 3, count: 2, repeated: false },
+                    Run { first: 1, count: 1, repeated: true },
+                ]),
+                ..answer("f", None, 1)
+            };
+            let key = |number: u8| Arc::<str>::from(format!("{number}-{}", database.exclusive));
+            let first = [(key(1), appended.clone())];
+            database.append(Batch { events: &[], chosen_ids: &[], answers: &first }).await.expect("written");
+            let second = [(key(2), answer("g", None, 2)), (key(1), answer("g", None, 2))];
+            let refused = database.append(Batch { events: &[], chosen_ids: &[], answers: &second }).await;
+            assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
+            let left = database.read_answers(&[key(1), key(2)]).await.expect("read");
+            assert_eq!(left, HashMap::from([(key(1), appended.clone())]));
+            // An append's answer is complete, though it has no body.
+            database.forget_answer(&key(1), 0, true).await.expect("nothing");
+            assert_eq!(database.keep_answer(&key(1), &answer("g", None, 3)).await.expect("compared"), appended);
+        }
     }
 
     #[tokio::test]

@@ -7,6 +7,7 @@ use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use surrealdb::types::{Array, RecordIdKey, Value as Record, Variables};
 
+use super::answers::{Run, StoredAnswer, answer_records};
 use super::body::{self, Fields};
 use super::{Database, Error, Result, convert};
 use crate::model::event::Event;
@@ -18,6 +19,7 @@ BEGIN;
 IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head { THROW 'stale head' };
 INSERT INTO event $events RETURN NONE;
 IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
+IF array::len($answers) > 0 { INSERT INTO answer $answers RETURN NONE; INSERT INTO answered $answered RETURN NONE };
 INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 COMMIT;";
@@ -41,6 +43,8 @@ pub struct Batch<'a> {
     pub events: &'a [Arc<Event>],
     /// Indexes of events whose ids were chosen by a client.
     pub chosen_ids: &'a [usize],
+    /// What tells the answers to their requests again, under idempotency keys that have none.
+    pub answers: &'a [(Arc<str>, StoredAnswer)],
 }
 
 /// As many positions are looked through for the next commit at least.
@@ -49,7 +53,14 @@ const COMMIT: usize = 64;
 impl Database {
     /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
-        let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else { return Ok(()) };
+        let (mut answers, answered) = answer_records(batch.answers)?;
+        let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else {
+            if answers.is_empty() {
+                return Ok(());
+            }
+            answers.extend(answered);
+            return self.query(APPEND_ALONE, [("records", Record::Array(answers.into()))]).await.map(drop);
+        };
         let mut records = Vec::with_capacity(batch.events.len());
         for event in batch.events {
             records.push(event_record(event)?);
@@ -62,6 +73,8 @@ impl Database {
         ]);
         if self.exclusive {
             records.extend(keys);
+            records.extend(answers);
+            records.extend(answered);
             records.push(Record::Object(commit));
             return self.query(APPEND_ALONE, [("records", Record::Array(records.into()))]).await.map(drop);
         }
@@ -69,6 +82,8 @@ impl Database {
             ("head".to_owned(), convert::integer(first.position - 1)),
             ("events".to_owned(), Record::Array(records.into())),
             ("keys".to_owned(), Record::Array(keys.into())),
+            ("answers".to_owned(), Record::Array(answers.into())),
+            ("answered".to_owned(), answered.unwrap_or(Record::None)),
             ("commit".to_owned(), Record::Object(commit)),
             ("position".to_owned(), convert::integer(last.position)),
         ]);
@@ -139,6 +154,13 @@ impl Database {
             }
         }
         Ok(None)
+    }
+
+    /// The events at positions that follow one another.
+    pub async fn read_run(&self, run: Run) -> Result<Vec<Event>> {
+        let mut places = self.places_after(run.first.saturating_sub(1), run.count as usize).await?;
+        places.truncate(run.count as usize);
+        self.read_places(&places, None).await
     }
 
     /// The events at these places, oldest first, with no more of their payloads than these fields.
@@ -355,21 +377,30 @@ mod tests {
         let alone = Store::connect("mem://").await.expect("memory");
         let log = alone.workspace("0-1").await.expect("a database");
         let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-        log.append(Batch { events: &first, chosen_ids: &[1] }).await.expect("appended");
+        log.append(Batch { events: &first, chosen_ids: &[1], answers: &[] }).await.expect("appended");
         let second = [event("b", 3, 4)];
-        log.append(Batch { events: &second, chosen_ids: &[] }).await.expect("appended");
-        assert!(matches!(log.append(Batch { events: &second, chosen_ids: &[] }).await, Err(Error::Conflict)));
+        log.append(Batch { events: &second, chosen_ids: &[], answers: &[] }).await.expect("appended");
+        assert!(matches!(
+            log.append(Batch { events: &second, chosen_ids: &[], answers: &[] }).await,
+            Err(Error::Conflict)
+        ));
         // All of it or nothing: what stands before the event that is there already is not written either.
         let half = [event("d", 1, 5), event("b", 3, 6)];
-        assert!(matches!(log.append(Batch { events: &half, chosen_ids: &[0] }).await, Err(Error::Conflict)));
+        assert!(matches!(
+            log.append(Batch { events: &half, chosen_ids: &[0], answers: &[] }).await,
+            Err(Error::Conflict)
+        ));
         assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
         assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
         // One of several writers finds the head where the one that was alone left the log.
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.head().await.expect("a head"), 4);
-        assert!(matches!(log.append(Batch { events: &second, chosen_ids: &[] }).await, Err(Error::Conflict)));
+        assert!(matches!(
+            log.append(Batch { events: &second, chosen_ids: &[], answers: &[] }).await,
+            Err(Error::Conflict)
+        ));
         let third = [event("c", 1, 5)];
-        log.append(Batch { events: &third, chosen_ids: &[] }).await.expect("appended");
+        log.append(Batch { events: &third, chosen_ids: &[], answers: &[] }).await.expect("appended");
         assert_eq!(log.head().await.expect("a head"), 5);
 
         let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -385,7 +416,7 @@ mod tests {
 
         // A commit may be longer than the range that is looked through for it.
         let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-        log.append(Batch { events: &long, chosen_ids: &[] }).await.expect("appended");
+        log.append(Batch { events: &long, chosen_ids: &[], answers: &[] }).await.expect("appended");
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
         assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
 

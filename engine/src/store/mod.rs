@@ -32,11 +32,12 @@ const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
 const CONTROL_MIGRATIONS: [&str; 2] =
     [include_str!("schema/control/0001_access.surql"), include_str!("schema/control/0002_first_start.surql")];
-const WORKSPACE_MIGRATIONS: [&str; 4] = [
+const WORKSPACE_MIGRATIONS: [&str; 5] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
     include_str!("schema/workspace/0004_answers.surql"),
+    include_str!("schema/workspace/0005_answered.surql"),
 ];
 
 /// A connected store.

@@ -35,6 +35,7 @@ pub async fn register_scripted(runtime: &Runtime) -> Result<()> {
         let name = about.name.clone();
         let append = Append {
             event_ids: Vec::new(),
+            request: None,
             size_bytes: 1_024 + wanted.size_bytes(),
             actor: "system".into(),
             managed: true,

@@ -1,44 +1,22 @@
-//! Requests that may come twice: what they make gets the same ids, and their first answer is kept.
+//! Requests that may come twice and append nothing: what they make gets the same ids, and their first answer is kept.
 //!
-//! Ids that are derived from a request make its repeats safe. The answer that is kept is a memory of what was said: it
-//! tells a repeat the same even where things have changed since.
+//! An append needs none of this: what tells its answer again is written with its events.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::answer_batches::AnswerBatches;
 use super::entered::{Changing, Entered, Operation};
 use crate::core::State;
-use crate::error::{Error, Result};
+use crate::core::request::KEPT_MS;
+pub use crate::core::request::RequestId;
+use crate::error::Result;
 use crate::store;
 use crate::store::answers::StoredAnswer;
 
-/// How long an answer is kept, in milliseconds.
-const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How often old answers are looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
-/// Longest idempotency key, in bytes.
-const MAX_KEY: usize = 255;
-
-/// What identifies a request whose repeat must do nothing: its key and the operation.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestId {
-    key: String,
-    fingerprint: String,
-}
-
-impl RequestId {
-    /// `fingerprint` is a SHA-256 of what was asked: operation and body.
-    pub fn new(key: &str, fingerprint: String) -> Result<RequestId> {
-        if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
-            return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
-        }
-        Ok(RequestId { key: key.to_owned(), fingerprint })
-    }
-}
-
 /// An answer as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
@@ -69,7 +47,7 @@ where
 {
     Operation::perform(handle, move |operation| async move {
         let _turn = operation.turn(&request.key).await;
-        let answers = Answers { state: operation.state(), batches: operation.answers(), request: &request };
+        let answers = Answers { state: operation.state(), request: &request };
         if let Some(first) = answers.first().await? {
             return Ok(Idempotent::Repeated(first));
         }
@@ -90,34 +68,22 @@ where
 /// What is kept for one request.
 struct Answers<'a> {
     state: &'a State,
-    batches: &'a AnswerBatches,
     request: &'a RequestId,
 }
 
 impl Answers<'_> {
-    /// The answer first given, if there is one. Where others write to the store too, the request is noted there before
-    /// it is carried out, so that another one under the same key is refused.
+    /// The answer first given, if there is one. The request is noted before it is carried out, so that another one under
+    /// the same key is refused, wherever it comes.
     async fn first(&self) -> Result<Option<KeptAnswer>> {
-        let log = &self.state.log;
-        let expired = self.state.clock.now_ms() - KEPT_MS;
-        let mut found = self.batches.read(&self.request.key).await?;
-        if found.as_ref().is_some_and(|answer| answer.created_at <= expired) {
-            log.forget_answer(&self.request.key, expired, false).await?;
-            found = None;
-        }
-        if found.is_none() && !self.state.is_exclusive() {
-            found = Some(log.keep_answer(&self.request.key, &self.answer(None)).await?);
-        }
-        found.map_or(Ok(None), |answer| self.told(answer))
+        let (log, key) = (&self.state.log, &self.request.key);
+        log.forget_answer(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
+        let noted = log.keep_answer(key, &self.answer(None)).await?;
+        self.told(noted)
     }
 
     /// Keeps an answer. Returns the one that another server gave before. That none can be kept is no reason to hold
     /// the answer back: a repeat finds what was made by its ids.
     async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
-        if self.state.is_exclusive() {
-            self.batches.keep(&self.request.key, self.answer(Some(kept))).await;
-            return None;
-        }
         match self.state.log.keep_answer(&self.request.key, &self.answer(Some(kept.clone()))).await {
             Ok(first) => self.told(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {
@@ -129,9 +95,6 @@ impl Answers<'_> {
 
     /// A request that failed keeps nothing: the same may come again.
     async fn give_up(&self) {
-        if self.state.is_exclusive() {
-            return;
-        }
         if let Err(error) = self.state.log.forget_answer(&self.request.key, i64::MIN, true).await {
             tracing::warn!(%error, "a request that failed is noted as under way still");
         }
@@ -140,15 +103,12 @@ impl Answers<'_> {
     fn answer(&self, kept: Option<KeptAnswer>) -> StoredAnswer {
         let (body, location) = kept.map(|kept| (kept.body, kept.location)).unzip();
         let fingerprint = self.request.fingerprint.clone();
-        StoredAnswer { fingerprint, body, location, created_at: self.state.clock.now_ms() }
+        StoredAnswer { fingerprint, events: None, body, location, created_at: self.state.clock.now_ms() }
     }
 
     /// What a stored answer says to this request.
     fn told(&self, answer: StoredAnswer) -> Result<Option<KeptAnswer>> {
-        if answer.fingerprint != self.request.fingerprint {
-            let message = "the idempotency key was used for another request";
-            return Err(Error::conflict("idempotency_mismatch", message));
-        }
+        self.request.check(&answer)?;
         let location = answer.location.unwrap_or_default();
         Ok(answer.body.map(|body| KeptAnswer { body, location }))
     }
@@ -171,26 +131,7 @@ async fn forget_old(state: &State) -> store::Result<()> {
     Ok(())
 }
 
-/// Ids of an aggregate and of its first event.
-pub(super) struct NewIds {
-    pub aggregate_id: String,
-    /// Given where a repeat must be recognised.
-    pub event_id: Option<String>,
-}
-
 impl Entered {
-    /// Ids for what a request makes. A request that may be repeated gets the same ones each time, so that even a
-    /// repeat whose first answer was never kept finds the first event.
-    pub(super) fn new_ids(&self, request: Option<&RequestId>) -> NewIds {
-        match request {
-            None => NewIds { aggregate_id: self.state().clock.new_id().to_string(), event_id: None },
-            Some(request) => {
-                let id = |part: &str| self.derived_id(request, part);
-                NewIds { aggregate_id: id("aggregate"), event_id: Some(id("event")) }
-            }
-        }
-    }
-
     /// An id that the same request gets each time it comes.
     pub(super) fn derived_id(&self, request: &RequestId, part: &str) -> String {
         let name = format!("{}/{part}/{}/{}", self.record().id, request.key, request.fingerprint);

@@ -164,23 +164,20 @@ impl ContentReader {
 }
 
 impl Writer {
-    /// Makes an article: a draft.
-    pub async fn create_article(&self, new: NewArticle) -> Result<Arc<Aggregate>> {
+    /// Makes an article: a draft. Tells too whether an earlier request did.
+    pub async fn create_article(&self, new: NewArticle) -> Result<(Arc<Aggregate>, bool)> {
         let given_bytes = new.size_bytes();
         let chosen = new.slug.map(check_slug).transpose()?;
-        let ids = self.entered.new_ids(new.request.as_ref());
-        let event_id = ids.event_id.clone();
+        let (id, request) = (self.entered.state().clock.new_id().to_string(), new.request);
         let (title, body, tags, project) = (new.title, new.body, new.tags, new.project);
         let decide: Decide = Box::new(move |view: &View<'_>| {
             let project_id = match &project {
                 None => None,
                 Some(project) => Some(view.project_id(project).ok_or_else(|| unknown_project(project))?),
             };
-            // A repeat keeps the slug that the first request got.
-            let slug = match (&chosen, view.aggregate(&ids.aggregate_id)) {
-                (_, Some(first)) => first.state.get("slug").and_then(Value::as_str).unwrap_or_default().to_owned(),
-                (Some(slug), None) => free_slug(view, project_id.as_deref(), slug, &ids.aggregate_id)?,
-                (None, None) => derived_slug(view, project_id.as_deref(), &title),
+            let slug = match &chosen {
+                Some(slug) => free_slug(view, project_id.as_deref(), slug, &id)?,
+                None => derived_slug(view, project_id.as_deref(), &title),
             };
             let payload = object_of([
                 ("title", Some(Value::from(title.as_str()))),
@@ -189,19 +186,18 @@ impl Writer {
                 ("tags", Some(tag_values(tags.as_deref().unwrap_or_default()))),
             ]);
             Ok(vec![NewEvent {
-                aggregate_id: ids.aggregate_id.clone(),
+                aggregate_id: id.clone(),
                 aggregate_type: ARTICLE.into(),
                 event_type: "article.created".into(),
                 project: project_id.map(|id| id.to_string()),
                 payload,
-                event_id: ids.event_id.clone(),
-                expected: if ids.event_id.is_some() { Expected::Any } else { Expected::None },
+                expected: Expected::None,
                 ..NewEvent::default()
             }])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, event_id, given_bytes).await?;
-            operation.entered().first_aggregate(&appended)
+            let appended = operation.append(decide, request, given_bytes).await?;
+            operation.entered().made(&appended)
         })
         .await
     }

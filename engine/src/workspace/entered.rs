@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use super::answer_batches::AnswerBatches;
 use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
@@ -15,6 +14,7 @@ use crate::access::standing::Standing;
 use crate::consumer::{WorkerTurn, Working};
 use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
+use crate::core::request::RequestId;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
 use crate::store;
@@ -132,15 +132,10 @@ impl Operation {
     }
 
     /// Appends to managed types too; what an operation of this room writes, and how large what it was given is.
-    pub async fn append(&self, decide: Decide, event_id: Option<String>, given_bytes: usize) -> Result<Appended> {
-        let event_ids = event_id.into_iter().map(Arc::from).collect();
-        let append =
-            Append { decide, event_ids, actor: self.entered.actor(), managed: true, size_bytes: ITSELF + given_bytes };
+    pub async fn append(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
+        let (event_ids, actor) = (Vec::new(), self.entered.actor());
+        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes: ITSELF + given_bytes };
         self.appender().append(append).await
-    }
-
-    pub fn answers(&self) -> &AnswerBatches {
-        &self.entered.runtime.answers
     }
 
     /// The turn of a request with this idempotency key; others that carry it come after it.

@@ -94,8 +94,8 @@ impl Writer {
         self.append_requested(events, None).await
     }
 
-    /// Appends events for a request that may come again: its events then get the same ids.
-    pub async fn append_requested(&self, mut events: Vec<NewEvent>, request: Option<&RequestId>) -> Result<Appended> {
+    /// Appends events for a request that may come again: it is answered with the same events then.
+    pub async fn append_requested(&self, events: Vec<NewEvent>, request: Option<&RequestId>) -> Result<Appended> {
         if events.is_empty() {
             return Err(Error::invalid_at("/events", "expected at least one event"));
         }
@@ -103,13 +103,9 @@ impl Writer {
             let message = format!("{} events; allowed are at most {MAX_EVENTS_PER_APPEND}", events.len());
             return Err(Error::invalid_at("/events", message));
         }
-        if let Some(request) = request {
-            for (index, event) in events.iter_mut().enumerate().filter(|(_, event)| event.event_id.is_none()) {
-                event.event_id = Some(self.entered.derived_id(request, &format!("event/{index}")));
-            }
-        }
         let append = Append {
             event_ids: events.iter().filter_map(|event| event.event_id.as_deref().map(Arc::from)).collect(),
+            request: request.cloned(),
             size_bytes: events.iter().map(NewEvent::size_bytes).sum(),
             decide: Box::new(move |_| Ok(events.clone())),
             actor: self.entered.actor(),

@@ -5,7 +5,6 @@
 
 pub mod agents;
 pub mod aggregates;
-mod answer_batches;
 pub mod answers;
 pub mod articles;
 mod entered;

@@ -22,13 +22,13 @@ pub struct NewProject {
     /// Made from the name where it is not given.
     pub slug: Option<String>,
     pub description: Option<String>,
-    /// Makes a repeat of the request find the first one's project.
+    /// Makes a repeat of the request be answered with the first one's project.
     pub request: Option<super::answers::RequestId>,
 }
 
 impl Writer {
-    /// Makes a project.
-    pub async fn create_project(&self, new: NewProject) -> Result<Arc<Aggregate>> {
+    /// Makes a project. Tells too whether an earlier request did.
+    pub async fn create_project(&self, new: NewProject) -> Result<(Arc<Aggregate>, bool)> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.chars().count() > 200 {
             return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
@@ -40,12 +40,11 @@ impl Writer {
         if slug.is_empty() {
             return Err(Error::invalid_at("/slug", "no slug can be made of the name: give one"));
         }
-        let ids = self.entered.new_ids(new.request.as_ref());
-        let event_id = ids.event_id.clone();
+        let (id, request) = (self.entered.state().clock.new_id().to_string(), new.request);
         let description = new.description;
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
-            if view.by_slug(PROJECT, None, &slug).is_some_and(|taken| taken.id.as_str() != ids.aggregate_id) {
+            if view.by_slug(PROJECT, None, &slug).is_some() {
                 return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
             }
             let payload = object_of([
@@ -54,18 +53,17 @@ impl Writer {
                 ("description", description.as_deref().map(Value::from)),
             ]);
             Ok(vec![NewEvent {
-                aggregate_id: ids.aggregate_id.clone(),
+                aggregate_id: id.clone(),
                 aggregate_type: PROJECT.into(),
                 event_type: "project.created".into(),
                 payload,
-                event_id: ids.event_id.clone(),
-                expected: if ids.event_id.is_some() { Expected::Any } else { Expected::None },
+                expected: Expected::None,
                 ..NewEvent::default()
             }])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, event_id, given_bytes).await?;
-            operation.entered().first_aggregate(&appended)
+            let appended = operation.append(decide, request, given_bytes).await?;
+            operation.entered().made(&appended)
         })
         .await
     }
@@ -123,10 +121,13 @@ impl Entered {
         Ok(Page { items, next })
     }
 
-    /// The state of the aggregate that an operation has just appended to.
-    pub(super) fn first_aggregate(&self, appended: &Appended) -> Result<Arc<Aggregate>> {
-        let id = appended.events.first().map(|event| event.aggregate_id.as_str()).unwrap_or_default();
-        self.state().folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))
+    /// The aggregate that an operation made, as it was made, whatever became of it since; and whether that was for an
+    /// earlier request.
+    pub(super) fn made(&self, appended: &Appended) -> Result<(Arc<Aggregate>, bool)> {
+        let none = || Error::not_found("aggregate", "");
+        let event = appended.events.first().ok_or_else(none)?;
+        let definition = self.state().types.get(&event.aggregate_type).ok_or_else(none)?;
+        Ok((Arc::new(Aggregate::fold(None, event, &definition)), appended.is_repeat()))
     }
 }
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::answer_batches::AnswerBatches;
 use super::answers;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
@@ -25,9 +24,8 @@ pub struct Runtime {
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     pub working: Working,
     pub operations: Operations,
-    /// Requests with an idempotency key.
+    /// Requests whose answers are kept as they were given.
     pub turns: Arc<Turns>,
-    pub answers: AnswerBatches,
     forgetting: JoinHandle<()>,
 }
 
@@ -45,7 +43,6 @@ impl Runtime {
             working,
             operations: Operations::default(),
             turns: Arc::default(),
-            answers: AnswerBatches::start(&state),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
             state,
         }
@@ -53,11 +50,7 @@ impl Runtime {
 
     /// Lets operations end, and the consumer catch up with the log.
     pub async fn stop(&self) {
-        let ended = async {
-            self.operations.ended().await;
-            self.answers.flush().await;
-        };
-        if tokio::time::timeout(STOP_WITHIN, ended).await.is_err() {
+        if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "operations are under way still");
         }
         if let Some(consumer) = self.consumer.lock().await.take() {

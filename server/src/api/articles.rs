@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent, whole};
+use super::idempotent::{Created, Outcome, idempotent};
 use super::page::{PageBody, limit, read_cursor};
 use super::wire::ArticleBody;
 use super::{Section, etag, expected, is_known};
@@ -125,11 +125,11 @@ impl Api {
         let Body { value: CreateArticle { project_id, title, body, slug, tags }, text } = body;
         let make = async move |writer: Writer, request| {
             let new = NewArticle { project: project_id, title, body, slug, tags, request };
-            let article = writer.create_article(new).await?;
+            let (article, repeated) = writer.create_article(new).await?;
             let location = format!("{}/articles/{}", crate::API, article.id);
-            Ok(Outcome { body: ArticleBody::from(&*article), location, repeated: false })
+            Ok(Outcome { body: ArticleBody::from(&*article), location, repeated })
         };
-        idempotent(&access.0, key.0, "create_article", &text, make, whole).await
+        idempotent(&access.0, key.0, "create_article", &text, make).await
     }
 
     /// One article.

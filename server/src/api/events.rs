@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of};
-use super::idempotent::{Created, Outcome, idempotent, whole};
+use super::idempotent::{Created, Outcome, idempotent};
 use super::json::{AnyObject, ExpectedVersion};
 use super::page::{PageBody, PageBytes, limit};
 use super::wire::EventBody;
@@ -205,7 +205,7 @@ impl Api {
             };
             Ok(Outcome { body, location, repeated })
         };
-        idempotent(&access.0, key.0, &operation, &text, make, whole).await
+        idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
     /// Appends events over any streams, in order, together or not at all.
@@ -232,7 +232,7 @@ impl Api {
                 repeated,
             })
         };
-        idempotent(&access.0, key.0, "append_events", &text, make, whole).await
+        idempotent(&access.0, key.0, "append_events", &text, make).await
     }
 
     /// The raw events of one stream.

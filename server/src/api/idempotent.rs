@@ -1,4 +1,4 @@
-//! Requests with an `Idempotency-Key`: the first answer is kept, and a repeat gets it again.
+//! Requests with an `Idempotency-Key`: a repeat gets the first answer again.
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Changing;
@@ -30,10 +30,36 @@ pub struct Outcome<B> {
     pub repeated: bool,
 }
 
-/// Creates something once per idempotency key; without a key, each time.
+/// Appends something once per idempotency key; without a key, each time. A repeat is answered from the events of the
+/// first request.
+pub async fn idempotent<H, T, B, F>(
+    handle: &H,
+    key: Option<String>,
+    operation: &str,
+    text: &[u8],
+    make: impl FnOnce(H, Option<RequestId>) -> F,
+) -> ApiResult<Created<T>>
+where
+    H: Changing,
+    T: Type,
+    B: Serialize,
+    F: Future<Output = Result<Outcome<B>, Error>>,
+{
+    let request = answer(key.map(|key| request_id(&key, operation, text)).transpose())?;
+    Ok(Created::of(answer(make(handle.clone(), request).await)?))
+}
+
+/// What identifies a request under a key.
+fn request_id(key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
+    let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize();
+    // The draft standard quotes the key, most clients do not.
+    RequestId::new(key.trim().trim_matches('"'), hex::encode(fingerprint))
+}
+
+/// Makes something that is no event once per idempotency key; without a key, each time. The first answer is kept.
 ///
 /// `kept` turns the body into what is stored of it, which leaves a secret out.
-pub async fn idempotent<H, T, B, F>(
+pub async fn idempotent_kept<H, T, B, F>(
     handle: &H,
     key: Option<String>,
     operation: &str,
@@ -50,10 +76,7 @@ where
     let Some(key) = key else {
         return Ok(Created::of(answer(make(handle.clone(), None).await)?));
     };
-    let fingerprint =
-        hex::encode(Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize());
-    // The draft standard quotes the key, most clients do not.
-    let request = answer(RequestId::new(key.trim().trim_matches('"'), fingerprint))?;
+    let request = answer(request_id(&key, operation, text))?;
     let (maker, id) = (handle.clone(), request.clone());
     let make = move || async move {
         let outcome = make(maker, Some(id)).await?;

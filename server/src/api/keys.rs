@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent, whole};
+use super::idempotent::{Created, Outcome, idempotent_kept, whole};
 use super::page::PageBody;
 use super::wire::KeyBody;
 use crate::auth::{ApiRead, OwnerWrite};
@@ -112,7 +112,7 @@ impl Api {
             let repeated = made.secret.is_none();
             Ok(Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated })
         };
-        idempotent(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
+        idempotent_kept(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
     }
 
     /// The key that this request was made with.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent, whole};
+use super::idempotent::{Created, Outcome, idempotent};
 use super::page::{PageBody, limit, read_cursor};
 use super::wire::ProjectBody;
 use crate::auth::{ApiRead, ApiWrite};
@@ -65,11 +65,11 @@ impl Api {
     ) -> ApiResult<Created<ProjectBody>> {
         let Body { value: CreateProject { name, slug, description }, text } = body;
         let make = async move |writer: Writer, request| {
-            let project = writer.create_project(NewProject { name, slug, description, request }).await?;
+            let (project, repeated) = writer.create_project(NewProject { name, slug, description, request }).await?;
             let location = format!("{}/projects/{}", crate::API, project.id);
-            Ok(Outcome { body: ProjectBody::from(&*project), location, repeated: false })
+            Ok(Outcome { body: ProjectBody::from(&*project), location, repeated })
         };
-        idempotent(&access.0, key.0, "create_project", &text, make, whole).await
+        idempotent(&access.0, key.0, "create_project", &text, make).await
     }
 
     /// One project, by its id or its slug.

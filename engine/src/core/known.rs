@@ -1,0 +1,90 @@
+//! What the store knows of appends that may have been done before: the events of ids that clients chose, and what
+//! requests with an idempotency key were answered with.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::core::State;
+use crate::core::append::{Append, Appended};
+use crate::core::request::{KEPT_MS, RequestId};
+use crate::model::event::Event;
+use crate::store;
+use crate::store::answers::Run;
+
+/// What was there before a batch, as far as it was looked up.
+#[derive(Default)]
+pub struct Known {
+    pub events: HashMap<Arc<str>, Event>,
+    pub answers: HashMap<Arc<str>, KnownAnswer>,
+}
+
+/// What is known under an idempotency key.
+pub struct KnownAnswer {
+    /// Which request it is the answer to.
+    pub fingerprint: Arc<str>,
+    /// `None` where nobody asks for it, and where it was no append that was asked for.
+    pub appended: Option<Appended>,
+}
+
+impl Known {
+    /// Looks up everything that these appends name.
+    pub async fn look_up<'a>(
+        &mut self,
+        state: &State,
+        appends: impl Iterator<Item = &'a Append> + Clone,
+    ) -> store::Result<()> {
+        let ids: Vec<Arc<str>> = appends.clone().flat_map(|append| append.event_ids.iter().cloned()).collect();
+        if !ids.is_empty() {
+            self.events = state.log.find_chosen(&ids).await?;
+        }
+        let requests: Vec<&RequestId> = appends.filter_map(|append| append.request.as_ref()).collect();
+        if !requests.is_empty() {
+            self.look_up_answers(state, &requests).await?;
+        }
+        Ok(())
+    }
+
+    async fn look_up_answers(&mut self, state: &State, requests: &[&RequestId]) -> store::Result<()> {
+        let keys: Vec<Arc<str>> = requests.iter().map(|request| request.key.clone()).collect();
+        let expired = state.clock.now_ms() - KEPT_MS;
+        for (key, kept) in state.log.read_answers(&keys).await? {
+            if kept.created_at <= expired {
+                state.log.forget_answer(&key, expired, false).await?;
+                continue;
+            }
+            let is_asked = requests.iter().any(|request| request.key == key && request.check(&kept).is_ok());
+            let appended = match &kept.events {
+                Some(runs) if is_asked => Some(read(state, runs).await?),
+                _ => None,
+            };
+            self.answers.insert(key, KnownAnswer { fingerprint: kept.fingerprint, appended });
+        }
+        Ok(())
+    }
+}
+
+/// What an append was answered with, read from the log.
+async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
+    let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), replayed: true };
+    for run in runs {
+        let events = state.log.read_run(*run).await?;
+        if events.len() as u64 != run.count {
+            return Err(store::Error::Corrupt("events that a request was answered with are not there".into()));
+        }
+        appended.repeated.extend(events.iter().map(|_| run.repeated));
+        appended.events.extend(events.into_iter().map(Arc::new));
+    }
+    Ok(appended)
+}
+
+/// Where the events of an answer stand.
+pub fn runs(appended: &Appended) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (event, repeated) in appended.events.iter().zip(&appended.repeated) {
+        match runs.last_mut() {
+            Some(run) if run.first + run.count == event.position && run.repeated == *repeated => run.count += 1,
+            _ => runs.push(Run { first: event.position, count: 1, repeated: *repeated }),
+        }
+    }
+    runs
+}
