@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Page;
 use super::answers::RequestId;
-use super::entered::{Entered, Operation};
+use super::entered::{Entered, Operation, first_event};
 use super::projects::{check_slug, slugify};
 use super::rights::{ContentReader, Writer};
 use crate::core::append::Decide;
@@ -188,16 +188,7 @@ impl Writer {
                 ("slug", Some(Value::from(slug))),
                 ("tags", Some(tag_values(tags.as_deref().unwrap_or_default()))),
             ]);
-            Ok(vec![NewEvent {
-                aggregate_id: ids.aggregate_id.clone(),
-                aggregate_type: ARTICLE.into(),
-                event_type: "article.created".into(),
-                project: project_id.map(|id| id.to_string()),
-                payload,
-                event_id: ids.event_id.clone(),
-                expected: if ids.event_id.is_some() { Expected::Any } else { Expected::None },
-                ..NewEvent::default()
-            }])
+            Ok(vec![first_event(&ids, ARTICLE, project_id.map(|id| id.to_string()), payload)])
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, event_id, given_bytes).await?;

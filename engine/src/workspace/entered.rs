@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use super::answer_batches::AnswerBatches;
+use super::answers::NewIds;
 use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
@@ -17,6 +18,8 @@ use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
+use crate::model::event::{Expected, NewEvent};
+use crate::model::value::Object;
 use crate::store;
 
 /// Bytes of an event beside what its operation was given, roughly.
@@ -146,6 +149,20 @@ impl Operation {
     /// The turn of a request with this idempotency key; others that carry it come after it.
     pub async fn turn(&self, key: &str) -> Turn {
         self.entered.runtime.turns.take(key).await
+    }
+}
+
+/// The event that makes an aggregate under ids of its own. Where a repeat must be recognised, the event may be there.
+pub(super) fn first_event(ids: &NewIds, aggregate_type: &str, project: Option<String>, payload: Object) -> NewEvent {
+    NewEvent {
+        aggregate_id: ids.aggregate_id.clone(),
+        aggregate_type: aggregate_type.into(),
+        event_type: format!("{aggregate_type}.created"),
+        project,
+        payload,
+        event_id: ids.event_id.clone(),
+        expected: if ids.event_id.is_some() { Expected::Any } else { Expected::None },
+        ..NewEvent::default()
     }
 }
 
