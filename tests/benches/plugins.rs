@@ -24,7 +24,7 @@ const ROUNDS: usize = 7;
 fn main() {
     let folder = Folder {
         name: "trivial".into(),
-        place: "scripts/trivial".into(),
+        location: "scripts/trivial".into(),
         manifest: MANIFEST.into(),
         script: SCRIPT.into(),
         cases: String::new(),

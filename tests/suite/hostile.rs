@@ -95,7 +95,7 @@ fn loaded(script: &str) -> Result<Script, foldwork_plugins::LoadError> {
 fn loaded_with(script: &str, limits: Limits) -> Result<Script, foldwork_plugins::LoadError> {
     let folder = Folder {
         name: "hostile".into(),
-        place: "scripts/hostile".into(),
+        location: "scripts/hostile".into(),
         manifest: MANIFEST.into(),
         script: script.into(),
         cases: String::new(),

@@ -57,7 +57,7 @@ fn the_plugin_of_the_readme_passes_its_cases() {
     };
     let folder = Folder {
         name: "shouting".into(),
-        place: "scripts/shouting".into(),
+        location: "scripts/shouting".into(),
         manifest: block("`scripts/shouting/plugin.toml` says"),
         script: block("`scripts/shouting/plugin.rhai` does"),
         cases: block("`scripts/shouting/cases.toml` says"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Page;
 use super::answers::RequestId;
-use super::entered::{Entered, Operation};
+use super::entered::{Entered, Operation, first_event};
 use super::projects::{check_slug, slugify};
 use super::rights::{ContentReader, Writer};
 use crate::core::append::Decide;
@@ -185,15 +185,7 @@ impl Writer {
                 ("slug", Some(Value::from(slug))),
                 ("tags", Some(tag_values(tags.as_deref().unwrap_or_default()))),
             ]);
-            Ok(vec![NewEvent {
-                aggregate_id: id.clone(),
-                aggregate_type: ARTICLE.into(),
-                event_type: "article.created".into(),
-                project: project_id.map(|id| id.to_string()),
-                payload,
-                expected: Expected::None,
-                ..NewEvent::default()
-            }])
+            Ok(vec![first_event(&id, ARTICLE, project_id.map(|id| id.to_string()), payload)])
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;

@@ -17,6 +17,8 @@ use crate::core::append::{Append, Appended, Appender, Decide};
 use crate::core::request::RequestId;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
+use crate::model::event::{Expected, NewEvent};
+use crate::model::value::Object;
 use crate::store;
 
 /// Bytes of an event beside what its operation was given, roughly.
@@ -141,6 +143,19 @@ impl Operation {
     /// The turn of a request with this idempotency key; others that carry it come after it.
     pub async fn turn(&self, key: &str) -> Turn {
         self.entered.runtime.turns.take(key).await
+    }
+}
+
+/// The event by which an operation makes an aggregate that was not there before.
+pub(super) fn first_event(id: &str, aggregate_type: &str, project: Option<String>, payload: Object) -> NewEvent {
+    NewEvent {
+        aggregate_id: id.to_owned(),
+        aggregate_type: aggregate_type.into(),
+        event_type: format!("{aggregate_type}.created"),
+        project,
+        payload,
+        expected: Expected::None,
+        ..NewEvent::default()
     }
 }
 

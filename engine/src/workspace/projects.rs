@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use super::Page;
 use super::articles::unknown_project;
-use super::entered::{Entered, Operation};
+use super::entered::{Entered, Operation, first_event};
 use super::rights::{ContentReader, Reader, Writer};
 use crate::core::append::{Appended, Decide};
 use crate::core::staging::object_of;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::PROJECT;
-use crate::model::event::{Expected, NewEvent};
 use crate::model::id;
 use crate::model::value::Value;
 
@@ -52,14 +51,7 @@ impl Writer {
                 ("slug", Some(Value::from(slug.as_str()))),
                 ("description", description.as_deref().map(Value::from)),
             ]);
-            Ok(vec![NewEvent {
-                aggregate_id: id.clone(),
-                aggregate_type: PROJECT.into(),
-                event_type: "project.created".into(),
-                payload,
-                expected: Expected::None,
-                ..NewEvent::default()
-            }])
+            Ok(vec![first_event(&id, PROJECT, None, payload)])
         });
         Operation::perform(self, |operation| async move {
             let appended = operation.append(decide, request, given_bytes).await?;
