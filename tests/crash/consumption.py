@@ -52,7 +52,7 @@ class Store:
     def take_step_between(self):
         if self.steps[self.next] == "fix":
             # The next start is one with a plugin that was repaired.
-            self.server.environment["FOLDWORK_PLUGINS__BREAKER__MENDED"] = "true"
+            self.server.environment["FOLDWORK_PLUGINS__BREAKER__FIXED"] = "true"
         self.next += 1
 
     def take_step(self, client):

@@ -44,7 +44,7 @@ async fn facts(workspace: &Entered) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_parked_is_done_once_the_plugin_is_mended() {
+async fn what_was_parked_is_done_once_the_plugin_is_fixed() {
     let store = Store::connect("mem://").await.expect("a store");
     let broken = engine(&store, false).await;
     let key = broken.first_start(None).await.expect("a start").expect("an empty store").key;
