@@ -120,13 +120,15 @@ impl Compactor {
 			input.tables_to_merge.iter().filter_map(|&id| tables.get(&id).cloned()).collect();
 
 		// Keep tables alive while iterators borrow from them
-		let iterators: Vec<BoxedLSMIterator<'_>> = to_merge
+		let iterators: Result<Vec<BoxedLSMIterator<'_>>> = to_merge
 			.iter()
 			// A table that cannot be read must not be left out: it is deleted afterwards.
 			.map(|table| table.iter(None).map(|iter| Box::new(iter) as BoxedLSMIterator<'_>))
-			.collect::<Result<_>>()?;
+			.collect();
 
+		// Before a failure is returned: the guard above takes this lock to unhide tables.
 		drop(levels);
+		let iterators = iterators?;
 
 		// Create new table
 		let new_table_id = self.options.level_manifest.read().unwrap().next_table_id();
