@@ -4,12 +4,14 @@
 
 pub mod keys;
 pub mod provision;
+pub mod signing;
 pub mod standing;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keys::hash_of;
+use signing::SigningKeys;
 use standing::HeldKeys;
 
 use crate::clock::Clock;
@@ -27,6 +29,7 @@ pub struct Access {
     exclusive: bool,
     known: Mutex<KnownKeys>,
     held: HeldKeys,
+    signing: SigningKeys,
 }
 
 /// Keys that were read, where no other process can revoke one.
@@ -46,6 +49,7 @@ impl Access {
             exclusive: store.is_exclusive(),
             known: Mutex::default(),
             held: HeldKeys::default(),
+            signing: SigningKeys::default(),
         })
     }
 

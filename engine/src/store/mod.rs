@@ -18,6 +18,7 @@ pub mod nodes;
 pub mod parked;
 pub mod retry;
 mod session;
+pub mod signing_keys;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +31,11 @@ use surrealdb::types::{Value as Record, Variables};
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
-const CONTROL_MIGRATIONS: [&str; 2] =
-    [include_str!("schema/control/0001_access.surql"), include_str!("schema/control/0002_first_start.surql")];
+const CONTROL_MIGRATIONS: [&str; 3] = [
+    include_str!("schema/control/0001_access.surql"),
+    include_str!("schema/control/0002_first_start.surql"),
+    include_str!("schema/control/0003_signing.surql"),
+];
 const WORKSPACE_MIGRATIONS: [&str; 5] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),

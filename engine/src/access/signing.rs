@@ -1,0 +1,197 @@
+//! Signatures on what is handed out for a while, as links to files: any server of the store can check them.
+//!
+//! The secrets are in the control database and change by themselves. What was signed with the one before stays valid
+//! for as long as anything that is signed does.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use aws_lc_rs::hmac;
+
+use super::Access;
+use crate::error::{Error, Result};
+use crate::store::signing_keys::SigningKeyRecord;
+
+/// How long new signatures are made with one key, in milliseconds.
+const SIGNS_MS: i64 = 24 * 60 * 60 * 1_000;
+/// The longest that anything signed is valid, in milliseconds.
+pub const LONGEST_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How often, at most, the store is asked for a key that is not known here; milliseconds.
+const LOOK_MS: i64 = 1_000;
+
+/// What a signature is for: one that was made for one purpose is not valid for another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A link by which a file is read without a token.
+    FileLink,
+    /// The credential by which agents listen.
+    Realtime,
+}
+
+impl Purpose {
+    fn name(self) -> &'static str {
+        match self {
+            Purpose::FileLink => "file-link",
+            Purpose::Realtime => "realtime",
+        }
+    }
+}
+
+/// A signature, and the key that it was made with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signature {
+    pub key_id: String,
+    /// HMAC-SHA256.
+    pub mac: Vec<u8>,
+}
+
+/// The keys that are known here, the newest first.
+#[derive(Default)]
+pub struct SigningKeys {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    keys: Vec<SigningKeyRecord>,
+    read_at: Option<i64>,
+}
+
+impl SigningKeys {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Access {
+    /// Signs a message, with a key that still signs at this time.
+    pub async fn sign(&self, purpose: Purpose, message: &[u8]) -> Result<Signature> {
+        let key = self.signing_key().await?;
+        let mac = hmac::sign(&keyed(&key.secret)?, &signed(purpose, message)).as_ref().to_vec();
+        Ok(Signature { key_id: key.id, mac })
+    }
+
+    /// Whether a signature was made here, or by another server of this store, for this purpose and message.
+    pub async fn verify(&self, purpose: Purpose, message: &[u8], signature: &Signature) -> Result<bool> {
+        let Some(key) = self.find_signing_key(&signature.key_id).await? else { return Ok(false) };
+        Ok(hmac::verify(&keyed(&key.secret)?, &signed(purpose, message), &signature.mac).is_ok())
+    }
+
+    /// The newest key, made where there is none that is new enough.
+    async fn signing_key(&self) -> Result<SigningKeyRecord> {
+        let now = self.clock.now_ms();
+        let fresh = |keys: &[SigningKeyRecord]| {
+            keys.first().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now).cloned()
+        };
+        if let Some(key) = fresh(&self.signing.known().keys) {
+            return Ok(key);
+        }
+        if let Some(key) = fresh(&self.read_signing_keys(now).await?) {
+            return Ok(key);
+        }
+        // Two servers may do so at once: then both keys sign, and both are known to everybody who reads them.
+        let (id, secret) = (self.clock.new_id().to_string(), hex::encode(self.clock.random()));
+        let key = SigningKeyRecord { id, secret, created_at: now };
+        self.control.write_signing_key(&key, now.saturating_sub(SIGNS_MS + LONGEST_MS)).await?;
+        self.read_signing_keys(now).await?;
+        Ok(key)
+    }
+
+    /// The key of this id. One that is not known here is asked for, but not again and again: ids come from outside.
+    async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
+        let find = |keys: &[SigningKeyRecord]| keys.iter().find(|key| key.id == id).cloned();
+        let now = self.clock.now_ms();
+        let read_at = {
+            let known = self.signing.known();
+            if let Some(key) = find(&known.keys) {
+                return Ok(Some(key));
+            }
+            known.read_at
+        };
+        match read_at {
+            Some(at) if (at..at.saturating_add(LOOK_MS)).contains(&now) => Ok(None),
+            _ => Ok(find(&self.read_signing_keys(now).await?)),
+        }
+    }
+
+    async fn read_signing_keys(&self, now: i64) -> Result<Vec<SigningKeyRecord>> {
+        let keys = self.control.read_signing_keys().await?;
+        *self.signing.known() = Known { keys: keys.clone(), read_at: Some(now) };
+        Ok(keys)
+    }
+}
+
+fn keyed(secret: &str) -> Result<hmac::Key> {
+    let secret = hex::decode(secret).map_err(Error::internal)?;
+    Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret))
+}
+
+/// What is signed: the purpose stands before the message, with an end that no purpose has in it.
+fn signed(purpose: Purpose, message: &[u8]) -> Vec<u8> {
+    [purpose.name().as_bytes(), b"\n", message].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::Store;
+
+    /// A clock that is set by hand.
+    struct Hand {
+        now_ms: AtomicI64,
+        drawn: AtomicU64,
+    }
+
+    impl Clock for Hand {
+        fn now_ms(&self) -> i64 {
+            self.now_ms.load(Ordering::SeqCst)
+        }
+
+        fn monotonic_us(&self) -> u64 {
+            0
+        }
+
+        fn random(&self) -> [u8; 32] {
+            let mut drawn = [0; 32];
+            drawn[..8].copy_from_slice(&self.drawn.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+            drawn
+        }
+    }
+
+    fn hand() -> Arc<Hand> {
+        Arc::new(Hand { now_ms: AtomicI64::new(1_700_000_000_000), drawn: AtomicU64::new(1) })
+    }
+
+    async fn opened(store: &Store, clock: &Arc<Hand>) -> Access {
+        Access::open(&store.share(), clock.clone()).await.expect("access")
+    }
+
+    #[tokio::test]
+    async fn what_one_server_signs_another_verifies() {
+        let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
+        let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
+        let signature = here.sign(Purpose::FileLink, b"a/b").await.expect("signed");
+        assert!(there.verify(Purpose::FileLink, b"a/b", &signature).await.expect("verified"));
+        assert!(!there.verify(Purpose::FileLink, b"a/c", &signature).await.expect("verified"));
+        assert!(!there.verify(Purpose::Realtime, b"a/b", &signature).await.expect("verified"));
+        let unknown = Signature { key_id: "unknown".into(), ..signature };
+        assert!(!there.verify(Purpose::FileLink, b"a/b", &unknown).await.expect("verified"));
+    }
+
+    #[tokio::test]
+    async fn a_key_stops_signing_before_it_stops_being_known() {
+        let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
+        let access = opened(&store, &clock).await;
+        let first = access.sign(Purpose::Realtime, b"one").await.expect("signed");
+        clock.now_ms.fetch_add(SIGNS_MS, Ordering::SeqCst);
+        let second = access.sign(Purpose::Realtime, b"one").await.expect("signed");
+        assert_ne!(first.key_id, second.key_id);
+        assert!(access.verify(Purpose::Realtime, b"one", &first).await.expect("verified"));
+        clock.now_ms.fetch_add(SIGNS_MS + LONGEST_MS, Ordering::SeqCst);
+        access.sign(Purpose::Realtime, b"one").await.expect("signed");
+        assert!(!access.verify(Purpose::Realtime, b"one", &first).await.expect("verified"));
+    }
+}
