@@ -18,12 +18,12 @@ use crate::resident::graph::StateView;
 pub struct Trial {
     pub context: Arc<EventContext>,
     pub hook: Hook,
-    pub result: std::result::Result<Found, Failure>,
+    pub result: std::result::Result<HookResult, Failure>,
     pub operations: u64,
     pub ms: f64,
 }
 
-pub enum Found {
+pub enum HookResult {
     /// With what it found of the aggregate so far.
     Facts(Facts, Option<PluginFacts>),
     Assignments(Vec<Assignment>),
@@ -38,12 +38,12 @@ pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventConte
             Hook::Enrich => {
                 let found = state.graph.facts(context.after.id.as_str());
                 let known = found.and_then(|found| found.get(&about.name).cloned());
-                let found = |facts| Found::Facts(facts, known);
+                let found = |facts| HookResult::Facts(facts, known);
                 trials.push(trial(state, plugin, hook, &context, context.clone(), enrich::call, found).await);
             }
             Hook::Route => {
                 let input = Arc::new(route_input(state, &context));
-                trials.push(trial(state, plugin, hook, &context, input, route::call, Found::Assignments).await);
+                trials.push(trial(state, plugin, hook, &context, input, route::call, HookResult::Assignments).await);
             }
             Hook::Work | Hook::Mount => {}
         }
@@ -64,7 +64,7 @@ async fn trial<I, T>(
     context: &Arc<EventContext>,
     input: Arc<I>,
     call: HookCall<I, T>,
-    found: impl FnOnce(T) -> Found,
+    found: impl FnOnce(T) -> HookResult,
 ) -> Trial
 where
     I: Send + Sync + 'static,

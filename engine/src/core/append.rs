@@ -17,7 +17,7 @@ use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
 use crate::store::{self, log::Batch, retry};
 
-/// Appends that wait at most; a further one waits for a place.
+/// Appends that wait at most; a further one waits until one is taken out.
 const QUEUE: usize = 4_096;
 /// Appends and bytes that go into one transaction.
 const MAX_APPENDS: usize = 512;
@@ -104,7 +104,7 @@ impl Appender {
     pub async fn append(&self, append: Append) -> Result<Appended> {
         // What an id says about its event is looked up here and not in the queue, where others would wait for it: what is
         // in the log by now is there, and nobody can guess the id of what comes.
-        let known = self.state.log.find_made(&append.event_ids, self.state.folded.position()).await?;
+        let known = self.state.log.find_generated(&append.event_ids, self.state.folded.position()).await?;
         let (answer, answered) = oneshot::channel();
         self.queue.send(Task::Append(Waiting { append, known, answer })).await.map_err(|_| closing())?;
         answered.await.map_err(|_| self.unanswered())?

@@ -122,9 +122,9 @@ impl State {
             return Ok(events);
         }
         // Commits may hold far more events than are asked for; those are not read.
-        let mut places = self.log.places_after(position, limit).await?;
-        places.truncate(limit);
-        let events = self.log.read_places(&places, None).await?;
+        let mut refs = self.log.event_refs_after(position, limit).await?;
+        refs.truncate(limit);
+        let events = self.log.read_event_refs(&refs, None).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 

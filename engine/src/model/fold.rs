@@ -7,7 +7,7 @@ use super::aggregate::{Aggregate, UNSET};
 use super::date::parse_date;
 use super::definition::{Definition, FieldType, Fold};
 use super::event::Event;
-use super::object::Places;
+use super::object::FieldIndex;
 use super::value::{Object, Value};
 
 /// The verb that hides an aggregate from folds.
@@ -18,14 +18,14 @@ const DELETED: &str = "deleted";
 #[derive(Debug)]
 pub struct Folding {
     after: Aggregate,
-    places: Places,
+    index: FieldIndex,
     /// Of the lists that are unions, what they hold.
     unions: BTreeMap<Arc<str>, Members>,
 }
 
 impl From<Aggregate> for Folding {
     fn from(before: Aggregate) -> Folding {
-        Folding { after: before, places: Places::default(), unions: BTreeMap::new() }
+        Folding { after: before, index: FieldIndex::default(), unions: BTreeMap::new() }
     }
 }
 
@@ -51,9 +51,9 @@ impl Folding {
                 let names: Vec<&str> = value.as_array().unwrap_or_default().iter().filter_map(Value::as_str).collect();
                 names.iter().for_each(|name| drop(self.unions.remove(*name)));
                 state.remove_all(&names);
-                self.places.forget();
+                self.index.forget();
             } else {
-                merge_field(state, &mut self.places, &mut self.unions, name, value, definition);
+                merge_field(state, &mut self.index, &mut self.unions, name, value, definition);
             }
         }
     }
@@ -67,7 +67,7 @@ impl Folding {
 /// Folds one field of a payload into the state, as the type's definition says.
 fn merge_field(
     state: &mut Object,
-    places: &mut Places,
+    index: &mut FieldIndex,
     unions: &mut BTreeMap<Arc<str>, Members>,
     name: &Arc<str>,
     incoming: &Value,
@@ -80,18 +80,18 @@ fn merge_field(
         _ => incoming.clone(),
     };
     let fold = field.map_or(Fold::Last, |field| field.fold);
-    match (places.find(state, name).and_then(|place| state.at_mut(place)), fold) {
+    match (index.find(state, name).and_then(|at| state.at_mut(at)), fold) {
         // What a long list holds is remembered for the next event.
         (Some(current), Fold::Union) if current.as_array().is_some_and(|items| items.len() >= Members::LONG) => {
             unite(current, unions.entry(name.clone()).or_default(), incoming);
         }
         (Some(current), fold) => merge(current, fold, incoming),
         (None, Fold::Min | Fold::Max) if incoming.is_null() => {}
-        (None, Fold::First | Fold::Last) => places.push(state, name.clone(), incoming),
+        (None, Fold::First | Fold::Last) => index.push(state, name.clone(), incoming),
         (None, fold) => {
             let mut first = Value::Null;
             merge(&mut first, fold, incoming);
-            places.push(state, name.clone(), first);
+            index.push(state, name.clone(), first);
         }
     }
 }

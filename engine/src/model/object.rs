@@ -85,18 +85,18 @@ impl Object {
     }
 
     /// Where a field stands among the others.
-    pub fn place(&self, name: &str) -> Option<usize> {
+    pub fn index_of(&self, name: &str) -> Option<usize> {
         match &self.fields {
             Fields::Own(fields) => fields.iter().position(|(field, _)| **field == *name),
             Fields::Shaped(shape, _) => shape.iter().position(|field| **field == *name),
         }
     }
 
-    /// The value of the field at a place.
-    pub fn at_mut(&mut self, place: usize) -> Option<&mut Value> {
+    /// The value of the field at an index.
+    pub fn at_mut(&mut self, index: usize) -> Option<&mut Value> {
         match &mut self.fields {
-            Fields::Own(fields) => fields.get_mut(place).map(|(_, value)| value),
-            Fields::Shaped(_, values) => values.get_mut(place),
+            Fields::Own(fields) => fields.get_mut(index).map(|(_, value)| value),
+            Fields::Shaped(_, values) => values.get_mut(index),
         }
     }
 
@@ -120,8 +120,8 @@ impl Object {
 
     /// Removes a field and keeps the order of the others.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
-        let place = self.keys().position(|field| **field == *name)?;
-        Some(self.own().remove(place).1)
+        let index = self.keys().position(|field| **field == *name)?;
+        Some(self.own().remove(index).1)
     }
 
     /// Removes fields and keeps the order of the others.
@@ -213,24 +213,24 @@ impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
     /// Of two fields of one name the later value wins, at the earlier place.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Object {
         let mut object = Object::new();
-        let mut places = Places::default();
+        let mut index = FieldIndex::default();
         for (name, value) in fields {
-            places.insert(&mut object, name.into(), value.into());
+            index.insert(&mut object, name.into(), value.into());
         }
         object
     }
 }
 
 /// Where the fields of one object stand, for whoever writes many of them: a wide object is walked a few times, and from
-/// then on a tree tells the places. It is a tree because clients choose the names, and could choose such as collide in a
+/// then on a tree tells where they are. It is a tree because clients choose the names, and could choose such as collide in a
 /// hash table.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
+pub struct FieldIndex {
     tree: BTreeMap<Arc<str>, usize>,
     walks: u32,
 }
 
-impl Places {
+impl FieldIndex {
     /// Narrower objects are walked always.
     const WIDE: usize = 24;
     /// How often a wide object is walked before the tree is made.
@@ -239,9 +239,9 @@ impl Places {
     /// Where a field stands. It is asked of one object, to which nobody else adds fields meanwhile.
     pub fn find(&mut self, object: &Object, name: &str) -> Option<usize> {
         if self.tree.len() != object.len() {
-            if object.len() < Places::WIDE || self.walks < Places::WALKS {
-                self.walks += u32::from(object.len() >= Places::WIDE);
-                return object.place(name);
+            if object.len() < FieldIndex::WIDE || self.walks < FieldIndex::WALKS {
+                self.walks += u32::from(object.len() >= FieldIndex::WIDE);
+                return object.index_of(name);
             }
             self.tree = object.keys().cloned().zip(0..).collect();
         }
@@ -250,7 +250,7 @@ impl Places {
 
     /// Writes a field: in place where it stands already, else at the end.
     pub fn insert(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
-        match self.find(object, &name).and_then(|place| object.at_mut(place)) {
+        match self.find(object, &name).and_then(|at| object.at_mut(at)) {
             Some(slot) => *slot = value,
             None => self.push(object, name, value),
         }

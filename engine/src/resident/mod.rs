@@ -153,9 +153,10 @@ impl Resident {
     fn make_columns(&self, paths: &[&Arc<str>]) {
         let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.snapshot();
-        let mut made: Vec<BuiltColumn> = self.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
+        let mut built: Vec<BuiltColumn> =
+            self.read().columns.missing(paths).into_iter().map(BuiltColumn::new).collect();
         for (row, aggregate) in snapshot.iter().enumerate() {
-            made.iter_mut().for_each(|made| made.put(row, aggregate));
+            built.iter_mut().for_each(|column| column.put(row, aggregate));
         }
         let mut inner = self.write();
         for (number, chunk) in inner.chunks.iter().enumerate() {
@@ -164,10 +165,10 @@ impl Resident {
                 continue;
             }
             for (row, aggregate) in chunk.iter().enumerate() {
-                made.iter_mut().for_each(|made| made.put(number * CHUNK + row, aggregate));
+                built.iter_mut().for_each(|column| column.put(number * CHUNK + row, aggregate));
             }
         }
-        made.into_iter().for_each(|made| inner.columns.keep(made));
+        built.into_iter().for_each(|column| inner.columns.keep(column));
     }
 
     pub fn position(&self) -> u64 {

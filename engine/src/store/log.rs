@@ -25,12 +25,12 @@ UPSERT head:log SET position = $position RETURN NONE;
 COMMIT;";
 
 /// The same where no other process writes: one statement is a transaction, and costs half of one that has six.
-/// A second event at a place, or a second commit at a position, is refused by its id all the same.
+/// A second event of a stream at one version, or a second commit at a position, is refused by its id all the same.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE";
 
 /// Where an event stands, and when it happened: what its commit tells without the event being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct EventRef {
     pub aggregate_id: Arc<str>,
     pub version: u64,
     pub position: u64,
@@ -69,7 +69,7 @@ impl Database {
             batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
         let commit = convert::fields([
             ("id", convert::record_id("commit", last.position as i64)),
-            ("events", Record::String(places(batch.events)?)),
+            ("events", Record::String(listed(batch.events)?)),
         ]);
         if self.exclusive {
             records.extend(keys);
@@ -110,14 +110,14 @@ impl Database {
 
     /// Events after a position in the log's order; at least `limit` of them where there are as many.
     pub async fn read_after(&self, position: u64, limit: usize) -> Result<Vec<Event>> {
-        let places = self.places_after(position, limit).await?;
-        self.read_places(&places, None).await
+        let refs = self.event_refs_after(position, limit).await?;
+        self.read_event_refs(&refs, None).await
     }
 
-    /// Places of the events after a position in the log's order; at least `limit` of them where there are as many.
-    pub async fn places_after(&self, position: u64, limit: usize) -> Result<Vec<Place>> {
+    /// References to the events after a position in the log's order; at least `limit` of them where there are as many.
+    pub async fn event_refs_after(&self, position: u64, limit: usize) -> Result<Vec<EventRef>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
-        let mut found: Vec<Place> = Vec::new();
+        let mut found: Vec<EventRef> = Vec::new();
         // The database reads a range to its end, whatever the limit: so it gets one that ends where enough is likely to
         // be found. Where that holds none, the next commit is longer than the range, if there is one.
         let mut longest = COMMIT;
@@ -131,7 +131,7 @@ impl Database {
                 longest = positions(next, last);
             }
             for commit in commits {
-                let last = places_of(commit, position, &mut found)?;
+                let last = event_refs_of(commit, position, &mut found)?;
                 longest = COMMIT.max(positions(next, last));
                 next = last.saturating_add(1);
                 if found.len() >= limit {
@@ -158,20 +158,20 @@ impl Database {
 
     /// The events at positions that follow one another.
     pub async fn read_run(&self, run: Run) -> Result<Vec<Event>> {
-        let mut places = self.places_after(run.first.saturating_sub(1), run.count as usize).await?;
-        places.truncate(run.count as usize);
-        self.read_places(&places, None).await
+        let mut refs = self.event_refs_after(run.first.saturating_sub(1), run.count as usize).await?;
+        refs.truncate(run.count as usize);
+        self.read_event_refs(&refs, None).await
     }
 
-    /// The events at these places, oldest first, with no more of their payloads than these fields.
-    pub async fn read_places(&self, places: &[Place], fields: Fields<'_>) -> Result<Vec<Event>> {
-        if places.is_empty() {
+    /// The events that are referred to, oldest first, with no more of their payloads than these fields.
+    pub async fn read_event_refs(&self, refs: &[EventRef], fields: Fields<'_>) -> Result<Vec<Event>> {
+        if refs.is_empty() {
             return Ok(Vec::new());
         }
-        let ids: Vec<Record> = places
+        let ids: Vec<Record> = refs
             .iter()
-            .map(|place| {
-                let key = vec![convert::text(&place.aggregate_id), convert::integer(place.version)];
+            .map(|event_ref| {
+                let key = vec![convert::text(&event_ref.aggregate_id), convert::integer(event_ref.version)];
                 convert::record_id("event", RecordIdKey::Array(Array::from(key)))
             })
             .collect();
@@ -200,7 +200,7 @@ impl Database {
     /// The events among these ids that are in the log, under their ids. `head` is where the log ends.
     pub async fn find_events(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
         let mut events = self.find_chosen(event_ids).await?;
-        events.extend(self.find_made(event_ids, head).await?);
+        events.extend(self.find_generated(event_ids, head).await?);
         Ok(events)
     }
 
@@ -220,35 +220,35 @@ impl Database {
     /// The events whose ids were made here, among these ids. Such an id was not written down: it says where its event
     /// stands. Anybody can make one that says so: each position is looked at once, and of its commit that event alone is
     /// read.
-    pub async fn find_made(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
+    pub async fn find_generated(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
         let hints = event_ids.iter().filter_map(|id| position_hint(id));
         let positions: BTreeSet<u64> = hints.filter(|position| (1..=head).contains(position)).collect();
-        let mut places: Vec<Place> = Vec::with_capacity(positions.len());
-        let mut commit: Vec<Place> = Vec::new();
+        let mut refs: Vec<EventRef> = Vec::with_capacity(positions.len());
+        let mut commit: Vec<EventRef> = Vec::new();
         for position in positions {
             // Neighbours mostly stand in one commit.
-            if !commit.iter().any(|place| place.position == position) {
+            if !commit.iter().any(|event_ref| event_ref.position == position) {
                 commit = self.commit_of(position).await?;
             }
-            places.extend(commit.iter().find(|place| place.position == position).cloned());
+            refs.extend(commit.iter().find(|event_ref| event_ref.position == position).cloned());
         }
         let wanted: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
-        let found = self.read_places(&places, None).await?.into_iter();
+        let found = self.read_event_refs(&refs, None).await?.into_iter();
         Ok(found
             .filter(|event| wanted.contains(&*event.event_id))
             .map(|event| (event.event_id.clone(), event))
             .collect())
     }
 
-    /// The places of the commit that holds a position.
-    async fn commit_of(&self, position: u64) -> Result<Vec<Place>> {
+    /// References to the events of the commit that holds a position.
+    async fn commit_of(&self, position: u64) -> Result<Vec<EventRef>> {
         let from = i64::try_from(position).unwrap_or(i64::MAX);
         let Some(last) = self.first_commit(from).await? else { return Ok(Vec::new()) };
         let id = convert::record_id("commit", last);
         let rows = self.query("SELECT id, events FROM $id", [("id", id)]).await?;
         let mut found = Vec::new();
         for commit in convert::list(rows.first())? {
-            places_of(commit, 0, &mut found)?;
+            event_refs_of(commit, 0, &mut found)?;
         }
         Ok(found)
     }
@@ -270,64 +270,64 @@ fn commit_id(record: &Record) -> Result<i64> {
     }
 }
 
-/// A place as a commit lists it.
+/// An event as a commit lists it.
 #[derive(Deserialize)]
-struct WrittenPlace(Arc<str>, u64, #[serde(default)] Option<i64>);
+struct ListedEvent(Arc<str>, u64, #[serde(default)] Option<i64>);
 
 /// How many positions there are from one to another.
 fn positions(from: i64, to: i64) -> usize {
     usize::try_from(to.saturating_sub(from).saturating_add(1)).unwrap_or(0)
 }
 
-/// Adds the places of a commit's events after a position; answers the position of its last, which is the commit's id.
-fn places_of(commit: &Record, after: u64, found: &mut Vec<Place>) -> Result<i64> {
+/// Adds references to a commit's events after a position; returns the position of its last, which is the commit's id.
+fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
     let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
-    let (Some(id), Some(Record::String(places))) = (commit.get("id"), commit.get("events")) else {
+    let (Some(id), Some(Record::String(refs))) = (commit.get("id"), commit.get("events")) else {
         return Err(Error::Corrupt("a commit has no id or no events".into()));
     };
     let last = commit_id(id)?;
-    let places: Vec<WrittenPlace> =
-        serde_json::from_str(places).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
-    let first = (last.max(0) as u64 + 1).saturating_sub(places.len() as u64);
-    let places = places.into_iter().zip(first..).map(|(WrittenPlace(aggregate_id, version, occurred_at), position)| {
-        Place { aggregate_id, version, position, occurred_at }
+    let refs: Vec<ListedEvent> =
+        serde_json::from_str(refs).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
+    let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
+    let refs = refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at), position)| {
+        EventRef { aggregate_id, version, position, occurred_at }
     });
-    found.extend(places.filter(|place| place.position > after));
+    found.extend(refs.filter(|event_ref| event_ref.position > after));
     Ok(last)
 }
 
-/// The places of a commit's events as one text: as values of the database they would cost as much as the events.
-fn places(events: &[Arc<Event>]) -> Result<String> {
-    let places: Vec<(&str, u64, i64)> =
+/// The references to a commit's events as one text: as values of the database they would cost as much as the events.
+fn listed(events: &[Arc<Event>]) -> Result<String> {
+    let refs: Vec<(&str, u64, i64)> =
         events.iter().map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at)).collect();
-    serde_json::to_string(&places).map_err(|error| Error::Corrupt(error.to_string()))
+    serde_json::to_string(&refs).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-fn place(event: &Arc<Event>) -> Array {
+fn event_key(event: &Arc<Event>) -> Array {
     Array::from(vec![convert::text(event.aggregate_id.as_str()), convert::integer(event.version)])
 }
 
 fn key_record(event: &Arc<Event>) -> Record {
     Record::Object(convert::fields([
         ("id", convert::record_id("event_key", event.event_id.to_string())),
-        ("event", convert::record_id("event", RecordIdKey::Array(place(event)))),
+        ("event", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
     ]))
 }
 
 fn event_record(event: &Arc<Event>) -> Result<Record> {
     Ok(Record::Object(convert::fields([
-        ("id", convert::record_id("event", RecordIdKey::Array(place(event)))),
+        ("id", convert::record_id("event", RecordIdKey::Array(event_key(event)))),
         ("position", convert::integer(event.position)),
         ("body", Record::String(body::write(event)?)),
     ])))
 }
 
 fn read_event(record: &Record, fields: Fields) -> Result<Event> {
-    let corrupt = || Error::Corrupt("an event's record has no place".into());
+    let corrupt = || Error::Corrupt("an event's record has no key".into());
     let Record::Object(object) = record else { return Err(corrupt()) };
     let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
-    let RecordIdKey::Array(place) = &id.key else { return Err(corrupt()) };
-    let (Some(Record::String(aggregate_id)), Some(version)) = (place.first(), place.get(1)) else {
+    let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
+    let (Some(Record::String(aggregate_id)), Some(version)) = (key.first(), key.get(1)) else {
         return Err(corrupt());
     };
     let body = body::read(convert::text_field(record, "body")?, fields)
@@ -423,11 +423,11 @@ mod tests {
         let mut of_old = Vec::new();
         let fields =
             [("id", convert::record_id("commit", 9)), ("events", Record::String(r#"[["x",1],["y",4]]"#.into()))];
-        assert_eq!(places_of(&Record::Object(convert::fields(fields)), 0, &mut of_old).expect("a commit"), 9);
+        assert_eq!(event_refs_of(&Record::Object(convert::fields(fields)), 0, &mut of_old).expect("a commit"), 9);
         assert_eq!((of_old[0].position, of_old[1].version, of_old[1].occurred_at), (8, 4, None));
-        let places = log.places_after(0, 10).await.expect("places");
-        assert_eq!(places[3].occurred_at, Some(1));
-        let some = log.read_places(&places[1..3], Some(&["a".into()].into())).await.expect("events");
+        let refs = log.event_refs_after(0, 10).await.expect("refs");
+        assert_eq!(refs[3].occurred_at, Some(1));
+        let some = log.read_event_refs(&refs[1..3], Some(&["a".into()].into())).await.expect("events");
         assert_eq!(positions(&some), [2, 3]);
         assert_eq!(some[0].payload.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
 
@@ -438,7 +438,7 @@ mod tests {
         // An id that says where it stands, and is not there; beyond the log's end nothing is looked for.
         let invented: Vec<Arc<str>> =
             (1..200).map(|n| crate::model::id::event_id(0, 1 + n % 3, n).to_string().into()).collect();
-        assert_eq!(log.find_made(&invented, 300).await.expect("events").len(), 0);
-        assert_eq!(log.find_made(&ids, 1).await.expect("events").len(), 0);
+        assert_eq!(log.find_generated(&invented, 300).await.expect("events").len(), 0);
+        assert_eq!(log.find_generated(&ids, 1).await.expect("events").len(), 0);
     }
 }

@@ -78,14 +78,14 @@ impl Answers<'_> {
         let (log, key) = (&self.state.log, &self.request.key);
         log.forget_answer(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
         let noted = log.keep_answer(key, &self.answer(None)).await?;
-        self.told(noted)
+        self.kept_answer(noted)
     }
 
     /// Keeps an answer. Returns the one that another server gave before. That none can be kept is no reason to hold
     /// the answer back: a repeat finds what was made by its ids.
     async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
         match self.state.log.keep_answer(&self.request.key, &self.answer(Some(kept.clone()))).await {
-            Ok(first) => self.told(first).ok().flatten().filter(|first| *first != kept),
+            Ok(first) => self.kept_answer(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {
                 tracing::warn!(%error, "the answer to a request was not kept");
                 None
@@ -107,7 +107,7 @@ impl Answers<'_> {
     }
 
     /// What a stored answer says to this request.
-    fn told(&self, answer: StoredAnswer) -> Result<Option<KeptAnswer>> {
+    fn kept_answer(&self, answer: StoredAnswer) -> Result<Option<KeptAnswer>> {
         self.request.check(&answer)?;
         let location = answer.location.unwrap_or_default();
         Ok(answer.body.map(|body| KeptAnswer { body, location }))

@@ -15,7 +15,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::{Event, NewEvent};
 use crate::model::id::AggregateId;
 
-pub use crate::consumer::dry_run::{Found, Trial};
+pub use crate::consumer::dry_run::{HookResult, Trial};
 pub use crate::consumer::replay::Tally;
 
 /// Events of one dry run at most.

@@ -48,14 +48,14 @@ pub struct Search {
 /// What it is answered.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    pub results: Vec<Found>,
+    pub results: Vec<Hit>,
     pub took_us: u64,
     pub warnings: Vec<String>,
 }
 
 /// An aggregate that was found.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct Hit {
     pub aggregate: Arc<Aggregate>,
     pub label: Arc<str>,
     pub score: f64,
@@ -109,7 +109,7 @@ impl Reader {
 }
 
 impl Entered {
-    fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Found> {
+    fn found(&self, query: &str, filter: Filter, near: Option<Vec<Near>>, limit: usize) -> Vec<Hit> {
         let state = self.state();
         state.keep_labels();
         let Some(near) = near else {
@@ -117,10 +117,10 @@ impl Entered {
             return hits.into_iter().filter_map(|hit| self.show(&hit.id, hit.scores, None)).collect();
         };
         let hits = state.search.labels.search(query, filter.clone(), RANKED).into_iter();
-        let mut found: FxHashMap<AggregateId, Found> = FxHashMap::default();
+        let mut found: FxHashMap<AggregateId, Hit> = FxHashMap::default();
         for (rank, hit) in hits.filter(|hit| hit.scores.bm25 > 0.0 || hit.score >= CLEAR).enumerate() {
             if let Some(shown) = self.show(&hit.id, hit.scores, None) {
-                found.insert(hit.id, Found { score: reciprocal(rank), ..shown });
+                found.insert(hit.id, Hit { score: reciprocal(rank), ..shown });
             }
         }
         let near = near.into_iter().filter_map(|(id, cosine)| {
@@ -129,26 +129,26 @@ impl Entered {
             admitted.then_some((id, cosine, shown))
         });
         for (rank, (id, cosine, shown)) in near.enumerate() {
-            let known = found.entry(id).or_insert(Found { score: 0.0, ..shown });
+            let known = found.entry(id).or_insert(Hit { score: 0.0, ..shown });
             known.score += reciprocal(rank);
             known.vector = Some(cosine);
             if cosine > known.scores.best().1 {
                 known.kind = VECTOR;
             }
         }
-        let mut found: Vec<Found> = found.into_values().collect();
+        let mut found: Vec<Hit> = found.into_values().collect();
         found.iter_mut().for_each(|found| found.score = (found.score * 1e4).round() / 1e4);
         found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(&a.aggregate, &b.aggregate)));
         found.truncate(limit);
         found
     }
 
-    fn show(&self, id: &AggregateId, scores: Scores, vector: Option<f64>) -> Option<Found> {
+    fn show(&self, id: &AggregateId, scores: Scores, vector: Option<f64>) -> Option<Hit> {
         let state = self.state();
         let aggregate = state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
         let label = state.types.get(&aggregate.aggregate_type)?.label_of(&aggregate.state).unwrap_or_default();
         let (kind, score) = scores.best();
-        Some(Found { aggregate, label, score, kind, scores, vector })
+        Some(Hit { aggregate, label, score, kind, scores, vector })
     }
 }
 

@@ -5,7 +5,7 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::Facts;
 use foldwork_engine::model::facts_value::list;
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::plugins::{Found, PluginStatus, Trial};
+use foldwork_engine::workspace::plugins::{HookResult, PluginStatus, Trial};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
@@ -207,11 +207,11 @@ impl From<Trial> for TrialBody {
             ms: trial.ms,
         };
         match trial.result {
-            Ok(Found::Facts(facts, before)) => {
+            Ok(HookResult::Facts(facts, before)) => {
                 body.changes = Some(AnyValue(changes(&facts, before.unwrap_or_default())));
                 body.facts = Some(AnyValue(Value::from(&facts)));
             }
-            Ok(Found::Assignments(made)) => {
+            Ok(HookResult::Assignments(made)) => {
                 body.assignments = Some(AnyValue(list(&made)));
             }
             Err(failure) => body.error = Some(failure.into()),

@@ -1,7 +1,7 @@
 //! `/aggregates/search`.
 
 use foldwork_engine::model::date::format_date;
-use foldwork_engine::workspace::search::{Found, Search as LabelSearch};
+use foldwork_engine::workspace::search::{Hit, Search as LabelSearch};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
@@ -76,9 +76,9 @@ struct SearchMatch {
     vector: Option<f64>,
 }
 
-impl From<Found> for SearchHit {
-    fn from(found: Found) -> SearchHit {
-        let Found { aggregate, label, score, kind, scores, vector } = found;
+impl From<Hit> for SearchHit {
+    fn from(found: Hit) -> SearchHit {
+        let Hit { aggregate, label, score, kind, scores, vector } = found;
         SearchHit {
             aggregate_id: aggregate.id.to_string(),
             aggregate_type: aggregate.aggregate_type.to_string(),

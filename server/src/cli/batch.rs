@@ -11,7 +11,7 @@ const CLOSING: &str = "]}";
 
 /// Where an event comes from, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Origin {
     /// A line of a file, counted from 1.
     Line(u64),
     /// A file's change in a commit.
@@ -24,7 +24,7 @@ pub struct Batch {
     /// The body of the request.
     pub body: String,
     /// Where each event comes from, in order.
-    pub places: Vec<Place>,
+    pub origins: Vec<Origin>,
     /// The projects that the events name, each once.
     pub projects: Vec<String>,
     /// How far the source was read when the last event was added.
@@ -39,12 +39,12 @@ pub struct Batcher {
 
 impl Batcher {
     /// Adds an event's JSON, and returns the batch before it if the event no longer fits there.
-    pub fn push(&mut self, json: &str, project: Option<&str>, place: Place, read: u64) -> Option<Batch> {
+    pub fn push(&mut self, json: &str, project: Option<&str>, origin: Origin, read: u64) -> Option<Batch> {
         let full = if self.has_room_for(json) { None } else { self.take() };
         let open = &mut self.open;
-        open.body.push_str(if open.places.is_empty() { OPENING } else { "," });
+        open.body.push_str(if open.origins.is_empty() { OPENING } else { "," });
         open.body.push_str(json);
-        open.places.push(place);
+        open.origins.push(origin);
         open.read = read;
         if let Some(project) = project
             && !open.projects.iter().any(|known| known == project)
@@ -56,7 +56,7 @@ impl Batcher {
 
     /// Returns the open batch, if it holds an event.
     pub fn take(&mut self) -> Option<Batch> {
-        if self.open.places.is_empty() {
+        if self.open.origins.is_empty() {
             return None;
         }
         let mut batch = mem::take(&mut self.open);
@@ -66,23 +66,25 @@ impl Batcher {
 
     fn has_room_for(&self, json: &str) -> bool {
         let bytes = self.open.body.len() + 1 + json.len() + CLOSING.len();
-        self.open.places.is_empty() || (self.open.places.len() < MOST_EVENTS && bytes <= MOST_BYTES)
+        self.open.origins.is_empty() || (self.open.origins.len() < MOST_EVENTS && bytes <= MOST_BYTES)
     }
 }
 
 impl Batch {
     /// Returns how many events the batch holds.
     pub fn len(&self) -> u64 {
-        self.places.len() as u64
+        self.origins.len() as u64
     }
 
     /// Returns where the events come from, as a message says it; `index` narrows it to one event.
     pub fn whereabouts(&self, index: Option<usize>) -> String {
-        if let Some(place) = index.and_then(|index| self.places.get(index)) {
-            return place.to_string();
+        if let Some(origin) = index.and_then(|index| self.origins.get(index)) {
+            return origin.to_string();
         }
-        match (self.places.first(), self.places.last()) {
-            (Some(Place::Line(first)), Some(Place::Line(last))) if first != last => format!("lines {first} to {last}"),
+        match (self.origins.first(), self.origins.last()) {
+            (Some(Origin::Line(first)), Some(Origin::Line(last))) if first != last => {
+                format!("lines {first} to {last}")
+            }
             (Some(first), Some(last)) if first != last => format!("from {first} to {last}"),
             (Some(only), _) => only.to_string(),
             _ => "no event".to_owned(),
@@ -90,7 +92,7 @@ impl Batch {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(number) => write!(f, "line {number}"),
@@ -107,7 +109,7 @@ mod tests {
         let mut batcher = Batcher::default();
         let mut batches: Vec<Batch> = Vec::new();
         for (number, event) in (1..).zip(events) {
-            batches.extend(batcher.push(event, Some("p"), Place::Line(number), number));
+            batches.extend(batcher.push(event, Some("p"), Origin::Line(number), number));
         }
         batches.extend(batcher.take());
         batches
@@ -149,7 +151,7 @@ mod tests {
         let batch = &batches(&vec!["{}".to_owned(); 5])[0];
         assert_eq!(batch.whereabouts(None), "lines 1 to 5");
         assert_eq!(batch.whereabouts(Some(2)), "line 3");
-        let place = Place::Commit { id: "0123456789abcdef".into(), path: "a.md".into() };
-        assert_eq!(place.to_string(), "commit 0123456789 (a.md)");
+        let origin = Origin::Commit { id: "0123456789abcdef".into(), path: "a.md".into() };
+        assert_eq!(origin.to_string(), "commit 0123456789 (a.md)");
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, bail};
 
-use super::batch::Place;
+use super::batch::Origin;
 use super::client::Connection;
 use super::event::{Event, LineIds};
 use super::git;
@@ -65,6 +65,6 @@ pub(super) fn read_lines(mut input: Input, outlet: &mut Outlet) -> anyhow::Resul
         let at = || format!("line {number}");
         let mut event = Event::parse(line).with_context(at)?;
         ids.assign(&mut event).with_context(at)?;
-        outlet.push(&event, Place::Line(number), consumed)?;
+        outlet.push(&event, Origin::Line(number), consumed)?;
     }
 }

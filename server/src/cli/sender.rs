@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::batch::{Batch, Batcher, Place};
+use super::batch::{Batch, Batcher, Origin};
 use super::client::{CallError, Client};
 use super::event::Event;
 use super::progress::Progress;
@@ -56,9 +56,9 @@ where
 
 impl Outlet {
     /// Puts out one event; `read` is how far the source has been read with it.
-    pub fn push(&mut self, event: &Event<'_>, place: Place, read: u64) -> anyhow::Result<()> {
+    pub fn push(&mut self, event: &Event<'_>, origin: Origin, read: u64) -> anyhow::Result<()> {
         let json = event.to_json()?;
-        match self.batcher.push(&json, event.project_id.as_deref(), place, read) {
+        match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
             Some(full) => self.hand_over(full),
             None => Ok(()),
         }

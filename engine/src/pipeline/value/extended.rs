@@ -24,9 +24,9 @@ const TYPES: [(&str, &str); 7] = [
     (REGEX, "an object of the texts 'pattern' and 'options'"),
 ];
 
-/// The pipeline with all such values read. A malformed one is refused, with its place and what is allowed there.
+/// The pipeline with all such values read. A malformed one is refused, with its location and what is allowed there.
 pub fn read(pipeline: &Value) -> Result<Cow<'_, Value>> {
-    Ok(inside(pipeline, &Place { outer: None, step: Step::Item(0) })?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
+    Ok(inside(pipeline, &Location { outer: None, step: Step::Item(0) })?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
 }
 
 /// Pattern and options of a `$regularExpression`.
@@ -37,8 +37,8 @@ pub fn regex(value: &Value) -> Option<(&str, &str)> {
 }
 
 /// Where a value stands, below the pipeline itself.
-struct Place<'p> {
-    outer: Option<&'p Place<'p>>,
+struct Location<'p> {
+    outer: Option<&'p Location<'p>>,
     step: Step<'p>,
 }
 
@@ -48,17 +48,17 @@ enum Step<'p> {
     Item(usize),
 }
 
-impl<'p> Place<'p> {
-    fn at(&'p self, step: Step<'p>) -> Place<'p> {
-        Place { outer: Some(self), step }
+impl<'p> Location<'p> {
+    fn at(&'p self, step: Step<'p>) -> Location<'p> {
+        Location { outer: Some(self), step }
     }
 
     fn refuse(&self, name: &str, allowed: &str) -> Error {
         let mut steps = Vec::new();
-        let mut place = self;
-        while let Some(outer) = place.outer {
-            steps.push(place.step);
-            place = outer;
+        let mut location = self;
+        while let Some(outer) = location.outer {
+            steps.push(location.step);
+            location = outer;
         }
         let mut path = String::new();
         for step in steps.iter().rev() {
@@ -77,12 +77,12 @@ impl<'p> Place<'p> {
 }
 
 /// What becomes of a value; `None` where it stays as it is.
-fn inside(value: &Value, place: &Place) -> Result<Option<Value>> {
+fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
     match value {
-        Value::Object(object) => match typed(object, place)? {
+        Value::Object(object) => match typed(object, location)? {
             Some(typed) => Ok(typed),
             None => {
-                let field = |(name, field)| inside(field, &place.at(Step::Field(name)));
+                let field = |(name, field)| inside(field, &location.at(Step::Field(name)));
                 let read: Vec<Option<Value>> =
                     object.iter().map(|(name, value)| field((name, value))).collect::<Result<_>>()?;
                 Ok(read.iter().any(Option::is_some).then(|| {
@@ -95,7 +95,7 @@ fn inside(value: &Value, place: &Place) -> Result<Option<Value>> {
             }
         },
         Value::Array(items) => {
-            let item = |(index, item)| inside(item, &place.at(Step::Item(index)));
+            let item = |(index, item)| inside(item, &location.at(Step::Item(index)));
             let read: Vec<Option<Value>> = items.iter().enumerate().map(item).collect::<Result<_>>()?;
             Ok(read.iter().any(Option::is_some).then(|| {
                 let read = items.iter().zip(read).map(|(item, read)| read.unwrap_or_else(|| item.clone()));
@@ -107,14 +107,14 @@ fn inside(value: &Value, place: &Place) -> Result<Option<Value>> {
 }
 
 /// The value that an object stands for: `None` where it is one like any other, `Some(None)` where it stays as it is.
-fn typed(object: &Object, place: &Place) -> Result<Option<Option<Value>>> {
+fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> {
     let known = object.iter().find_map(|(name, value)| {
         let (name, allowed) = TYPES.iter().find(|(known, _)| *known == &**name)?;
         Some((*name, *allowed, value))
     });
     let Some((name, allowed, value)) = known else { return Ok(None) };
     if object.len() != 1 {
-        return Err(place.refuse(name, &format!("{allowed}, and has nothing beside it")));
+        return Err(location.refuse(name, &format!("{allowed}, and has nothing beside it")));
     }
     let text = value.as_str();
     let read = match name {
@@ -129,11 +129,11 @@ fn typed(object: &Object, place: &Place) -> Result<Option<Option<Value>>> {
             let whole = Value::from(object.clone());
             return match regex(&whole) {
                 Some(_) => Ok(Some(None)),
-                None => Err(place.refuse(name, allowed)),
+                None => Err(location.refuse(name, allowed)),
             };
         }
     };
-    read.map(|read| Some(Some(read))).ok_or_else(|| place.refuse(name, allowed))
+    read.map(|read| Some(Some(read))).ok_or_else(|| location.refuse(name, allowed))
 }
 
 fn date(value: &Value) -> Option<i64> {
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn malformed_values_are_refused_with_their_place() {
-        for (text, place, allowed) in [
+        for (text, location, allowed) in [
             (r#"[{},{"$match":{"a":{"$numberInt":"2147483648"}}}]"#, "/1/$match/a", "32 bits"),
             (r#"[{"$match":{"a/b":[1,{"$numberLong":5}]}}]"#, "/0/$match/a~1b/1", "64 bits"),
             (r#"[{"a":{"$numberDouble":"inf"}}]"#, "/0/a", "Infinity"),
@@ -198,8 +198,8 @@ mod tests {
             (r#"[{"a":{"$numberInt":"1","b":2}}]"#, "/0/a", "nothing beside"),
         ] {
             let error = found(text).expect_err(text);
-            assert!(error.message.contains(&format!(" at {place}: ")) && error.message.contains(allowed), "{error}");
-            assert_eq!(error.stage, place[1..2].parse().ok(), "{text}");
+            assert!(error.message.contains(&format!(" at {location}: ")) && error.message.contains(allowed), "{error}");
+            assert_eq!(error.stage, location[1..2].parse().ok(), "{text}");
         }
     }
 }

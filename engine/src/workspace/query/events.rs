@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;
 use crate::pipeline::{EventScan, Filter, Table};
-use crate::store::{self, log::Place};
+use crate::store::{self, log::EventRef};
 
 /// Events read at a time, and how many such pages are on their way at once.
 const PAGE: usize = 128;
@@ -66,10 +66,10 @@ pub struct Wanted {
 
 impl Wanted {
     /// Whether an event may be wanted, from what its commit tells of it.
-    fn may_take(&self, place: &Place) -> bool {
-        place.position <= self.position
-            && self.version.is_none_or(|version| place.version <= version)
-            && self.at.zip(place.occurred_at).is_none_or(|(at, occurred_at)| occurred_at <= at)
+    fn may_take(&self, event_ref: &EventRef) -> bool {
+        event_ref.position <= self.position
+            && self.version.is_none_or(|version| event_ref.version <= version)
+            && self.at.zip(event_ref.occurred_at).is_none_or(|(at, occurred_at)| occurred_at <= at)
     }
 }
 
@@ -80,7 +80,7 @@ pub struct Pages<'a> {
     wanted: Wanted,
     ahead: std::vec::IntoIter<Arc<Event>>,
     /// Places of events that are to be read, up to `position`.
-    places: VecDeque<Place>,
+    refs: VecDeque<EventRef>,
     position: u64,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
     /// The ids whose streams are read one after the other, instead of the whole log.
@@ -97,8 +97,8 @@ impl<'a> Pages<'a> {
                 Some(Vec::new().into_iter())
             }
         };
-        let (places, reading, ahead) = Default::default();
-        Pages { reader, streams, wanted, ahead, places, position: 0, reading, few }
+        let (refs, reading, ahead) = Default::default();
+        Pages { reader, streams, wanted, ahead, refs, position: 0, reading, few }
     }
 
     /// Makes the next events ready; `false` where there are no more.
@@ -106,7 +106,7 @@ impl<'a> Pages<'a> {
         out_of_time(self.reader)?;
         let state = self.reader.state;
         while self.reading.len() < AT_ONCE {
-            if self.places.is_empty() {
+            if self.refs.is_empty() {
                 if self.position >= self.wanted.position {
                     break;
                 }
@@ -121,9 +121,9 @@ impl<'a> Pages<'a> {
                 self.list_places()?;
                 continue;
             }
-            let page: Vec<Place> = self.places.drain(..PAGE.min(self.places.len())).collect();
+            let page: Vec<EventRef> = self.refs.drain(..PAGE.min(self.refs.len())).collect();
             let (state, fields) = (state.clone(), self.wanted.fields.clone());
-            let read = async move { state.log.read_places(&page, fields.as_deref()).await };
+            let read = async move { state.log.read_event_refs(&page, fields.as_deref()).await };
             self.reading.push_back(self.reader.handle.spawn(read));
         }
         let Some(read) = self.reading.pop_front() else { return Ok(false) };
@@ -133,21 +133,21 @@ impl<'a> Pages<'a> {
     }
 
     fn list_places(&mut self) -> Result<()> {
-        let listed = self.reader.handle.block_on(self.reader.state.log.places_after(self.position, LISTED))?;
+        let listed = self.reader.handle.block_on(self.reader.state.log.event_refs_after(self.position, LISTED))?;
         self.position = listed.last().map_or(self.wanted.position, |last| last.position);
-        for place in listed.into_iter().filter(|place| self.wanted.may_take(place)) {
+        for event_ref in listed.into_iter().filter(|event_ref| self.wanted.may_take(event_ref)) {
             let stream = match self.streams.is_all() {
                 true => None,
-                false => self.reader.state.folded.get(&place.aggregate_id),
+                false => self.reader.state.folded.get(&event_ref.aggregate_id),
             };
             let is_read = match stream {
                 Some(stream) => {
-                    self.admits(&place.aggregate_id, &stream.aggregate_type, stream.project_id.as_deref())?
+                    self.admits(&event_ref.aggregate_id, &stream.aggregate_type, stream.project_id.as_deref())?
                 }
                 None => true,
             };
             if is_read {
-                self.places.push_back(place);
+                self.refs.push_back(event_ref);
             }
         }
         Ok(())

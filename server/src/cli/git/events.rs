@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::article;
 use super::history::{Act, Change, History};
-use crate::cli::batch::Place;
+use crate::cli::batch::Origin;
 use crate::cli::event::Event;
 
 /// The namespace of the ids of articles and their events. Another one would make a second copy of every article.
@@ -42,7 +42,7 @@ impl<'a> Writer<'a> {
         &mut self,
         change: &Change,
         note: &dyn Fn(&str),
-        put: impl FnOnce(&Event<'_>, Place) -> anyhow::Result<()>,
+        put: impl FnOnce(&Event<'_>, Origin) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let (Some(commit), Some(birth)) =
             (self.history.commits.get(change.commit), self.history.articles.get(change.article))
@@ -66,7 +66,7 @@ impl<'a> Writer<'a> {
             occurred_at: time_text(commit.seconds).map(Cow::Owned),
             restore: None,
         };
-        put(&event, Place::Commit { id, path: change.path.clone() })
+        put(&event, Origin::Commit { id, path: change.path.clone() })
     }
 
     /// Returns the type and payload of a change's event; nothing for a file that cannot be an article.

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rustc_hash::FxBuildHasher;
 
 use super::kind::Kind;
-use crate::model::object::Places;
+use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::{Error, Result};
@@ -81,13 +81,13 @@ fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
     })
 }
 
-pub(super) fn merge(object: &mut Object, places: &mut Places, value: Option<Value>, env: &Env) -> Result<()> {
+pub(super) fn merge(object: &mut Object, index: &mut FieldIndex, value: Option<Value>, env: &Env) -> Result<()> {
     match value {
         None | Some(Value::Null) => Ok(()),
         Some(Value::Object(other)) => {
             env.query.charge(other.len() * 48)?;
             for (name, value) in other.iter() {
-                places.insert(object, name.clone(), value.clone());
+                index.insert(object, name.clone(), value.clone());
             }
             Ok(())
         }

@@ -5,7 +5,7 @@ mod kind;
 mod operator;
 mod ranked;
 mod single;
-use crate::model::object::Places;
+use crate::model::object::FieldIndex;
 
 pub use operator::{Operator, catalogue, parse};
 
@@ -40,7 +40,7 @@ enum Data {
     One(Option<Value>),
     Items(Vec<Value>),
     Set(collect::Set),
-    Object(Object, Places),
+    Object(Object, FieldIndex),
     Deviation(Deviation),
     Numbers(Vec<f64>),
     Bounded(ranked::Bounded),
@@ -81,7 +81,7 @@ impl Accumulator {
             Kind::Extreme(_) | Kind::First | Kind::Last => Data::One(None),
             Kind::Push | Kind::ConcatArrays => Data::Items(Vec::new()),
             Kind::AddToSet | Kind::SetUnion => Data::Set(collect::Set::default()),
-            Kind::MergeObjects => Data::Object(Object::default(), Places::default()),
+            Kind::MergeObjects => Data::Object(Object::default(), FieldIndex::default()),
             Kind::Deviation(_) => Data::Deviation(Deviation::default()),
             Kind::Percentiles(_) | Kind::Median => Data::Numbers(Vec::new()),
             Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..) => {
@@ -120,7 +120,7 @@ impl Accumulator {
             Data::One(one) => single::add(&self.kind, one, value),
             Data::Items(items) => collect::add(&self.kind, items, value, env)?,
             Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
-            Data::Object(object, places) => collect::merge(object, places, value, env)?,
+            Data::Object(object, index) => collect::merge(object, index, value, env)?,
             Data::Deviation(deviation) => deviation.add(value.as_ref()),
             Data::Numbers(numbers) => statistics::add_number(numbers, value.as_ref(), env.query)?,
             Data::Bounded(_) => {}

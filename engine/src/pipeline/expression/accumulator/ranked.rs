@@ -46,26 +46,26 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
         }
         Kind::ExtremeN(direction, _) => {
             let Some(value) = input.eval(env)?.filter(|value| !value.is_null()) else { return Ok(()) };
-            let place = bounded.items.partition_point(|(_, kept)| match direction {
+            let at = bounded.items.partition_point(|(_, kept)| match direction {
                 Direction::Least => *kept <= value,
                 Direction::Greatest => *kept >= value,
             });
-            if place < limit {
-                keep(bounded, place, Vec::new(), value, env)?;
+            if at < limit {
+                keep(bounded, at, Vec::new(), value, env)?;
                 bounded.items.truncate(limit);
             }
             Ok(())
         }
         Kind::Ranked(end, sort, _) => {
             let key = sort.key(env.root)?;
-            let place = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
+            let at = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
             match end {
-                End::Front if place < limit => {
-                    keep(bounded, place, key, input.eval(env)?.unwrap_or_default(), env)?;
+                End::Front if at < limit => {
+                    keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
                     bounded.items.truncate(limit);
                 }
-                End::Back if place > 0 || bounded.items.len() < limit => {
-                    keep(bounded, place, key, input.eval(env)?.unwrap_or_default(), env)?;
+                End::Back if at > 0 || bounded.items.len() < limit => {
+                    keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
                     if bounded.items.len() > limit {
                         bounded.items.pop_front();
                     }
@@ -78,9 +78,9 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
     }
 }
 
-fn keep(bounded: &mut Bounded, place: usize, key: SortKey, value: Value, env: &Env) -> Result<()> {
+fn keep(bounded: &mut Bounded, at: usize, key: SortKey, value: Value, env: &Env) -> Result<()> {
     env.query.charge(collect::weight(&value) + size_of_val(key.as_slice()))?;
-    bounded.items.insert(place, (key, value));
+    bounded.items.insert(at, (key, value));
     Ok(())
 }
 

@@ -1,19 +1,19 @@
 //! Reads dates that are written in a format.
 
-use super::date_text::{Faults, Found, month};
+use super::date_text::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
 /// Reads from the front of a text.
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
-    found: Found,
+    found: DateFields,
     faults: Faults,
 }
 
 /// What a text says that is written in a format.
-pub(super) fn read(text: &str, format: &str) -> (Found, Faults) {
-    let mut reader = Reader { text: until_end(text), at: 0, found: Found::default(), faults: Faults::default() };
+pub(super) fn read(text: &str, format: &str) -> (DateFields, Faults) {
+    let mut reader = Reader { text: until_end(text), at: 0, found: DateFields::default(), faults: Faults::default() };
     let mut format = until_end(format).iter();
     while reader.at < reader.text.len() {
         match format.next() {

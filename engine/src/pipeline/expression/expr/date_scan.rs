@@ -2,14 +2,14 @@
 
 use super::date_grammar::{Meaning, Part, next};
 use super::date_relative::{OfMonth, Unit, amount, unit, weekday};
-use super::date_text::{Faults, Found, month};
+use super::date_text::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
 /// One text under way.
 struct Scan<'t> {
     /// The text, and the end that some pieces take with them.
     text: &'t [u8],
-    found: Found,
+    found: DateFields,
     faults: Faults,
     /// Where the piece at hand begins.
     at: usize,
@@ -19,16 +19,16 @@ struct Scan<'t> {
 }
 
 /// What a text says.
-pub(super) fn scan(text: &str) -> (Found, Faults) {
+pub(super) fn scan(text: &str) -> (DateFields, Faults) {
     let text = text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\x0b');
     let mut faults = Faults::default();
     if text.is_empty() {
         faults.error(0, "Empty string", None);
-        return (Found::default(), faults);
+        return (DateFields::default(), faults);
     }
     let mut ended = text.as_bytes().to_vec();
     ended.push(b'\0');
-    let mut scan = Scan { text: &ended, found: Found::default(), faults, at: 0, dates: 0, times: 0, zones: 0 };
+    let mut scan = Scan { text: &ended, found: DateFields::default(), faults, at: 0, dates: 0, times: 0, zones: 0 };
     while scan.at < ended.len() {
         match next(&ended, scan.at) {
             Some((meaning, end)) => {

@@ -43,7 +43,7 @@ pub(super) fn month(word: &str) -> Option<i64> {
 
 /// What was found in a text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct DateFields {
     pub year: Option<i64>,
     pub month: Option<i64>,
     pub day: Option<i64>,
@@ -99,7 +99,7 @@ pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> R
     found.finish(&faults, text, zone)
 }
 
-impl Found {
+impl DateFields {
     /// Whether year, month and day are known.
     pub fn has_date(&self) -> bool {
         let is_date = self.year.is_some() && self.month.is_some() && self.day.is_some();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::operator::Form::{AnyNumber, Exactly, Own};
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
-use crate::model::object::Places;
+use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 
@@ -93,23 +93,23 @@ fn get_field(call: &Call, env: &Env) -> Answer {
 
 fn merge_objects(call: &Call, env: &Env) -> Answer {
     let mut merged: Option<Arc<Object>> = None;
-    let mut places = Places::default();
+    let mut fields = FieldIndex::default();
     for index in 0..call.len() {
         match call.value(index, env)? {
             // A lone array stands for its items.
             Value::Array(items) if call.len() == 1 => {
                 for item in items.iter() {
                     env.query.tick()?;
-                    merge(&mut merged, &mut places, item.clone(), env)?;
+                    merge(&mut merged, &mut fields, item.clone(), env)?;
                 }
             }
-            value => merge(&mut merged, &mut places, value, env)?,
+            value => merge(&mut merged, &mut fields, value, env)?,
         }
     }
     some(Value::Object(merged.unwrap_or_default()))
 }
 
-fn merge(merged: &mut Option<Arc<Object>>, places: &mut Places, value: Value, env: &Env) -> Result<()> {
+fn merge(merged: &mut Option<Arc<Object>>, index: &mut FieldIndex, value: Value, env: &Env) -> Result<()> {
     match (value, merged) {
         (Value::Null, _) => {}
         (Value::Object(object), merged @ None) => *merged = Some(object),
@@ -117,7 +117,7 @@ fn merge(merged: &mut Option<Arc<Object>>, places: &mut Places, value: Value, en
             env.query.charge(object.len() * 48)?;
             let merged = Arc::make_mut(merged);
             for (name, value) in object.iter() {
-                places.insert(merged, name.clone(), value.clone());
+                index.insert(merged, name.clone(), value.clone());
             }
         }
         (other, _) => {

@@ -6,7 +6,7 @@ use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended;
-use crate::pipeline::value::regex::{Found, Regex};
+use crate::pipeline::value::regex::{Match, Regex};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -172,7 +172,7 @@ fn find_all(call: &Call, env: &Env) -> Answer {
     some(found.unwrap_or_default())
 }
 
-fn describe(text: &str, index: usize, found: &Found) -> Value {
+fn describe(text: &str, index: usize, found: &Match) -> Value {
     let groups: Vec<Value> = found.groups.iter().map(|group| (*group).into()).collect();
     let mut object = Object::with_capacity(3);
     object.push("match", &text[found.start..found.end]);

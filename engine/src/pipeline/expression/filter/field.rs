@@ -4,7 +4,7 @@ use super::bits::BitTest;
 use super::comparison::Comparison;
 use super::node::{Element, Node, Test};
 use super::operand;
-use super::parse::{Place, fields};
+use super::parse::{FilterContext, fields};
 use super::pattern::Pattern;
 use super::types::TypeSet;
 use super::word::OF_FIELD;
@@ -29,11 +29,11 @@ pub fn is_operators(object: &Object) -> bool {
 }
 
 /// The conjunction of all operators over the path.
-pub fn operators(path: &Path, object: &Object, place: Place) -> Result<Node> {
-    let place = place.deeper()?;
+pub fn operators(path: &Path, object: &Object, context: FilterContext) -> Result<Node> {
+    let context = context.deeper()?;
     let mut nodes = Vec::new();
     for (name, value) in object.iter() {
-        let node = match operator(path, name, value, object, place)? {
+        let node = match operator(path, name, value, object, context)? {
             Operator::Is(test) => Node::Field(path.clone(), test),
             Operator::Not(test) => Node::Not(Box::new(Node::Field(path.clone(), test))),
             Operator::Node(node) => node,
@@ -47,7 +47,7 @@ pub fn operators(path: &Path, object: &Object, place: Place) -> Result<Node> {
     })
 }
 
-fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) -> Result<Operator> {
+fn operator(path: &Path, name: &str, value: &Value, all: &Object, context: FilterContext) -> Result<Operator> {
     if let ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte", Some(_)) = (name, Pattern::of_value(value)) {
         let message = format!("Can't have regex as arg to {name}: no value is one; $regex finds what it matches");
         return Err(Error::new(2, message));
@@ -85,9 +85,9 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, place: Place) 
         "$bitsAllClear" => Operator::Is(Test::Bits(operand::bits(BitTest::AllClear, name, value)?)),
         "$bitsAnySet" => Operator::Is(Test::Bits(operand::bits(BitTest::AnySet, name, value)?)),
         "$bitsAnyClear" => Operator::Is(Test::Bits(operand::bits(BitTest::AnyClear, name, value)?)),
-        "$elemMatch" => Operator::Is(elem_match(value, place)?),
-        "$all" => Operator::Node(all_of(path, value, place)?),
-        "$not" => Operator::Node(Node::Not(Box::new(negated(path, value, place)?))),
+        "$elemMatch" => Operator::Is(elem_match(value, context)?),
+        "$all" => Operator::Node(all_of(path, value, context)?),
+        "$not" => Operator::Node(Node::Not(Box::new(negated(path, value, context)?))),
         "$comment" => Operator::Nothing,
         "$near" | "$nearSphere" | "$geoNear" => {
             return Err(Error::new(5626500, "$geoNear, $near, and $nearSphere are not allowed in this context"));
@@ -121,15 +121,15 @@ fn is_true(value: &Value) -> bool {
     }
 }
 
-fn negated(path: &Path, value: &Value, place: Place) -> Result<Node> {
+fn negated(path: &Path, value: &Value, context: FilterContext) -> Result<Node> {
     match value {
         Value::Object(object) if object.is_empty() => Err(Error::new(2, "$not cannot be empty")),
-        Value::Object(object) => operators(path, object, place),
+        Value::Object(object) => operators(path, object, context),
         _ => Err(Error::new(2, "$not needs a regex or a document")),
     }
 }
 
-fn all_of(path: &Path, value: &Value, place: Place) -> Result<Node> {
+fn all_of(path: &Path, value: &Value, context: FilterContext) -> Result<Node> {
     let Value::Array(items) = value else { return Err(Error::new(2, "$all needs an array")) };
     let is_elem_match = |item: &Value| {
         item.as_object().and_then(|object| object.keys().next()).is_some_and(|name| &**name == "$elemMatch")
@@ -139,7 +139,7 @@ fn all_of(path: &Path, value: &Value, place: Place) -> Result<Node> {
     for item in items.iter() {
         let test = match item {
             Value::Object(object) if elements => match object.get("$elemMatch") {
-                Some(inner) if object.len() == 1 => elem_match(inner, place)?,
+                Some(inner) if object.len() == 1 => elem_match(inner, context)?,
                 _ => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
             },
             _ if elements => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
@@ -155,25 +155,25 @@ fn all_of(path: &Path, value: &Value, place: Place) -> Result<Node> {
     Ok(if nodes.is_empty() { Node::Constant(false) } else { Node::And(nodes) })
 }
 
-fn elem_match(value: &Value, place: Place) -> Result<Test> {
+fn elem_match(value: &Value, context: FilterContext) -> Result<Test> {
     let Value::Object(object) = value else { return Err(Error::new(2, "$elemMatch needs an Object")) };
-    let place = place.element()?;
+    let context = context.element()?;
     let first = object.keys().next().map(|name| &**name);
     let over_values = is_operators(object) && !matches!(first, Some("$and" | "$or" | "$nor" | "$where" | "$text"));
     if over_values {
-        return Ok(Test::ElemMatchValue(elements(object, place)?));
+        return Ok(Test::ElemMatchValue(elements(object, context)?));
     }
-    Ok(Test::ElemMatchObject(Box::new(fields(object, place)?)))
+    Ok(Test::ElemMatchObject(Box::new(fields(object, context)?)))
 }
 
 /// The tests that one element must pass.
-fn elements(object: &Object, place: Place) -> Result<Vec<Element>> {
-    let place = place.deeper()?;
+fn elements(object: &Object, context: FilterContext) -> Result<Vec<Element>> {
+    let context = context.deeper()?;
     // The path is never walked: each test is asked about the element itself.
     let path = Path::new("");
     let mut tests = Vec::new();
     for (name, value) in object.iter() {
-        let test = match operator(&path, name, value, object, place)? {
+        let test = match operator(&path, name, value, object, context)? {
             Operator::Is(test) => Element::Is(test),
             Operator::Not(test) => Element::Not(vec![Element::Is(test)]),
             Operator::Node(node) => of_node(node),

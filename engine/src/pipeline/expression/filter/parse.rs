@@ -19,25 +19,25 @@ const MAX_DEPTH: usize = 100;
 
 /// Where a query document stands.
 #[derive(Clone, Copy)]
-pub struct Place<'s> {
+pub struct FilterContext<'s> {
     scope: &'s Scope,
     /// Inside `$elemMatch` only fields may be asked for, not the whole row.
     nested: bool,
     depth: usize,
 }
 
-impl Place<'_> {
+impl FilterContext<'_> {
     /// One level further down.
     pub fn deeper(self) -> Result<Self> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(2, format!("exceeded depth limit of {MAX_DEPTH} levels in the query")));
         }
-        Ok(Place { depth: self.depth + 1, ..self })
+        Ok(FilterContext { depth: self.depth + 1, ..self })
     }
 
     /// Inside an array's element.
     pub fn element(self) -> Result<Self> {
-        Ok(Place { nested: true, ..self.deeper()? })
+        Ok(FilterContext { nested: true, ..self.deeper()? })
     }
 }
 
@@ -46,41 +46,41 @@ pub fn document(spec: &Value, scope: &Scope) -> Result<Node> {
     let Value::Object(object) = spec else {
         return Err(Error::new(15959, "the match filter must be an expression in an object"));
     };
-    fields(object, Place { scope, nested: false, depth: 0 })
+    fields(object, FilterContext { scope, nested: false, depth: 0 })
 }
 
 /// A conjunction with one node for each field written, comments aside.
-pub fn fields(object: &Object, place: Place) -> Result<Node> {
-    let place = place.deeper()?;
+pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
+    let context = context.deeper()?;
     let mut nodes = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
         if name.starts_with('$') {
-            nodes.extend(top_level(name, value, place)?);
+            nodes.extend(top_level(name, value, context)?);
         } else {
-            nodes.push(field(name, value, place)?);
+            nodes.push(field(name, value, context)?);
         }
     }
     Ok(Node::And(nodes))
 }
 
-fn field(name: &str, value: &Value, place: Place) -> Result<Node> {
+fn field(name: &str, value: &Value, context: FilterContext) -> Result<Node> {
     let path = Path::new(name);
     match value {
-        Value::Object(operators) if field::is_operators(operators) => field::operators(&path, operators, place),
+        Value::Object(operators) if field::is_operators(operators) => field::operators(&path, operators, context),
         operand => Ok(Node::Field(path, Test::Compare(Comparison::Eq, operand.clone()))),
     }
 }
 
-fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
+fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option<Node>> {
     Ok(Some(match name {
-        "$and" => Node::And(branches(name, value, place)?),
-        "$or" => Node::Or(branches(name, value, place)?),
-        "$nor" => Node::Nor(branches(name, value, place)?),
+        "$and" => Node::And(branches(name, value, context)?),
+        "$or" => Node::Or(branches(name, value, context)?),
+        "$nor" => Node::Nor(branches(name, value, context)?),
         "$comment" => return Ok(None),
-        "$expr" | "$jsonSchema" | "$sampleRate" if place.nested => {
+        "$expr" | "$jsonSchema" | "$sampleRate" if context.nested => {
             return Err(Error::new(2, format!("{name} can only be applied to the top-level document")));
         }
-        "$expr" => Node::Expr(Arc::new(expr::parse(value, place.scope)?)),
+        "$expr" => Node::Expr(Arc::new(expr::parse(value, context.scope)?)),
         "$sampleRate" => {
             let rate = value.as_f64().ok_or_else(|| Error::new(2, "argument to $sampleRate must be a numeric type"))?;
             if !(0.0..=1.0).contains(&rate) {
@@ -88,7 +88,7 @@ fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
             }
             let draw = Value::from(Object::from_iter([("$rand", Object::new())]));
             let below = Object::from_iter([("$lt", vec![draw, Value::Double(rate)])]).into();
-            Node::Expr(Arc::new(expr::parse(&below, place.scope)?))
+            Node::Expr(Arc::new(expr::parse(&below, context.scope)?))
         }
         "$jsonSchema" => Node::Schema(Arc::new(Schema::parse(value)?)),
         "$alwaysTrue" | "$alwaysFalse" => {
@@ -97,7 +97,7 @@ fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
             }
             Node::Constant(name == "$alwaysTrue")
         }
-        "$text" if place.nested => return Err(Error::new(2, "$text can only be applied to the top-level document")),
+        "$text" if context.nested => return Err(Error::new(2, "$text can only be applied to the top-level document")),
         "$text" => {
             return Err(Error::new(17313, "$match with $text is only allowed as the first pipeline stage")
                 .with_hint("text search is POST /aggregates/search"));
@@ -120,7 +120,7 @@ fn top_level(name: &str, value: &Value, place: Place) -> Result<Option<Node>> {
     }))
 }
 
-fn branches(name: &str, value: &Value, place: Place) -> Result<Vec<Node>> {
+fn branches(name: &str, value: &Value, context: FilterContext) -> Result<Vec<Node>> {
     let items = match value {
         Value::Array(items) if !items.is_empty() => items,
         Value::Array(_) => return Err(Error::new(2, "$and/$or/$nor must be a nonempty array")),
@@ -129,7 +129,7 @@ fn branches(name: &str, value: &Value, place: Place) -> Result<Vec<Node>> {
     items
         .iter()
         .map(|item| match item {
-            Value::Object(object) => fields(object, place),
+            Value::Object(object) => fields(object, context),
             _ => Err(Error::new(2, "$or/$and/$nor entries need to be full objects")),
         })
         .collect()

@@ -44,8 +44,8 @@ pub enum Keyword {
 #[derive(Debug, Clone)]
 pub enum Items {
     Each(Schema),
-    /// One schema a place, and what holds for the items after them.
-    Places(Vec<Schema>, Rest),
+    /// A schema for each of the first items, and what holds for the items after them.
+    Positional(Vec<Schema>, Rest),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -171,7 +171,7 @@ impl Items {
                 }
                 Ok(true)
             }
-            Items::Places(schemas, rest) => {
+            Items::Positional(schemas, rest) => {
                 for (schema, item) in schemas.iter().zip(items) {
                     if !schema.matches(item, env)? {
                         return Ok(false);

@@ -255,9 +255,9 @@ fn rest(name: &str, all: &Object, depth: usize) -> Result<Rest> {
 fn items(value: &Value, all: &Object, depth: usize) -> Result<Items> {
     match value {
         Value::Object(object) => Ok(Items::Each(schema(object, depth + 1)?)),
-        Value::Array(places) => {
-            let places: Result<Vec<Schema>> = places.iter().map(|place| nested("items", place, depth)).collect();
-            Ok(Items::Places(places?, rest("additionalItems", all, depth)?))
+        Value::Array(schemas) => {
+            let schemas: Result<Vec<Schema>> = schemas.iter().map(|schema| nested("items", schema, depth)).collect();
+            Ok(Items::Positional(schemas?, rest("additionalItems", all, depth)?))
         }
         _ => Err(mistyped("items", "an array or an object")),
     }

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 pub use parse::{exclusion, projection, set};
 
 use super::expr::{Env, Expr};
-use crate::model::object::Places;
+use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
@@ -137,7 +137,7 @@ impl Branch {
         if !self.computes {
             return Ok(());
         }
-        let mut places = Places::default();
+        let mut index = FieldIndex::default();
         let mut absent: Vec<&str> = Vec::new();
         for (name, field) in &self.fields {
             env.query.tick()?;
@@ -145,14 +145,14 @@ impl Branch {
                 Field::Computed(expr) => match expr.eval(env)? {
                     Some(value) => {
                         memory::check_depth(&value, env.query)?;
-                        places.insert(out, name.clone(), value);
+                        index.insert(out, name.clone(), value);
                     }
                     None => absent.push(name),
                 },
                 Field::Branch(branch) if branch.computes => {
-                    let before = places.find(out, name).and_then(|place| out.at_mut(place));
+                    let before = index.find(out, name).and_then(|at| out.at_mut(at));
                     let value = branch.computed_value(before.as_deref(), env)?;
-                    places.insert(out, name.clone(), value);
+                    index.insert(out, name.clone(), value);
                 }
                 Field::Branch(_) | Field::Keep | Field::Drop => {}
             }

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::place::{Place, Within};
+use super::surroundings::{Surroundings, Within};
 use crate::model::value::Value;
 use crate::pipeline::language::ast::Pipeline;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::check_name;
 
-pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> {
+pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Vec<(Arc<str>, Pipeline)>> {
     let object = match value {
         Value::Object(object) if !object.is_empty() => object,
         _ => return Err(Error::new(40169, "the $facet specification must be a non-empty object")),
     };
-    let place = place.inside(Within::Facet)?;
+    let surroundings = surroundings.inside(Within::Facet)?;
     let mut facets = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
         check_name(name)?;
@@ -26,7 +26,7 @@ pub fn parse(value: &Value, place: &Place) -> Result<Vec<(Arc<str>, Pipeline)>> 
                 format!("arguments to $facet must be arrays, {name} is type {}", value.type_name()),
             ));
         };
-        facets.push((name.clone(), place.pipeline(stages)?));
+        facets.push((name.clone(), surroundings.pipeline(stages)?));
     }
     Ok(facets)
 }

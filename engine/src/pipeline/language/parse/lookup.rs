@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::place::{Place, Within};
+use super::surroundings::{Surroundings, Within};
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Expr;
@@ -14,7 +14,7 @@ use crate::pipeline::value::query_path::Path;
 
 const ARGUMENTS: [&str; 6] = ["from", "localField", "foreignField", "as", "let", "pipeline"];
 
-pub fn parse(value: &Value, place: &Place) -> Result<Lookup> {
+pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
     let Value::Object(object) = value else {
         return Err(Error::new(
             9,
@@ -60,8 +60,8 @@ pub fn parse(value: &Value, place: &Place) -> Result<Lookup> {
             return Err(Error::new(9, text));
         }
     };
-    let variables = variables(object, place)?;
-    let mut inside = place.inside(Within::Lookup)?;
+    let variables = variables(object, surroundings)?;
+    let mut inside = surroundings.inside(Within::Lookup)?;
     inside.variables.extend(variables.iter().map(|(name, _)| name.clone()));
     let pipeline = match stages {
         Some(stages) => inside.pipeline(stages)?,
@@ -99,8 +99,8 @@ fn field<'s>(name: &str, object: &'s Object) -> Result<Option<&'s str>> {
     }
 }
 
-fn variables(object: &Object, place: &Place) -> Result<Vec<(Arc<str>, Expr)>> {
-    let scope = place.scope();
+fn variables(object: &Object, surroundings: &Surroundings) -> Result<Vec<(Arc<str>, Expr)>> {
+    let scope = surroundings.scope();
     match object.get("let") {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Object(variables)) => variables

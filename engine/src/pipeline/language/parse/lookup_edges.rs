@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::place::{Place, Within};
+use super::surroundings::{Surroundings, Within};
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::{Follow, Pipeline};
@@ -15,7 +15,7 @@ const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipel
 /// The farthest that edges are followed.
 const MAX_DEPTH: i64 = 3;
 
-pub fn parse(object: &Object, place: &Place) -> Result<Follow> {
+pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
         let error = Error::new(9, format!("unknown argument to $lookup along edges: {unknown}"));
         return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
@@ -36,7 +36,7 @@ pub fn parse(object: &Object, place: &Place) -> Result<Follow> {
     };
     let pipeline = match object.get("pipeline") {
         None => Pipeline::default(),
-        Some(Value::Array(stages)) => place.inside(Within::Facet)?.pipeline(stages)?,
+        Some(Value::Array(stages)) => surroundings.inside(Within::Facet)?.pipeline(stages)?,
         Some(other) => return Err(mistyped("pipeline", "an array", other)),
     };
     Ok(Follow { edges, local, pipeline, target })

@@ -10,17 +10,17 @@ mod lookup;
 mod lookup_edges;
 mod names;
 mod numbers;
-mod place;
 mod reshape;
 mod sort;
 mod stages;
+mod surroundings;
 mod union_with;
 mod unwind;
 
 pub use documents::not_objects;
 pub use stages::STAGES;
 
-use place::{Place, Within};
+use surroundings::{Surroundings, Within};
 
 use super::ast::{Pipeline, Stage, Staged};
 use crate::model::value::{Object, Value};
@@ -37,35 +37,35 @@ pub fn pipeline(spec: &Value) -> Result<Pipeline> {
     let Value::Array(stages) = spec else {
         return Err(Error::new(14, "'pipeline' option must be specified as an array"));
     };
-    sub_pipeline(stages, &Place::top(sub_pipeline))
+    sub_pipeline(stages, &Surroundings::top(sub_pipeline))
 }
 
-/// Reads the stages of a pipeline at any place.
-fn sub_pipeline(stages: &[Value], place: &Place) -> Result<Pipeline> {
+/// Reads the stages of a pipeline, wherever it stands.
+fn sub_pipeline(stages: &[Value], surroundings: &Surroundings) -> Result<Pipeline> {
     if stages.len() > MAX_STAGES {
         return Err(Error::new(7749501, format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
     }
-    let scope = place.scope();
+    let scope = surroundings.scope();
     let mut read = Vec::with_capacity(stages.len());
     for (position, spec) in stages.iter().enumerate() {
-        let index = place.index.unwrap_or(position);
-        let place = place.of_stage(index);
-        read.push(staged(spec, position, index, &place, &scope).map_err(|error| error.at_stage(index))?);
+        let index = surroundings.index.unwrap_or(position);
+        let surroundings = surroundings.of_stage(index);
+        read.push(staged(spec, position, index, &surroundings, &scope).map_err(|error| error.at_stage(index))?);
     }
     Ok(Pipeline { stages: read })
 }
 
-fn staged(spec: &Value, position: usize, index: usize, place: &Place, scope: &Scope) -> Result<Staged> {
+fn staged(spec: &Value, position: usize, index: usize, surroundings: &Surroundings, scope: &Scope) -> Result<Staged> {
     let Value::Object(object) = spec else {
-        let code = if place.within == Within::Facet { 40171 } else { 14 };
+        let code = if surroundings.within == Within::Facet { 40171 } else { 14 };
         return Err(Error::new(code, "Each element of the 'pipeline' array must be an object"));
     };
     let mut fields = object.iter();
     let (Some((name, value)), None) = (fields.next(), fields.next()) else {
         return Err(Error::new(40323, "A pipeline stage specification object must contain exactly one field."));
     };
-    names::check(name, place)?;
-    let stage = stage(name, value, position, place, scope)?;
+    names::check(name, surroundings)?;
+    let stage = stage(name, value, position, surroundings, scope)?;
     let (name, text): (&str, Value) = match &**name {
         "$addFields" => ("$set", value.clone()),
         "$replaceWith" => ("$replaceRoot", Object::from_iter([("newRoot", value.clone())]).into()),
@@ -74,7 +74,7 @@ fn staged(spec: &Value, position: usize, index: usize, place: &Place, scope: &Sc
     Ok(Staged { index, text: Object::from_iter([(name, text)]).into(), stage })
 }
 
-fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scope) -> Result<Stage> {
+fn stage(name: &str, value: &Value, position: usize, surroundings: &Surroundings, scope: &Scope) -> Result<Stage> {
     Ok(match name {
         "$documents" => Stage::Documents(documents::parse(value, position, scope)?),
         "$match" => Stage::Match(Filter::parse(value, scope)?),
@@ -93,20 +93,20 @@ fn stage(name: &str, value: &Value, position: usize, place: &Place, scope: &Scop
         "$unwind" => Stage::Unwind(unwind::parse(value)?),
         "$replaceRoot" => Stage::ReplaceRoot(reshape::replace_root(value, scope)?),
         "$replaceWith" => Stage::ReplaceRoot(expr::parse(value, scope)?),
-        "$facet" => Stage::Facet(facet::parse(value, place)?),
+        "$facet" => Stage::Facet(facet::parse(value, surroundings)?),
         "$bucket" => Stage::Bucket(bucket::parse(value, scope)?),
         "$bucketAuto" => Stage::BucketAuto(bucket::parse_auto(value, scope)?),
         "$lookup" => match value {
             Value::Object(object) if along_edges(object) => {
-                Stage::Follow(Box::new(lookup_edges::parse(object, place)?))
+                Stage::Follow(Box::new(lookup_edges::parse(object, surroundings)?))
             }
-            _ => Stage::Lookup(Box::new(lookup::parse(value, place)?)),
+            _ => Stage::Lookup(Box::new(lookup::parse(value, surroundings)?)),
         },
         "$unionWith" => {
-            let (from, pipeline) = union_with::parse(value, place)?;
+            let (from, pipeline) = union_with::parse(value, surroundings)?;
             Stage::UnionWith(from, pipeline)
         }
-        "$redact" => Stage::Redact(expr::parse(value, &place.redact_scope())?),
+        "$redact" => Stage::Redact(expr::parse(value, &surroundings.redact_scope())?),
         unknown => return Err(names::unknown(unknown)),
     })
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::place::{Place, Within};
 use super::stages::STAGES;
+use super::surroundings::{Surroundings, Within};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
@@ -28,12 +28,12 @@ const NOT_IN_FACET: [&str; 15] = [
 ];
 
 /// Refuses a stage where it may not stand.
-pub fn check(name: &str, place: &Place) -> Result<()> {
-    let nested = place.within != Within::Request;
+pub fn check(name: &str, surroundings: &Surroundings) -> Result<()> {
+    let nested = surroundings.within != Within::Request;
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
         return Err(Error::new(73, format!("{name} must be run against the 'admin' database")));
     }
-    match (place.within, name) {
+    match (surroundings.within, name) {
         (Within::Lookup, "$out" | "$merge") => {
             return Err(Error::new(51047, format!("{name} is not allowed within a $lookup's sub-pipeline")));
         }
@@ -43,9 +43,9 @@ pub fn check(name: &str, place: &Place) -> Result<()> {
         (Within::Request | Within::Facet | Within::Lookup | Within::UnionWith, _) => {}
     }
     // A sub-pipeline inside a facet brings rows of its own.
-    let brings_rows = place.within != Within::Facet && matches!(name, "$documents" | "$fold");
+    let brings_rows = surroundings.within != Within::Facet && matches!(name, "$documents" | "$fold");
     let refused = NOT_IN_FACET.contains(&name) || name == "$changeStream";
-    if place.facet && refused && !brings_rows {
+    if surroundings.facet && refused && !brings_rows {
         return Err(Error::new(40600, format!("{name} is not allowed to be used within a $facet stage")));
     }
     Ok(())

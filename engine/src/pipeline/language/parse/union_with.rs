@@ -1,12 +1,12 @@
 //! Reads `$unionWith`.
 
 use super::lookup;
-use super::place::{Place, Within};
+use super::surroundings::{Surroundings, Within};
 use crate::model::value::Value;
 use crate::pipeline::language::ast::{From, Pipeline};
 use crate::pipeline::value::error::{Error, Result};
 
-pub fn parse(value: &Value, place: &Place) -> Result<(From, Pipeline)> {
+pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<(From, Pipeline)> {
     let object = match value {
         Value::String(name) => return Ok((lookup::source(name)?, Pipeline::default())),
         Value::Object(object) => object,
@@ -38,6 +38,6 @@ pub fn parse(value: &Value, place: &Place) -> Result<(From, Pipeline)> {
             "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
         ));
     }
-    let pipeline = place.inside(Within::UnionWith)?.pipeline(stages)?;
+    let pipeline = surroundings.inside(Within::UnionWith)?.pipeline(stages)?;
     Ok((from.unwrap_or(From::Documents), pipeline))
 }

@@ -40,7 +40,7 @@ struct Backtracking {
 }
 
 /// One match: where it stands, and each group's text.
-pub struct Found<'t> {
+pub struct Match<'t> {
     pub start: usize,
     pub end: usize,
     pub groups: Vec<Option<&'t str>>,
@@ -100,13 +100,13 @@ impl Regex {
     }
 
     /// The first match at or after a place.
-    pub fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Found<'t>>> {
+    pub fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Match<'t>>> {
         match &self.engine {
             Engine::Linear(regex) => {
                 let found = regex.captures_at(text, from).and_then(|captures| {
                     let whole = captures.get(0)?;
                     let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
-                    Some(Found { start: whole.start(), end: whole.end(), groups })
+                    Some(Match { start: whole.start(), end: whole.end(), groups })
                 });
                 query.tick_bytes(found.as_ref().map_or(text.len(), |found| found.end).saturating_sub(from))?;
                 Ok(found)
@@ -135,7 +135,7 @@ impl Backtracking {
         Ok(self.engines[tier].get_or_init(|| engine))
     }
 
-    fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Found<'t>>> {
+    fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Match<'t>>> {
         let tier = STEPS.iter().position(|(most, _)| text.len() <= *most).unwrap_or(STEPS.len() - 1);
         let engine = self.engine(tier).map_err(failed)?;
         let input = RegexInput::new(text);
@@ -156,12 +156,12 @@ impl Backtracking {
     }
 }
 
-fn found<'t>(captures: fancy_regex::Result<Option<fancy_regex::Captures<'t, str>>>) -> Result<Option<Found<'t>>> {
+fn found<'t>(captures: fancy_regex::Result<Option<fancy_regex::Captures<'t, str>>>) -> Result<Option<Match<'t>>> {
     let captures = captures.map_err(|error| failed(error.to_string()))?;
     Ok(captures.and_then(|captures| {
         let whole = captures.get(0)?;
         let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
-        Some(Found { start: whole.start(), end: whole.end(), groups })
+        Some(Match { start: whole.start(), end: whole.end(), groups })
     }))
 }
 

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 20;
 
 /// Where a pipeline stands, and what is visible there.
 #[derive(Clone)]
-pub struct Place {
+pub struct Surroundings {
     /// Variables of the surrounding `$lookup`s, outermost first.
     pub variables: Vec<Arc<str>>,
     pub within: Within,
@@ -25,8 +25,8 @@ pub struct Place {
     read: Read,
 }
 
-/// What reads the stages of a pipeline at a place.
-pub type Read = fn(&[Value], &Place) -> Result<Pipeline>;
+/// What reads the stages of a pipeline at this depth.
+pub type Read = fn(&[Value], &Surroundings) -> Result<Pipeline>;
 
 /// What a pipeline stands in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,10 @@ pub enum Within {
     UnionWith,
 }
 
-impl Place {
+impl Surroundings {
     /// That of a request's own pipeline.
-    pub fn top(read: Read) -> Place {
-        Place { variables: Vec::new(), within: Within::Request, facet: false, depth: 0, index: None, read }
+    pub fn top(read: Read) -> Surroundings {
+        Surroundings { variables: Vec::new(), within: Within::Request, facet: false, depth: 0, index: None, read }
     }
 
     /// What expressions of its stages may name.
@@ -48,14 +48,14 @@ impl Place {
         Scope::root().with(self.variables.iter().cloned())
     }
 
-    /// As [`scope`](Place::scope), in `$redact`.
+    /// As [`scope`](Surroundings::scope), in `$redact`.
     pub fn redact_scope(&self) -> Scope {
         // Plain paths start from the part of the row that is looked at.
         Scope::redact().with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
-    /// A sub-pipeline's place.
-    pub fn inside(&self, within: Within) -> Result<Place> {
+    /// Those of a sub-pipeline.
+    pub fn inside(&self, within: Within) -> Result<Surroundings> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(
                 51,
@@ -63,12 +63,12 @@ impl Place {
             ));
         }
         let facet = self.facet || within == Within::Facet;
-        Ok(Place { within, facet, depth: self.depth + 1, ..self.clone() })
+        Ok(Surroundings { within, facet, depth: self.depth + 1, ..self.clone() })
     }
 
-    /// The same place, in the top-level stage of this index.
-    pub fn of_stage(&self, index: usize) -> Place {
-        Place { index: Some(index), ..self.clone() }
+    /// The same, in the top-level stage of this index.
+    pub fn of_stage(&self, index: usize) -> Surroundings {
+        Surroundings { index: Some(index), ..self.clone() }
     }
 
     /// Reads the stages of a pipeline that stands here.
