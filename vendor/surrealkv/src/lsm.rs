@@ -1002,13 +1002,14 @@ impl CommitEnv for LsmCommitEnv {
 
 		// Room in the memtable first: see `CoreInner::reserve`.
 		let left = self.core.leave_failed_segment()?;
-		let (reservation, rotated) = self.core.reserve(processed_batch.memtable_size_estimate())?;
-		if left || rotated {
+		let reserved = self.core.reserve(processed_batch.memtable_size_estimate());
+		// Also where it failed: it may have rotated before, and nobody else would say so.
+		if left || !matches!(reserved, Ok((_, false))) {
 			if let Some(ref task_manager) = self.task_manager {
 				task_manager.wake_up_memtable();
 			}
 		}
-		processed_batch.reservation = Some(Arc::new(reservation));
+		processed_batch.reservation = Some(Arc::new(reserved?.0));
 
 		// Write to WAL for durability
 		let enc_bytes = processed_batch.encode()?;
