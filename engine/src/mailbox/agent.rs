@@ -23,6 +23,14 @@ pub struct Worker {
     pub agent_id: Option<String>,
     /// The claim under which it works: what was begun under another one is refused.
     pub claim: Option<u64>,
+    /// The workspace's owner asks.
+    pub(crate) is_owner: bool,
+}
+
+impl Worker {
+    pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Worker {
+        Worker { agent_id, claim, is_owner: false }
+    }
 }
 
 /// Something that an agent does.
@@ -54,7 +62,6 @@ pub enum Work {
     Release,
     Cancel {
         reason: Option<String>,
-        by_owner: bool,
     },
 }
 
@@ -139,8 +146,8 @@ pub fn decide(
             let next = held(&task, act, Circumstances::default(), worker)?;
             event(&task, TaskEvent::Released, next, Object::from_iter([(field::UNREAD, true)]))
         }
-        Work::Cancel { reason, by_owner } => {
-            if !by_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
+        Work::Cancel { reason } => {
+            if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
                 let message = "only who made a task, or the workspace's owner, may cancel it".to_owned();
                 return Err(Error::Forbidden { code: "not_creator", message });
             }
