@@ -176,6 +176,14 @@ impl Engine {
         Ok(open)
     }
 
+    /// Returns when all that is due by now has been seen to in every open workspace: leases that ended, and tasks that were
+    /// to wake.
+    pub async fn deadlines_passed(&self) {
+        for Usage { state, .. } in self.workspaces.usage() {
+            state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
+        }
+    }
+
     /// Whether the store answers.
     pub async fn health(&self) -> Result<()> {
         Ok(self.store.health().await?)

@@ -56,7 +56,7 @@ impl Operation {
         let (task_id, deed, stamp) = (id.to_owned(), deed.clone(), stamp.clone());
         let decide: Decide =
             Box::new(move |view| person::decide(view, &task_id, expected, &deed, edited.as_ref(), &stamp));
-        self.append(decide, None, given_bytes).await.map_err(effect::explain)?;
+        self.append_decided(decide, None, given_bytes).await.map_err(effect::explain)?;
         find(state.folded.get(id), id)
     }
 }

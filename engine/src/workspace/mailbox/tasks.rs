@@ -141,7 +141,7 @@ impl Writer {
             Ok(vec![first_event(&id, TASK, new.project.clone(), new.payload(&stamp, artifacts))])
         });
         Operation::perform(self, |operation| async move {
-            let appended = operation.append(decide, request, given_bytes).await?;
+            let appended = operation.append_decided(decide, request, given_bytes).await?;
             match appended.events.is_empty() {
                 true => Ok((find(operation.state().folded.get(&task_id), &task_id)?, true)),
                 false => operation.entered().made(&appended),
@@ -162,9 +162,13 @@ impl Reader {
         find(self.entered.state().folded.get(id), id)
     }
 
-    /// A task as it is shown with messages, artifacts and timeline.
-    pub async fn whole_task(&self, task: &Aggregate) -> Result<Object> {
-        let first = task.version.saturating_sub(TIMELINE) + 1;
+    /// A task as it is shown with messages, artifacts, and as many of the last events of its timeline.
+    pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<Object> {
+        let timeline = timeline.unwrap_or(TIMELINE);
+        if timeline > TIMELINE {
+            return Err(Error::invalid(format!("timeline is {timeline}; allowed is 0 to {TIMELINE}")));
+        }
+        let first = task.version.saturating_sub(timeline) + 1;
         let events: Vec<Event> = self.entered.state().log.read_stream(&task.id, first, task.version).await?;
         Ok(shown::shown_whole(task, &events))
     }

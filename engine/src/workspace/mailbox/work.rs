@@ -48,7 +48,7 @@ impl Writer {
         let task_id = id.clone();
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));
         Operation::perform(self, move |operation| async move {
-            let appended = operation.append(decide, request, given_bytes).await?;
+            let appended = operation.append_decided(decide, request, given_bytes).await?;
             let task = find(operation.state().folded.get(&id), &id)?;
             let event = appended.events.first().cloned();
             let lease_until = match &event {

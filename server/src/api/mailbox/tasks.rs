@@ -98,6 +98,8 @@ impl Api {
         &self,
         access: ApiRead,
         task_id: Path<String>,
+        /// How many of the last events the timeline has at the most, 0 to 1,000; 1,000 where it is not given.
+        timeline: Query<Option<u64>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
         let task = answer(access.0.task(&task_id).await)?;
@@ -105,7 +107,7 @@ impl Api {
         if is_known(if_none_match.as_deref(), &tag) {
             return Ok(Shown::Known(tag));
         }
-        let whole = answer(access.0.whole_task(&task).await)?;
+        let whole = answer(access.0.whole_task(&task, timeline.0).await)?;
         Ok(Shown::Found(Written::large(&whole, whole.size_bytes()), tag))
     }
 }
