@@ -160,6 +160,10 @@ impl Engine {
                 break;
             }
             let Usage { id, state, .. } = usage;
+            // Leases that end and tasks that wake do so by timers, which run while it is open.
+            if state.deadlines.is_awaited() {
+                continue;
+            }
             drop(state);
             if let Some(closing) = self.workspaces.close(&id, before) {
                 closing.await.map_err(Error::internal)?;
@@ -170,6 +174,14 @@ impl Engine {
         metrics::gauge!("foldwork_workspaces_open").set(open as f64);
         metrics::gauge!("foldwork_resident_bytes").set(bytes as f64);
         Ok(open)
+    }
+
+    /// Returns when all that is due by now has been seen to in every open workspace: leases that ended, and tasks that were
+    /// to wake.
+    pub async fn deadlines_passed(&self) {
+        for Usage { state, .. } in self.workspaces.usage() {
+            state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
+        }
     }
 
     /// Whether the store answers.

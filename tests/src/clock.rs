@@ -1,15 +1,19 @@
 //! A clock that stands still: time moves when a test says so, and ids come in sequence.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use foldwork_engine::clock::Clock;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
 
 /// 2026-01-01T00:00:00.000Z.
 const START_MS: i64 = 1_767_225_600_000;
 
 /// Time and randomness that are the same in every run.
 pub struct FixedClock {
-    now_ms: AtomicI64,
+    /// Whoever waits for a time is woken when it has come.
+    now_ms: watch::Sender<i64>,
     drawn: AtomicU64,
     stopwatch_us: AtomicU64,
     /// Microseconds that pass each time the stopwatch is looked at.
@@ -20,7 +24,7 @@ pub struct FixedClock {
 impl Default for FixedClock {
     fn default() -> FixedClock {
         FixedClock {
-            now_ms: AtomicI64::new(START_MS),
+            now_ms: watch::Sender::new(START_MS),
             drawn: AtomicU64::new(0),
             stopwatch_us: AtomicU64::new(0),
             haste_us: AtomicU64::new(0),
@@ -31,7 +35,7 @@ impl Default for FixedClock {
 
 impl FixedClock {
     pub fn advance(&self, ms: i64) {
-        self.now_ms.fetch_add(ms, Ordering::SeqCst);
+        self.now_ms.send_modify(|now| *now += ms);
     }
 
     /// Lets the stopwatch run: so far at each look at it. It stands still otherwise.
@@ -52,7 +56,13 @@ impl FixedClock {
 impl Clock for FixedClock {
     fn now_ms(&self) -> i64 {
         assert!(!self.is_broken.load(Ordering::SeqCst), "the clock is broken");
-        self.now_ms.load(Ordering::SeqCst)
+        *self.now_ms.borrow()
+    }
+
+    fn wait_until(&self, at_ms: i64) -> BoxFuture<'static, ()> {
+        let mut now = self.now_ms.subscribe();
+        // Where the clock is gone, so is whoever waits for it.
+        async move { drop(now.wait_for(|now| *now >= at_ms).await) }.boxed()
     }
 
     fn monotonic_us(&self) -> u64 {

@@ -2,6 +2,7 @@
 
 #![expect(clippy::panic, reason = "a test that cannot go on says why and ends")]
 
+pub mod agents;
 pub mod case;
 pub mod clock;
 pub mod embedded;

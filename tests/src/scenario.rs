@@ -22,6 +22,7 @@ use crate::server::{Server, worked};
 const BETWEEN: &str = "\n---\n";
 const EXPECT: &str = "\nexpect:\n";
 const PLUGINS: &str = "# plugins:";
+const AGENTS: &str = "# agents:";
 /// The request id of every request that does not bring another one.
 const REQUEST_ID: &str = "request-of-a-test";
 /// A body longer than this is shown by its length.
@@ -79,9 +80,10 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
 /// Runs a file against a fresh server and answers the text that it should have.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
-    let server = match plugins(&text) {
-        None => Server::start().await?,
-        Some(names) => Server::start_with_plugins(names).await?,
+    let server = match (plugins(&text), agents(&text)) {
+        (Some(names), _) => Server::start_with_plugins(names).await?,
+        (None, Some(names)) => Server::start_with_agents(&names).await?,
+        (None, None) => Server::start().await?,
     };
     let mut saved: BTreeMap<String, String> =
         server.keys.iter().map(|(name, key)| (format!("key.{name}"), key.clone())).collect();
@@ -100,7 +102,16 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
 /// The plugins that a file asks for in its first line, `# plugins: name, name`. Before each of its steps they have
 /// been called for all that was appended before.
 fn plugins(text: &str) -> Option<Vec<String>> {
-    let names = text.lines().next()?.strip_prefix(PLUGINS)?;
+    listed(text, PLUGINS)
+}
+
+/// The agents that a file works for, `# agents: name, name`: their ids are `agent-<name>`.
+fn agents(text: &str) -> Option<Vec<String>> {
+    listed(text, AGENTS)
+}
+
+fn listed(text: &str, what: &str) -> Option<Vec<String>> {
+    let names = text.lines().next()?.strip_prefix(what)?;
     Some(names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
 }
 
@@ -121,7 +132,7 @@ fn parse(head: &str, path: &Path) -> anyhow::Result<Step> {
 }
 
 async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, String>) -> anyhow::Result<String> {
-    server.clock.advance(step.advance_ms);
+    server.pass(step.advance_ms).await?;
     let request = request(server, step, saved)?;
     let sent_id = request.header("x-request-id").unwrap_or_default().to_owned();
     let response = server.call(request).await;

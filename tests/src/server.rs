@@ -7,12 +7,13 @@ use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Engine, Store};
+use foldwork_engine::{Engine, Plugins, Store};
 use foldwork_server::serve::load_plugins;
 use foldwork_server::{Config, application, edge::Shutdown};
 use poem::endpoint::BoxEndpoint;
 use poem::{Endpoint, Request, Response};
 
+use crate::agents::agents;
 use crate::clock::FixedClock;
 use crate::entered::{Entered, enter};
 use crate::expectation::root;
@@ -55,9 +56,23 @@ impl Server {
     }
 
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
+        Server::start_on(Store::connect("mem://").await?, config, load_plugins(&config.plugins)?).await
+    }
+
+    /// With agents that a test works for: `agent-<name>` each.
+    pub async fn start_with_agents(names: &[String]) -> anyhow::Result<Server> {
+        Server::start_with_native(agents(names)?).await
+    }
+
+    /// With plugins that the test has made.
+    pub async fn start_with_native(plugins: Plugins) -> anyhow::Result<Server> {
+        let mut config = Config::default();
+        config.plugins.enabled.clear();
+        Server::start_on(Store::connect("mem://").await?, &config, plugins).await
+    }
+
+    async fn start_on(store: Store, config: &Config, plugins: Plugins) -> anyhow::Result<Server> {
         let clock = Arc::new(FixedClock::default());
-        let store = Store::connect("mem://").await?;
-        let plugins = load_plugins(&config.plugins)?;
         let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
@@ -81,6 +96,15 @@ impl Server {
     /// The workspace that a key opens, for a caller with all of the key's scopes.
     pub async fn workspace(&self, name: &str) -> anyhow::Result<Entered> {
         enter(&self.engine, self.key(name).with_context(|| format!("nobody is called {name}"))?).await
+    }
+
+    /// Lets time pass, and what is due then be seen to in every workspace that is open.
+    pub async fn pass(&self, ms: i64) -> anyhow::Result<()> {
+        if ms == 0 {
+            return Ok(());
+        }
+        self.clock.advance(ms);
+        tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed()).await.context("what is due is not seen to")
     }
 
     pub async fn call(&self, request: Request) -> Response {

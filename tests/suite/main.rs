@@ -12,6 +12,7 @@ mod hostile;
 mod idempotent;
 mod linked;
 mod log;
+mod mailbox;
 mod memory;
 mod mounted;
 mod operations;

@@ -11,6 +11,7 @@ mod graph;
 pub mod idempotent;
 pub mod json;
 mod keys;
+mod mailbox;
 mod operators;
 pub mod page;
 mod parked;
@@ -40,6 +41,8 @@ pub enum Section {
     Aggregates,
     /// Articles: drafts and what is published.
     Articles,
+    /// Tasks for people and agents: work goes out, comes back, and a person decides.
+    Mailbox,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -56,6 +59,7 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
+    mailbox::Operations,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -74,6 +78,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
+        mailbox::OPERATIONS,
         plugins::Api,
         parked::Api,
         system::Api,

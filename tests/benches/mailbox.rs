@@ -1,0 +1,136 @@
+//! The mailbox with many tasks in memory: how long a list takes by each filter, on the first page and on a late one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use foldwork_engine::Store;
+use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::facts::{Assignee, Priority};
+use foldwork_engine::model::task::Status;
+use foldwork_engine::workspace::mailbox::Deed;
+use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskFilter};
+use foldwork_engine::workspace::projects::NewProject;
+use foldwork_tests::agents::agents;
+use foldwork_tests::clock::FixedClock;
+use foldwork_tests::entered::{Entered, enter};
+use futures_util::{StreamExt, stream};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const AGENTS: usize = 100;
+const AT_ONCE: usize = 512;
+const ROUNDS: usize = 200;
+const PAGE: usize = 50;
+
+async fn open() -> Entered {
+    let names: Vec<String> = (0..AGENTS).map(|number| format!("a{number}")).collect();
+    let store = Store::connect("mem://").await.expect("a store");
+    let plugins = agents(&names).expect("agents");
+    let clock = Arc::new(FixedClock::default());
+    let engine = foldwork_engine::Engine::open(store, clock, foldwork_engine::Settings::default(), plugins).await;
+    let engine = engine.expect("an engine");
+    let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
+    enter(&engine, &key).await.expect("a workspace")
+}
+
+fn task(number: usize) -> NewTask {
+    NewTask {
+        title: format!("Task {number}"),
+        priority: Priority::ALL[number % 4],
+        assignee: (number % 3 > 0).then(|| Assignee::Agent(format!("agent-a{}", number % AGENTS).into())),
+        project: (number % 10 == 0).then(|| "docs".to_owned()),
+        source_type: Some(["api", "agent", "event"][number % 3].to_owned()),
+        ..NewTask::default()
+    }
+}
+
+/// What becomes of a task: most have ended, as in a mailbox that is in use.
+fn deed(number: usize) -> Option<Deed> {
+    match number % 20 {
+        0 => None,
+        1 => Some(Deed::Defer { until: None, reason: None }),
+        2..=4 => Some(Deed::Reject { reason: None }),
+        5 => Some(Deed::Read),
+        _ => Some(Deed::Approve { comment: None }),
+    }
+}
+
+async fn fill(workspace: &Entered, count: usize) {
+    let project = NewProject { name: "Docs".into(), ..NewProject::default() };
+    workspace.writer.create_project(project).await.expect("a project");
+    let make = |number: usize| async move {
+        let task = workspace.writer.create_task(task(number)).await.expect("a task").0;
+        if let Some(deed) = deed(number) {
+            workspace.writer.act_on_task(task.id.as_str(), deed, Expected::Any).await.expect("done");
+        }
+    };
+    stream::iter((0..count).map(make)).buffer_unordered(AT_ONCE).collect::<()>().await;
+}
+
+fn filters() -> Vec<(&'static str, TaskFilter)> {
+    let statuses = |open: bool| Some(Status::ALL.into_iter().filter(|status| status.is_open() == open).collect());
+    let plain = TaskFilter::default;
+    vec![
+        ("all", plain()),
+        ("status=pending", TaskFilter { statuses: Some(vec![Status::Pending]), ..plain() }),
+        ("status=open", TaskFilter { statuses: statuses(true), ..plain() }),
+        ("status=closed", TaskFilter { statuses: statuses(false), ..plain() }),
+        ("status=in_progress (none is)", TaskFilter { statuses: Some(vec![Status::InProgress]), ..plain() }),
+        ("assignee_id", TaskFilter { assignee_id: Some("agent-a7".into()), ..plain() }),
+        ("assignee_id (nobody)", TaskFilter { assignee_id: Some("agent-none".into()), ..plain() }),
+        ("assignee_type=agent", TaskFilter { assignee_type: Some(Some("agent")), ..plain() }),
+        ("assignee_type=none", TaskFilter { assignee_type: Some(None), ..plain() }),
+        ("project_id", TaskFilter { project: Some("docs".into()), ..plain() }),
+        ("source_type=event", TaskFilter { source_type: Some("event".into()), ..plain() }),
+        ("unread=true", TaskFilter { unread: Some(true), ..plain() }),
+        ("unread=false", TaskFilter { unread: Some(false), ..plain() }),
+        ("priority=urgent", TaskFilter { priorities: Some(vec![Priority::Urgent]), ..plain() }),
+        (
+            "status=pending, agent, unread, urgent",
+            TaskFilter {
+                statuses: Some(vec![Status::Pending]),
+                assignee_id: Some("agent-a43".into()),
+                unread: Some(true),
+                priorities: Some(vec![Priority::Urgent]),
+                ..plain()
+            },
+        ),
+    ]
+}
+
+fn percentile(times: &mut [f64], share: f64) -> f64 {
+    times.sort_by(f64::total_cmp);
+    let place = (times.len() as f64 * share) as usize;
+    times.get(place.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
+}
+
+async fn measure(workspace: &Entered, name: &str, filter: &TaskFilter, before: Option<u64>) {
+    let (mut times, mut found) = (Vec::with_capacity(ROUNDS), 0);
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        found = workspace.reader.list_tasks(filter, before, PAGE).await.expect("a page").items.len();
+        times.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    let (half, most) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
+    println!("{name}: {found} tasks, p50 {half:.3} ms, p99 {most:.3} ms");
+}
+
+fn main() {
+    let count = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(100_000);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let workspace = open().await;
+        let began = Instant::now();
+        fill(&workspace, count).await;
+        println!("{count} tasks were made and seen to in {:.1} s", began.elapsed().as_secs_f64());
+        let began = Instant::now();
+        workspace.reader.list_tasks(&TaskFilter::default(), None, PAGE).await.expect("a page");
+        println!("the first list, which makes the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+        let late = workspace.reader.position() / 10;
+        for (name, filter) in filters() {
+            measure(&workspace, name, &filter, None).await;
+            measure(&workspace, &format!("{name}, a late page"), &filter, Some(late)).await;
+        }
+    });
+}

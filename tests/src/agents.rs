@@ -1,0 +1,40 @@
+//! Agents that a test works for: each has a name, and nothing in the server does its work.
+
+use std::sync::Arc;
+
+use foldwork_engine::Plugins;
+use foldwork_engine::hook::{About, AgentProfile, OnError, Plugin, Subscription};
+use foldwork_engine::model::value::Object;
+
+struct Idle {
+    about: About,
+}
+
+impl Plugin for Idle {
+    fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+/// Plugins with no hooks: a workspace has an agent `agent-<name>` for each of them.
+pub fn agents(names: &[String]) -> anyhow::Result<Plugins> {
+    let idle = names.iter().map(|name| -> Arc<dyn Plugin> { Arc::new(Idle { about: about(name) }) });
+    Ok(Plugins::new(idle.collect(), 1)?)
+}
+
+fn about(name: &str) -> About {
+    About {
+        name: name.into(),
+        version: "1.0.0".into(),
+        description: "Waits for a test.".into(),
+        agent: Some(AgentProfile {
+            description: "Works as the test says.".into(),
+            traits: Vec::new(),
+            capabilities: Object::new(),
+        }),
+        hooks: Vec::new(),
+        on: Subscription { events: Vec::new(), traits: Vec::new() },
+        on_error: OnError::Park,
+        settings: Object::new(),
+    }
+}

@@ -1,0 +1,98 @@
+//! Leases that end, deferrals that are over, and what renews them.
+
+use serde_json::json;
+
+use super::board::{DRAFTER, HELPER, act, bring, get, post, server, task};
+
+const SECOND: i64 = 1_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_that_ends_gives_the_task_back_and_after_five_attempts_it_has_failed() {
+    let server = server().await;
+    let id = task(&server, DRAFTER).await;
+    for attempt in 1..=5 {
+        let claimed = act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 10})).await;
+        assert_eq!((&claimed["status"], &claimed["attempt"]), (&json!("in_progress"), &json!(attempt)));
+        server.pass(10 * SECOND - 1).await.expect("almost the end");
+        assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "in_progress");
+        server.pass(1).await.expect("the end");
+        let (_, task) = get(&server, &format!("/mailbox/{id}")).await;
+        let (status, event) = if attempt < 5 { ("pending", "task.expired") } else { ("failed", "task.failed") };
+        assert_eq!(task["status"], status, "{task}");
+        let last = task["timeline"].as_array().and_then(|events| events.last()).expect("an event");
+        assert_eq!(last["event_type"], event);
+        assert_eq!((&task["claimed_by"], &task["unread"]), (&json!(null), &json!(true)));
+    }
+    let (_, task) = get(&server, &format!("/mailbox/{id}")).await;
+    assert_eq!((&task["resolution"]["action"], &task["resolution"]["by"]), (&json!("fail"), &json!("system")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_renews_a_lease_is_no_event() {
+    let server = server().await;
+    let workspace = server.workspace("owner").await.expect("the workspace");
+    let (held, other) = (task(&server, DRAFTER).await, task(&server, HELPER).await);
+    act(&server, &held, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 30})).await;
+    act(&server, &other, "claim", json!({"agent_id": HELPER, "lease_seconds": 30})).await;
+    let position = workspace.reader.position();
+    for _ in 0..4 {
+        server.pass(20 * SECOND).await.expect("later");
+        let renewed = workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
+        assert_eq!(renewed.len(), 1);
+        assert!(renewed.iter().all(|lease| *lease.task_id == *held && lease.until.is_some()), "{renewed:?}");
+    }
+    // The same claim again holds it too, for as long as it says.
+    let again = act(&server, &held, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 600})).await;
+    assert_eq!(again["lease"]["expires_at"], "2026-01-01T00:11:20.000Z");
+    assert_eq!(workspace.reader.position(), position + 1, "one lease ended, and that is all that happened");
+    assert_eq!(get(&server, &format!("/mailbox/{other}")).await.1["status"], "pending");
+    server.pass(599 * SECOND).await.expect("later");
+    assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "in_progress");
+    server.pass(SECOND).await.expect("the end");
+    assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "pending");
+    let renewed = workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
+    assert_eq!(renewed, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deferred_task_wakes_where_it_was_and_unread() {
+    let server = server().await;
+    for row in ["pending", "review", "input_required", "awaiting_reply"] {
+        let id = task(&server, DRAFTER).await;
+        bring(&server, &id, DRAFTER, row).await;
+        let deferred = act(&server, &id, "defer", json!({"for_seconds": 60, "reason": "later"})).await;
+        assert_eq!((&deferred["status"], &deferred["waiting_on"]), (&json!("deferred"), &json!("none")));
+        act(&server, &id, "defer", json!({"for_seconds": 120})).await;
+        server.pass(119 * SECOND).await.expect("later");
+        assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "deferred");
+        server.pass(SECOND).await.expect("later");
+        let (_, task) = get(&server, &format!("/mailbox/{id}")).await;
+        assert_eq!((&task["status"], &task["unread"]), (&json!(row), &json!(true)), "{row}");
+        assert_eq!(
+            (&task["deferred_until"], &task["input_request"].is_null()),
+            (&json!(null), &(row != "input_required"))
+        );
+    }
+    let id = task(&server, DRAFTER).await;
+    act(&server, &id, "defer", json!({})).await;
+    server.pass(1_000_000 * SECOND).await.expect("much later");
+    assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "deferred");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_under_a_claim_that_has_ended_is_refused() {
+    let server = server().await;
+    let id = task(&server, DRAFTER).await;
+    let first = act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 10})).await;
+    server.pass(10 * SECOND).await.expect("later");
+    let late = json!({"agent_id": DRAFTER, "claim": first["lease"]["claim"], "text": "late"});
+    assert_eq!(post(&server, &format!("/mailbox/{id}/complete"), &late).await.1["code"], "task_state_conflict");
+    let second = act(&server, &id, "claim", json!({"agent_id": DRAFTER})).await;
+    assert_ne!(first["lease"]["claim"], second["lease"]["claim"]);
+    for path in ["artifacts", "complete", "release"] {
+        let (status, refused) = post(&server, &format!("/mailbox/{id}/{path}"), &late).await;
+        assert_eq!((status, &refused["code"]), (409, &json!("not_lease_holder")), "{path}: {refused}");
+    }
+    let now = json!({"agent_id": DRAFTER, "claim": second["lease"]["claim"]});
+    assert_eq!(act(&server, &id, "complete", now).await["status"], "review");
+}

@@ -1,0 +1,215 @@
+//! Two things done to one task at once: one of them wins, and the log tells which, on one server and on two.
+
+use std::sync::Arc;
+
+use foldwork_engine::clock::Clock;
+use foldwork_engine::model::event::{Event, Expected};
+use foldwork_engine::model::facts::Assignee;
+use foldwork_engine::model::task::content::{Draft, Effect, text_part};
+use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::workspace::events::{Direction, Limit};
+use foldwork_engine::workspace::mailbox::tasks::NewTask;
+use foldwork_engine::workspace::mailbox::{Deed, Work, Worker};
+use foldwork_engine::{Engine, Error, Settings, Store};
+use foldwork_tests::agents::agents;
+use foldwork_tests::clock::FixedClock;
+use foldwork_tests::entered::{Entered, enter};
+
+use super::board::{AGENTS, DRAFTER, HELPER};
+
+/// How often two things are done at once on one server, and on two.
+const ON_ONE: usize = 200;
+const ON_TWO: usize = 30;
+const LEASE_S: i64 = 10;
+
+/// One workspace as two clients see it: of one server, or of two on one store.
+struct Pair {
+    clock: Arc<FixedClock>,
+    engines: Vec<Arc<Engine>>,
+    clients: [Entered; 2],
+    rounds: usize,
+}
+
+async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
+    let plugins = agents(&AGENTS.map(str::to_owned)).expect("agents");
+    Engine::open(store, clock.clone() as Arc<dyn Clock>, Settings::default(), plugins).await.expect("an engine")
+}
+
+impl Pair {
+    async fn of_one_server() -> Pair {
+        let clock = Arc::new(FixedClock::default());
+        let one = engine(Store::connect("mem://").await.expect("a store"), &clock).await;
+        let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
+        let client = enter(&one, &key).await.expect("a workspace");
+        Pair { clock, clients: [client.clone(), client], engines: vec![one], rounds: ON_ONE }
+    }
+
+    async fn of_two_servers() -> Pair {
+        let clock = Arc::new(FixedClock::default());
+        let store = Store::connect("mem://").await.expect("a store");
+        let (one, two) = (engine(store.share(), &clock).await, engine(store.share(), &clock).await);
+        let key = one.first_start(None).await.expect("a start").expect("an empty store").key;
+        let clients = [enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")];
+        Pair { clock, clients, engines: vec![one, two], rounds: ON_TWO }
+    }
+
+    /// A task whose approval changes an article, and the article.
+    async fn task(&self, round: usize, assignee: Option<Assignee>) -> (String, String) {
+        let writer = &self.clients[round % 2].writer;
+        let new = NewArticle { title: format!("Article {round}"), ..NewArticle::default() };
+        let article = again(|| writer.create_article(new.clone())).await.expect("an article").0.id.to_string();
+        let effect = Effect {
+            aggregate_id: Some(article.clone()),
+            event_type: "article.updated".into(),
+            payload: Object::from_iter([("body", "as it was drafted")]),
+        };
+        let draft = Draft {
+            name: Some("draft".into()),
+            parts: Some(vec![text_part("as it was drafted")]),
+            effect: Some(effect),
+            ..Draft::default()
+        };
+        let new = NewTask { title: "Draft it".into(), assignee, artifacts: vec![draft], ..NewTask::default() };
+        (again(|| writer.create_task(new.clone())).await.expect("a task").0.id.to_string(), article)
+    }
+
+    async fn stream(&self, id: &str) -> Vec<Event> {
+        let limit = Limit::events(100);
+        self.clients[0].reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items
+    }
+
+    /// How many events of these types a stream has.
+    async fn count(&self, id: &str, types: &[&str]) -> usize {
+        self.stream(id).await.iter().filter(|event| types.contains(&&*event.event_type)).count()
+    }
+}
+
+/// Does something until the store has time for it.
+async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() -> F) -> Result<T, Error> {
+    loop {
+        match act().await {
+            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            other => return other,
+        }
+    }
+}
+
+async fn act(client: Entered, id: String, deed: Deed) -> Result<(), Error> {
+    again(|| client.writer.act_on_task(&id, deed.clone(), Expected::Any)).await.map(drop)
+}
+
+async fn work(client: Entered, id: String, agent: &str, work: Work) -> Result<(), Error> {
+    let worker = || Worker::new(Some(agent.to_owned()), None);
+    again(|| client.writer.work_on_task(&id, worker(), work.clone(), Expected::Any, None)).await.map(drop)
+}
+
+/// Exactly one of two went well, and the other was refused for where the task stood.
+fn one_won(outcomes: [Result<(), Error>; 2], round: usize) -> usize {
+    let won: Vec<usize> = (0..2).filter(|place| outcomes[*place].is_ok()).collect();
+    assert_eq!(won.len(), 1, "round {round}: {outcomes:?}");
+    for refused in outcomes.into_iter().filter_map(Result::err) {
+        assert!(matches!(refused, Error::Conflict { code: "task_state_conflict", .. }), "round {round}: {refused}");
+    }
+    won[0]
+}
+
+async fn approve_against(pair: &Pair, other: Deed) {
+    let deed = |place: usize| if place == 0 { Deed::Approve { comment: None } } else { other.clone() };
+    let mut wins = [0, 0];
+    for round in 0..pair.rounds {
+        let (task, article) = pair.task(round, None).await;
+        // Each has its turn to be asked first.
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        let [first, second] =
+            order.map(|place| tokio::spawn(act(pair.clients[place].clone(), task.clone(), deed(place))));
+        let mut outcomes = [first.await.expect("done"), second.await.expect("done")];
+        if order == [1, 0] {
+            outcomes.swap(0, 1);
+        }
+        let winner = one_won(outcomes, round);
+        wins[winner] += 1;
+        assert_eq!(pair.count(&task, &["task.approved", "task.rejected"]).await, 1, "round {round}");
+        let effects = usize::from(matches!(deed(winner), Deed::Approve { .. }));
+        assert_eq!(pair.count(&article, &["article.updated"]).await, effects, "round {round}");
+    }
+    assert_eq!(wins[0] + wins[1], pair.rounds);
+}
+
+async fn claim_against_claim(pair: &Pair) {
+    for round in 0..pair.rounds {
+        let (task, _) = pair.task(round, None).await;
+        let claims = [DRAFTER, HELPER].into_iter().enumerate().map(|(place, agent)| {
+            let (client, task) = (pair.clients[place].clone(), task.clone());
+            tokio::spawn(async move { work(client, task, agent, Work::Claim { seconds: LEASE_S }).await })
+        });
+        let [first, second]: [_; 2] = claims.collect::<Vec<_>>().try_into().expect("two");
+        let winner = one_won([first.await.expect("done"), second.await.expect("done")], round);
+        assert_eq!(pair.count(&task, &["task.claimed"]).await, 1);
+        let found = pair.clients[1].reader.task(&task).await.expect("the task");
+        let holder = found.state.get("claimed_by").and_then(|agent| agent.as_str());
+        assert_eq!(holder, Some([DRAFTER, HELPER][winner]));
+    }
+}
+
+async fn complete_against_the_end_of_the_lease(pair: &Pair) {
+    let mut completed = 0;
+    for round in 0..pair.rounds {
+        let (task, article) = pair.task(round, Some(Assignee::Agent(DRAFTER.into()))).await;
+        let client = pair.clients[round % 2].clone();
+        work(client.clone(), task.clone(), DRAFTER, Work::Claim { seconds: LEASE_S }).await.expect("claimed");
+        let complete = Work::Complete { drafts: Vec::new(), message: None, unreviewed: false };
+        let completing = tokio::spawn(work(client, task.clone(), DRAFTER, complete));
+        if round % 3 == 0 {
+            tokio::task::yield_now().await;
+        }
+        pair.clock.advance(LEASE_S * 1_000);
+        let outcome = completing.await.expect("done");
+        for client in &pair.clients {
+            // What the other server did is known by whoever asks.
+            client.reader.task(&task).await.expect("the task");
+        }
+        for engine in &pair.engines {
+            engine.deadlines_passed().await;
+        }
+        let found = pair.clients[0].reader.task(&task).await.expect("the task");
+        let status = found.state.get("status").and_then(|status| status.as_str()).map(str::to_owned);
+        let events = [pair.count(&task, &["task.delivered"]).await, pair.count(&task, &["task.expired"]).await];
+        match outcome {
+            Ok(()) => {
+                completed += 1;
+                assert_eq!((status.as_deref(), events), (Some("review"), [1, 0]), "round {round}");
+            }
+            Err(Error::Conflict { code: "task_state_conflict", .. }) => {
+                assert_eq!((status.as_deref(), events), (Some("pending"), [0, 1]), "round {round}");
+            }
+            Err(error) => panic!("round {round}: {error}"),
+        }
+        assert_eq!(pair.count(&article, &["article.updated"]).await, 0);
+    }
+    assert!(completed > 0, "no agent was in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_approvals_one_wins() {
+    approve_against(&Pair::of_one_server().await, Deed::Approve { comment: None }).await;
+    approve_against(&Pair::of_two_servers().await, Deed::Approve { comment: None }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_approval_and_rejection_one_wins() {
+    approve_against(&Pair::of_one_server().await, Deed::Reject { reason: None }).await;
+    approve_against(&Pair::of_two_servers().await, Deed::Reject { reason: None }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_claims_one_wins() {
+    claim_against_claim(&Pair::of_one_server().await).await;
+    claim_against_claim(&Pair::of_two_servers().await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_completed_or_its_lease_ends() {
+    complete_against_the_end_of_the_lease(&Pair::of_one_server().await).await;
+    complete_against_the_end_of_the_lease(&Pair::of_two_servers().await).await;
+}

@@ -1,0 +1,258 @@
+//! Every status with everything that may be done, against the table in `tests/mailbox/transitions.md`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use foldwork_engine::Plugins;
+use foldwork_engine::hook::{About, AgentProfile, Done, Hook, OnError, Outcome, Plugin, Subscription, Work};
+use foldwork_engine::model::facts::{Artifact, Product};
+use foldwork_engine::model::task::{Act, Action, Deadline, Status, Verb};
+use foldwork_engine::model::value::Object;
+use foldwork_tests::expectation::{all_well, read, root};
+use foldwork_tests::server::{Server, worked};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::board::{Answer, DRAFTER, HELPER, bring, get, post, server, task};
+
+/// A table of the file: its rows by where a task stands, their cells by what is done.
+struct Table {
+    rows: Vec<(String, BTreeMap<String, String>)>,
+    columns: Vec<String>,
+}
+
+impl Table {
+    /// The table under a heading.
+    fn read(heading: &str) -> Table {
+        let text = read(&root().join("tests/mailbox/transitions.md"));
+        let (_, section) = text.split_once(&format!("# {heading}\n")).expect("a heading of the file");
+        let lines = section.lines().take_while(|line| !line.starts_with('#')).filter(|line| line.starts_with('|'));
+        let cells = |line: &str| -> Vec<String> {
+            line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+        };
+        let mut lines = lines.map(cells);
+        let columns = lines.next().expect("a head").split_off(1);
+        let rows = lines.skip(1).map(|mut cells| {
+            let found = cells.split_off(1);
+            assert_eq!(found.len(), columns.len(), "{cells:?}");
+            (cells.remove(0), columns.iter().cloned().zip(found).collect())
+        });
+        Table { rows: rows.collect(), columns }
+    }
+}
+
+#[test]
+fn the_table_has_every_status_and_everything_that_may_be_done() {
+    let mut done: Vec<String> = Vec::new();
+    for heading in ["People", "Agents, and who made the task", "Scripted agents, and time"] {
+        let table = Table::read(heading);
+        for status in Status::ALL {
+            assert!(table.rows.iter().any(|(row, _)| row == status.name()), "{heading}: {}", status.name());
+        }
+        done.extend(table.columns.iter().map(|column| column.trim_end_matches('*').to_owned()));
+    }
+    let people = Action::ALL.map(Act::Person);
+    let agents = Verb::ALL.map(Act::Agent);
+    for act in people.into_iter().chain(agents) {
+        assert!(done.iter().any(|column| column == act.name()), "{}", act.name());
+    }
+    assert_eq!(Deadline::ALL.len(), 2, "`later` is a lease that ends and a deferral that is over");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_do_what_the_table_says() {
+    let (server, table) = (server().await, Table::read("People"));
+    let mut failures = Vec::new();
+    for (row, cells) in &table.rows {
+        for (column, expected) in cells {
+            let body = match column.as_str() {
+                "edit" => json!({"modifications": {"title": "better"}}),
+                "defer" => json!({"for_seconds": 600}),
+                "defer*" => json!({"for_seconds": 1200}),
+                "ask" => json!({"message": "why?"}),
+                "assign" => json!({"assignee_type": "agent", "assignee_id": HELPER}),
+                _ => json!({}),
+            };
+            check(&server, row, cells, column, column.trim_end_matches('*'), &body, expected, &mut failures).await;
+        }
+    }
+    all_well(failures);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_do_what_the_table_says() {
+    let (server, people) = (server().await, Table::read("People"));
+    let mut failures = Vec::new();
+    for (row, cells) in &Table::read("Agents, and who made the task").rows {
+        let (_, allowed) = people.rows.iter().find(|(name, _)| name == row).expect("the row for people");
+        for (column, expected) in cells {
+            let body = match column.as_str() {
+                "claim" if row.starts_with("in_progress") => json!({"agent_id": HELPER}),
+                "claim" => json!({"agent_id": DRAFTER}),
+                "message" => json!({"agent_id": DRAFTER, "text": "so it is"}),
+                "artifact" => json!({"name": "more", "text": "text"}),
+                "complete" => json!({"artifact": {"name": "all", "text": "text"}}),
+                "complete*" => json!({"review": false}),
+                "request_input" => json!({"message": "which?"}),
+                "fail" => json!({"error": "broken"}),
+                "fail*" => json!({"error": "busy", "retryable": true}),
+                _ => json!({}),
+            };
+            let path = match column.as_str() {
+                "message" => "messages",
+                "artifact" => "artifacts",
+                "request_input" => "request-input",
+                other => other.trim_end_matches('*'),
+            };
+            check(&server, row, allowed, column, path, &body, expected, &mut failures).await;
+        }
+    }
+    all_well(failures);
+}
+
+/// Brings a task to where the row begins, does what the column says, and compares.
+#[expect(clippy::too_many_arguments, reason = "a cell, and what it takes to try it")]
+async fn check(
+    server: &Server,
+    row: &str,
+    people: &BTreeMap<String, String>,
+    column: &str,
+    path: &str,
+    body: &Value,
+    expected: &str,
+    failures: &mut Vec<String>,
+) {
+    let id = task(server, DRAFTER).await;
+    bring(server, &id, DRAFTER, row).await;
+    let (_, before) = get(server, &format!("/mailbox/{id}")).await;
+    let (status, answer) = post(server, &format!("/mailbox/{id}/{path}"), body).await;
+    let (_, after) = get(server, &format!("/mailbox/{id}")).await;
+    let wrong = match expected {
+        "409" => refused_otherwise(row, people, column, &(status, answer.clone()), &before, &after),
+        next => (!(200..300).contains(&status) || after["status"] != next).then(|| format!("to be {next}")),
+    };
+    // What a task says of itself is what the table says of it.
+    let told = wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other actions".into()));
+    failures.extend(
+        told.map(|wrong| format!("{row}, {column}: expected {wrong}, found {status} {answer} and {}", after["status"])),
+    );
+}
+
+/// What is wrong with a refusal, if anything is.
+fn refused_otherwise(
+    row: &str,
+    people: &BTreeMap<String, String>,
+    column: &str,
+    (status, answer): &Answer,
+    before: &Value,
+    after: &Value,
+) -> Option<String> {
+    let action = column.trim_end_matches('*');
+    let stood = row.split(' ').next().unwrap_or_default();
+    let expected = json!({
+        "error": format!("cannot {action} a task that is {stood}"),
+        "code": "task_state_conflict",
+        "status": stood,
+        "action": action,
+        "allowed_actions": allowed(people),
+        "request_id": answer["request_id"],
+    });
+    if *status != 409 || *answer != expected {
+        return Some(format!("409 {expected}"));
+    }
+    (before != after).then(|| "nothing to change".into())
+}
+
+/// The actions that the table has for people, in their usual order.
+fn allowed(people: &BTreeMap<String, String>) -> Vec<&'static str> {
+    let goes = |name: &str| people.get(name).is_some_and(|cell| cell != "409");
+    let names = Action::ALL.into_iter().map(Action::name);
+    names.filter(|name| goes(name) || goes(&format!("{name}*"))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn time_does_what_the_table_says() {
+    let (server, table) = (server().await, Table::read("Scripted agents, and time"));
+    let mut tasks = Vec::new();
+    for (row, cells) in &table.rows {
+        let id = task(&server, DRAFTER).await;
+        bring(&server, &id, DRAFTER, row).await;
+        tasks.push((id, row, &cells["later"]));
+    }
+    server.pass(3_600_000).await.expect("an hour later");
+    let mut failures = Vec::new();
+    for (id, row, expected) in tasks {
+        let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
+        if after["status"] != *expected.as_str() {
+            failures.push(format!("{row}, later: expected {expected}, found {}", after["status"]));
+        }
+    }
+    all_well(failures);
+}
+
+/// A scripted agent that delivers when the test says so.
+struct Slow {
+    about: About,
+    go: watch::Receiver<bool>,
+}
+
+impl Plugin for Slow {
+    fn about(&self) -> &About {
+        &self.about
+    }
+
+    fn work(&self, _: &Work<'_>) -> Outcome<Product> {
+        let mut go = self.go.clone();
+        while !*go.borrow_and_update() {
+            std::thread::yield_now();
+        }
+        let artifact = Artifact { name: "made".into(), parts: vec![part("text")], effect: None };
+        Ok(Done { value: Product { artifacts: vec![artifact], message: None, review: true }, operations: 0 })
+    }
+}
+
+fn part(text: &str) -> foldwork_engine::model::value::Value {
+    Object::from_iter([("text", text)]).into()
+}
+
+fn slow(go: watch::Receiver<bool>) -> Plugins {
+    let profile = AgentProfile { description: "Slow.".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = About {
+        name: "slow".into(),
+        version: "1.0.0".into(),
+        description: "Delivers when it is told to.".into(),
+        hooks: vec![Hook::Work],
+        on: Subscription { events: Vec::new(), traits: Vec::new() },
+        on_error: OnError::Park,
+        settings: Object::new(),
+        agent: Some(profile),
+    };
+    Plugins::new(vec![Arc::new(Slow { about, go })], 1).expect("threads")
+}
+
+/// The script has its task when somebody else does something with it: what it makes is decided where the task is then.
+#[tokio::test(flavor = "multi_thread")]
+async fn scripted_agents_do_what_the_table_says() {
+    let mut failures = Vec::new();
+    for (row, cells) in &Table::read("Scripted agents, and time").rows {
+        let (go, gone) = watch::channel(false);
+        let server = Server::start_with_native(slow(gone)).await.expect("a server");
+        let id = task(&server, "agent-slow").await;
+        bring(&server, &id, "agent-slow", row).await;
+        let (_, before) = get(&server, &format!("/mailbox/{id}")).await;
+        go.send_replace(true);
+        worked(&server.workspace("owner").await.expect("the workspace")).await.expect("the work is done");
+        let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
+        let expected = &cells["deliver"];
+        // One that was asked something too is worked for twice; the second time it is not its turn any more.
+        let delivered = before["status"] != *expected.as_str();
+        let is_told =
+            after["timeline"].as_array().into_iter().flatten().any(|told| told["event_type"] == "task.delivered");
+        if after["status"] != *expected.as_str() || (row.as_str() != "review" && is_told != delivered) {
+            failures.push(format!("{row}, deliver: expected {expected}, found {after}"));
+        }
+        let (_, parked) = get(&server, "/parked").await;
+        assert_eq!(parked["data"], json!([]), "{row}");
+    }
+    all_well(failures);
+}
