@@ -9,6 +9,7 @@ mod load;
 pub mod meter;
 pub mod pages;
 pub mod plugins;
+pub mod presence;
 pub mod progress;
 pub mod request;
 pub mod search;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use folded::Folded;
 use pages::PageCache;
 use plugins::{PluginHost, Plugins};
+use presence::Presence;
 use progress::Progress;
 use search::SearchIndex;
 use types::Types;
@@ -84,6 +86,8 @@ pub struct State {
     pub plugins: PluginHost,
     /// Answers of which further pages may be asked for.
     pub pages: PageCache,
+    /// Which agents are there, and how far each has come.
+    pub presence: Presence,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     exclusive: bool,

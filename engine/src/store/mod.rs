@@ -16,6 +16,7 @@ pub mod key_range;
 pub mod log;
 pub mod nodes;
 pub mod parked;
+pub mod presence;
 pub mod retry;
 mod session;
 pub mod signing_keys;
@@ -36,12 +37,13 @@ const CONTROL_MIGRATIONS: [&str; 3] = [
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 5] = [
+const WORKSPACE_MIGRATIONS: [&str; 6] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
     include_str!("schema/workspace/0004_answers.surql"),
     include_str!("schema/workspace/0005_answered.surql"),
+    include_str!("schema/workspace/0007_presence.surql"),
 ];
 
 /// A connected store.

@@ -1,5 +1,6 @@
 //! The API: a file per section of the specification. Wire types are declared here and nowhere else.
 
+mod agents;
 mod aggregates;
 mod articles;
 pub mod body;
@@ -17,6 +18,7 @@ mod parked;
 mod plugin_wire;
 mod plugins;
 mod projects;
+pub mod relay;
 mod search;
 mod system;
 mod types;
@@ -40,6 +42,8 @@ pub enum Section {
     Aggregates,
     /// Articles: drafts and what is published.
     Articles,
+    /// Agents, whether they are there, and what they are told.
+    Agents,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -56,6 +60,8 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
+    agents::Api,
+    relay::Api,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -74,6 +80,8 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
+        agents::Api,
+        relay::Api,
         plugins::Api,
         parked::Api,
         system::Api,
