@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use super::aggregate::Aggregate;
+use super::aggregate::{Aggregate, UNSET};
 use super::event::Event;
+use super::task::record::field;
+use super::task::shown::shown;
+use super::task::{Status, Task, TaskEvent};
 use super::value::{Object, Value};
 
 /// The most that what is told may take as JSON, in bytes. Beyond it, references stand instead of bodies.
 pub const MAX_BYTES: usize = 256 << 10;
-
-/// Fields of a task that tell who works at it.
-pub const ASSIGNEE_TYPE: &str = "assignee_type";
-pub const ASSIGNEE_ID: &str = "assignee_id";
-const AGENT_ASSIGNEE: &str = "agent";
 
 /// What happened to a task, as its agent is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,21 +46,39 @@ impl News {
     }
 
     /// What an event of a task says to whoever works at it before and after it.
-    fn of(event: &Event) -> Option<News> {
-        match event.verb() {
-            "created" => Some(News::Created),
-            "assigned" => Some(News::Assigned),
-            "message" | "messaged" => Some(News::Message),
-            "asked" => Some(News::Asked),
-            "approved" => Some(News::Approved),
-            "edited" => Some(News::Edited),
-            "rejected" => Some(News::Rejected),
-            "deferred" => Some(News::Deferred),
-            "resumed" => Some(News::Resumed),
-            "canceled" => Some(News::Canceled),
-            _ => None,
+    fn of(event: &Event, after: &Task<'_>) -> Option<News> {
+        match TaskEvent::parse(&event.event_type)? {
+            TaskEvent::Created => Some(News::Created),
+            TaskEvent::Assigned => Some(News::Assigned),
+            TaskEvent::Message => is_from_another(event).then_some(News::Message),
+            TaskEvent::Asked => Some(News::Asked),
+            TaskEvent::Approved => Some(News::Approved),
+            TaskEvent::Edited => Some(News::Edited),
+            TaskEvent::Rejected => Some(News::Rejected),
+            TaskEvent::Deferred => Some(News::Deferred),
+            TaskEvent::Resumed => Some(News::Resumed),
+            TaskEvent::Canceled => Some(News::Canceled),
+            // It is given out again, if it is.
+            TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => {
+                (after.status() == Status::Pending).then_some(News::Assigned)
+            }
+            TaskEvent::Unassigned
+            | TaskEvent::Claimed
+            | TaskEvent::Artifact
+            | TaskEvent::Delivered
+            | TaskEvent::Completed
+            | TaskEvent::InputRequested
+            | TaskEvent::Read
+            | TaskEvent::Unread => None,
         }
     }
+}
+
+/// Whether a message was written by somebody else than the agent that works at the task.
+fn is_from_another(event: &Event) -> bool {
+    let messages = event.payload.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default();
+    let role = |message: &Value| message.get("role").and_then(Value::as_str) == Some("agent");
+    messages.is_empty() || !messages.iter().all(role)
 }
 
 /// Something that an agent is told.
@@ -77,21 +93,15 @@ pub struct Delivery {
 
 /// Whether the task's agent may have been another before the event. Where not, nobody need look what it was before.
 pub fn may_reassign(event: &Event) -> bool {
-    const NAMES: [&str; 3] = [ASSIGNEE_TYPE, ASSIGNEE_ID, "$unset"];
+    const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];
     event.version > 1 && NAMES.iter().any(|name| event.payload.contains(name))
-}
-
-/// The agent that a task waits for.
-pub fn agent_of(task: &Aggregate) -> Option<&str> {
-    let text = |name: &str| task.state.get(name).and_then(Value::as_str);
-    text(ASSIGNEE_ID).filter(|_| text(ASSIGNEE_TYPE) == Some(AGENT_ASSIGNEE))
 }
 
 /// What an event of a task says to whom. `before` is the task before the event, where that may have been another agent's.
 pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Aggregate>) -> Vec<Delivery> {
-    let now = agent_of(after);
+    let now = Task::new(after).assigned_agent();
     let former = match before {
-        Some(before) => agent_of(before),
+        Some(before) => Task::new(before).assigned_agent(),
         None if event.version == 1 => None,
         None => now,
     };
@@ -103,7 +113,7 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
         told.push(tell(former, News::Unassigned));
     }
     if let Some(now) = now {
-        let news = match News::of(event) {
+        let news = match News::of(event, &Task::new(after)) {
             // Whatever else the event is called, the task is new to this agent.
             news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
             news => news,
@@ -144,18 +154,12 @@ impl Delivery {
             ("actor", self.event.actor.clone().into()),
             ("occurred_at", Value::Date(self.event.occurred_at)),
         ]);
-        let mut task = Object::from_iter([("id", Value::from(self.task.id.text()))]);
+        let mut task = shown(&self.task);
         if with_bodies {
             cause.push("payload", Value::Object(self.event.payload.clone()));
-            task = shown(&self.task);
         } else {
-            task.push("version", self.task.version as i64);
+            task = task.into_iter().filter(|(_, value)| value.size_bytes() <= SHORT_BYTES).collect();
             task.push("truncated", true);
-            for name in SHORT {
-                if let Some(value) = self.task.state.get(name).filter(|value| value.size_bytes() <= SHORT_BYTES) {
-                    task.push(name, value.clone());
-                }
-            }
             cause.push("truncated", true);
         }
         Object::from_iter([
@@ -167,20 +171,8 @@ impl Delivery {
     }
 }
 
-/// Fields that are told of a task that is too large to be told whole, unless one of them is what is large.
-const SHORT: [&str; 9] =
-    ["title", "status", "priority", "assignee_type", "assignee_id", "source_type", "source", "due_at", "unread"];
+/// Fields of a task that may be long: each is told as long as it is not.
 const SHORT_BYTES: usize = 8 << 10;
-
-fn shown(task: &Aggregate) -> Object {
-    let mut shown = Object::from_iter([("id", Value::from(task.id.text()))]);
-    task.state.iter().for_each(|(name, value)| shown.push(name.clone(), value.clone()));
-    shown.push("project_id", task.project_id.clone());
-    shown.push("created_at", Value::Date(task.created_at));
-    shown.push("updated_at", Value::Date(task.last_event_at));
-    shown.push("version", task.version as i64);
-    shown
-}
 
 fn json_bytes(object: &Object) -> usize {
     serde_json::to_vec(object).map_or(usize::MAX, |text| text.len())
@@ -211,7 +203,16 @@ mod tests {
     }
 
     fn assigned(kind: &str, id: &str) -> Object {
-        Object::from_iter([(ASSIGNEE_TYPE, kind), (ASSIGNEE_ID, id)])
+        Object::from_iter([(field::ASSIGNEE_TYPE, kind), (field::ASSIGNEE_ID, id)])
+    }
+
+    fn said(role: &str) -> Object {
+        let message = Object::from_iter([("role", role)]);
+        Object::from_iter([(field::MESSAGES, vec![Value::from(message)])])
+    }
+
+    fn status(status: &str) -> Object {
+        Object::from_iter([(field::STATUS, status)])
     }
 
     /// What a stream of events says, one after the other.
@@ -242,6 +243,12 @@ mod tests {
             event(6, "asked", Object::new()),
             event(7, "assigned", assigned("agent", "a")),
             event(8, "assigned", assigned("agent", "a")),
+            event(9, "message", said("agent")),
+            event(10, "message", said("user")),
+            event(11, "claimed", status("in_progress")),
+            event(12, "expired", status("pending")),
+            event(13, "failed", status("failed")),
+            event(14, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
         ];
         let expected = [
             vec![says("a", "task.created")],
@@ -252,6 +259,12 @@ mod tests {
             vec![],
             vec![says("a", "task.assigned")],
             vec![says("a", "task.assigned")],
+            vec![],
+            vec![says("a", "task.message")],
+            vec![],
+            vec![says("a", "task.assigned")],
+            vec![],
+            vec![says("a", "task.unassigned")],
         ];
         assert_eq!(told(&events), expected);
     }

@@ -9,7 +9,7 @@ use super::Resident;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::id::AggregateId;
-use crate::model::value::Value;
+use crate::model::task::{Status, Task};
 
 /// The open tasks of one agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,14 +42,6 @@ struct OpenTask {
     status: Status,
     is_unread: bool,
     created_at: i64,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Status {
-    Pending,
-    InProgress,
-    Review,
-    Other,
 }
 
 #[derive(Default)]
@@ -138,24 +130,16 @@ impl Counted {
             Status::Pending => Some(&mut self.workload.pending),
             Status::InProgress => Some(&mut self.workload.in_progress),
             Status::Review => Some(&mut self.workload.review),
-            Status::Other => None,
+            _ => None,
         }
     }
 }
 
 /// What is counted of a task; `None` where it is ended, or no agent's.
 fn open_task(task: &Aggregate) -> Option<OpenTask> {
-    let text = |name: &str| task.state.get(name).and_then(Value::as_str);
-    let status = match text("status")? {
-        "approved" | "rejected" | "completed" | "failed" | "canceled" => return None,
-        "pending" => Status::Pending,
-        "in_progress" => Status::InProgress,
-        "review" => Status::Review,
-        _ => Status::Other,
-    };
-    let agent = text("assignee_id").filter(|_| !task.deleted && text("assignee_type") == Some("agent"))?;
-    // A task is unread until somebody reads it.
-    let is_unread = !matches!(task.state.get("unread"), Some(Value::Bool(false)));
+    let read = Task::new(task);
+    let agent = read.assigned_agent().filter(|_| !task.deleted && read.status().is_open())?;
+    let (status, is_unread) = (read.status(), read.is_unread());
     Some(OpenTask { agent: agent.into(), status, is_unread, created_at: task.created_at })
 }
 
@@ -163,7 +147,7 @@ fn open_task(task: &Aggregate) -> Option<OpenTask> {
 mod tests {
     use super::*;
     use crate::model::aggregate::no_facts;
-    use crate::model::value::Object;
+    use crate::model::value::{Object, Value};
 
     fn task(id: &str, version: u64, agent: &str, status: &str) -> Arc<Aggregate> {
         let state = Object::from_iter([

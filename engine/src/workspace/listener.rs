@@ -8,6 +8,7 @@ use crate::access::credential::Listening;
 use crate::access::standing::Standing;
 use crate::core::State;
 use crate::error::{Error, Result};
+use crate::mailbox::leases;
 use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
@@ -87,7 +88,7 @@ impl Listener {
         Ok(Connected { agents, credential, expires_at })
     }
 
-    /// Says that agents are there. It is an error that none of them is known.
+    /// Says that agents are there, and renews the leases that they hold. It is an error that none of them is known.
     pub async fn heartbeat(&self, ids: Vec<String>) -> Result<Heard> {
         if ids.is_empty() || ids.len() > MAX_NAMED {
             return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_NAMED} ids")));
@@ -105,6 +106,9 @@ impl Listener {
             return Err(Error::not_found("agent", unknown.first().map_or("", |id| id)));
         }
         self.seen(&agents).await?;
+        let held: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
+        let snapshot = self.entered.snapshot_with(&leases::PATHS).await?;
+        leases::renew(state, &snapshot, &held, state.clock.now_ms()).await?;
         let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
         Ok(Heard { updated: agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect(), unknown })
     }

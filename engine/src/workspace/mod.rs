@@ -13,6 +13,7 @@ pub mod feed;
 pub mod graph;
 pub mod keys;
 pub mod listener;
+pub mod mailbox;
 pub mod parked;
 pub mod plugins;
 pub mod projects;

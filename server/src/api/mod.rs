@@ -12,6 +12,7 @@ mod graph;
 pub mod idempotent;
 pub mod json;
 mod keys;
+mod mailbox;
 mod operators;
 pub mod page;
 mod parked;
@@ -44,6 +45,8 @@ pub enum Section {
     Articles,
     /// Agents, whether they are there, and what they are told.
     Agents,
+    /// Tasks for people and agents: work goes out, comes back, and a person decides.
+    Mailbox,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -62,6 +65,7 @@ pub type Operations = (
     articles::Api,
     agents::Api,
     relay::Api,
+    mailbox::Operations,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -82,6 +86,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         articles::Api,
         agents::Api,
         relay::Api,
+        mailbox::OPERATIONS,
         plugins::Api,
         parked::Api,
         system::Api,
