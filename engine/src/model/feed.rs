@@ -114,6 +114,8 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
     }
     if let Some(now) = now {
         let news = match News::of(event, &Task::new(after)) {
+            // It took the task itself.
+            _ if TaskEvent::parse(&event.event_type) == Some(TaskEvent::Claimed) => None,
             // Whatever else the event is called, the task is new to this agent.
             news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
             news => news,
