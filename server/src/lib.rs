@@ -40,6 +40,10 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         .nest(realtime::PATH, realtime.routes())
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz));
+    for (path, method) in realtime::METHODS {
+        let segments = format!("{}{path}", realtime::PATH).split('/').map(str::to_owned).collect();
+        methods.insert(0, (segments, vec![method.to_owned()]));
+    }
     for mounted in mounted::mounted(config) {
         methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
         routes = routes.at(mounted.path, mounted.route);

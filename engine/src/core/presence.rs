@@ -90,8 +90,18 @@ impl Presence {
         Ok(written?)
     }
 
+    /// Writes what was said, whenever something was.
+    pub async fn keep_writing(&self) {
+        loop {
+            self.gathered().await;
+            if let Err(error) = self.write().await {
+                tracing::warn!(%error, "which agents are there was not written");
+            }
+        }
+    }
+
     /// Returns when something has waited to be written for a while.
-    pub async fn gathered(&self) {
+    async fn gathered(&self) {
         self.said.notified().await;
         tokio::time::sleep(GATHER).await;
     }

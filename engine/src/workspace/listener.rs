@@ -6,7 +6,6 @@ use super::feed::Feed;
 use super::rights::Listener;
 use crate::access::credential::Listening;
 use crate::access::standing::Standing;
-use crate::core::State;
 use crate::error::{Error, Result};
 use crate::mailbox::leases;
 use crate::model::access::WorkspaceRecord;
@@ -154,15 +153,5 @@ impl Listener {
     /// An id that nothing else has.
     pub fn new_id(&self) -> String {
         self.entered.state().clock.new_id().to_string()
-    }
-}
-
-/// Writes which agents are there, whenever some have said so.
-pub async fn keep_writing_presence(state: Arc<State>) {
-    loop {
-        state.presence.gathered().await;
-        if let Err(error) = state.presence.write().await {
-            tracing::warn!(%error, workspace = %state.record.id, "which agents are there was not written");
-        }
     }
 }

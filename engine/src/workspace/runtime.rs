@@ -8,7 +8,6 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
-use super::listener;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
@@ -51,7 +50,7 @@ impl Runtime {
             operations: Operations::default(),
             turns: Arc::default(),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
-            attending: tokio::spawn(listener::keep_writing_presence(state.clone())),
+            attending: tokio::spawn(keep_writing_presence(state.clone())),
             state,
         }
     }
@@ -85,6 +84,10 @@ impl Runtime {
             tracing::error!(%error, workspace = %state.record.id, "the appender did not end well");
         }
     }
+}
+
+async fn keep_writing_presence(state: Arc<State>) {
+    state.presence.keep_writing().await;
 }
 
 /// The operations under way, counted.

@@ -214,6 +214,46 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn what_is_written_is_read(
+            join_ref in proptest::option::of(".{0,20}"), reference in proptest::option::of(".{0,20}"),
+            topic in ".{0,40}", event in ".{0,40}", payload in ".{0,40}",
+        ) {
+            let payload = serde_json::json!({ "said": payload }).to_string();
+            for version in [Version::One, Version::Two] {
+                let head = Head {
+                    join_ref: join_ref.as_deref(),
+                    reference: reference.as_deref(),
+                    topic: &topic,
+                    event: &event,
+                };
+                let read = read_text(version, &write_text(version, head, &payload)).expect("a message");
+                // The first serialiser has no reference of a join.
+                let join_ref = join_ref.clone().filter(|_| version == Version::Two);
+                assert_eq!((&read.join_ref, &read.reference), (&join_ref, &reference));
+                assert_eq!((&read.topic, &read.event, json(&read)), (&topic, &event, payload.as_str()));
+            }
+        }
+
+        #[test]
+        fn a_users_bytes_are_read(
+            refs in "[0-9]{0,5}", topic in ".{0,50}", event in ".{0,50}", data: Vec<u8>,
+        ) {
+            let lengths = [refs.len(), refs.len(), topic.len(), event.len(), 0].map(|length| length as u8);
+            let head: Vec<u8> = [3].into_iter().chain(lengths).chain([0]).collect();
+            let frame = [&head, refs.as_bytes(), refs.as_bytes(), topic.as_bytes(), event.as_bytes(), &data].concat();
+            let read = read_bytes(Version::Two, &frame).expect("a message");
+            assert_eq!((&read.topic, read.reference.unwrap_or_default()), (&topic, refs));
+            assert!(matches!(read.payload, Payload::User { event: said, body: Body::Bytes(bytes) } if said == event && bytes == data));
+        }
+
+        #[test]
+        fn garbage_is_no_message(bytes: Vec<u8>, text in ".{0,200}") {
+            let _ = (read_bytes(Version::Two, &bytes), read_text(Version::Two, &text), read_text(Version::One, &text));
+        }
+    }
+
     #[test]
     fn versions_are_told_apart() {
         for (vsn, version) in [(None, Version::One), (Some("1.0.0"), Version::One), (Some("2.0.0"), Version::Two)] {

@@ -36,6 +36,9 @@ use crate::edge::streams::Streams;
 
 /// Where clients connect to. They add `/websocket` themselves.
 pub const PATH: &str = "/realtime/v1";
+/// What there is below it, and the method of each.
+pub const METHODS: [(&str, &str); 4] =
+    [("", "GET"), ("/websocket", "GET"), ("/api/broadcast", "POST"), ("/api/broadcast/{topic}/events/{event}", "POST")];
 /// What a socket reads and writes at a time; larger buffers would be most of what an idle one takes.
 const BUFFER: usize = 4 << 10;
 
