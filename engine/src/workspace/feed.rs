@@ -173,12 +173,15 @@ struct Found {
 }
 
 async fn read(state: &State, after: u64) -> Result<Found> {
+    let head = state.folded.position();
+    if after >= head {
+        return Ok(Found { events: Vec::new(), position: after });
+    }
     if let Some(events) = state.folded.last_events(after, LOOK) {
         let last = events.last().map_or(after, |last| last.position);
         let wanted = |event: &Arc<Event>| matches!(&*event.aggregate_type, TASK | AGENT);
         return Ok(Found { events: events.into_iter().filter(wanted).collect(), position: last });
     }
-    let head = state.folded.position();
     let mut places = state.log.places_after(after, LOOK).await?;
     places.truncate(LOOK);
     // What is not folded yet is not told yet.
@@ -194,4 +197,142 @@ async fn read(state: &State, after: u64) -> Result<Found> {
     }
     let events = state.log.read_places(&places, None).await?;
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::core::Settings;
+    use crate::core::plugins::Plugins;
+    use crate::engine::Engine;
+    use crate::mailbox::person::Deed;
+    use crate::model::event::Expected;
+    use crate::model::facts::Assignee;
+    use crate::store::Store;
+    use crate::workspace::agents::NewAgent;
+    use crate::workspace::mailbox::tasks::NewTask;
+    use crate::workspace::rights::{Listener, Writer};
+
+    const ALL: Limit = Limit { events: usize::MAX, bytes: usize::MAX };
+
+    async fn engine(store: Store) -> Arc<Engine> {
+        let plugins = Plugins::none().expect("no plugins");
+        Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    }
+
+    async fn enter(engine: &Engine, key: &str) -> (Writer, Listener) {
+        let caller = engine.authenticate(key).await.expect("a caller");
+        let writer = engine.enter(caller).await.expect("a right");
+        (writer, engine.listen(key).await.expect("a right"))
+    }
+
+    async fn agent(writer: &Writer, name: &str) -> Arc<Aggregate> {
+        let new = NewAgent { name: name.into(), ..NewAgent::default() };
+        writer.create_agent(new).await.expect("registered").0.agent
+    }
+
+    async fn task(writer: &Writer, agent: &Aggregate) -> Arc<Aggregate> {
+        let assignee = Some(Assignee::Agent(agent.id.text()));
+        let new = NewTask { title: "A task".into(), assignee, ..NewTask::default() };
+        writer.create_task(new).await.expect("made").0
+    }
+
+    async fn assign(writer: &Writer, task: &Aggregate, agent: &Aggregate) {
+        let deed = Deed::Assign { assignee: Some(Assignee::Agent(agent.id.text())) };
+        writer.act_on_task(task.id.as_str(), deed, Expected::Any).await.expect("assigned");
+    }
+
+    /// Everything that a feed tells, a few at a time.
+    async fn read(mut feed: Feed, events: usize) -> Vec<String> {
+        let mut told = Vec::new();
+        loop {
+            let page = feed.next(Limit { events, ..ALL }).await.expect("a page");
+            told.extend(page.items.into_iter().map(|item| match item {
+                Item::Told(told) => format!("{} {} {:?}", told.agent_id, told.news.name(), told.payload()),
+                Item::AgentDeleted(agent) => format!("{agent} deleted"),
+            }));
+            if !page.more {
+                return told;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_told_is_the_same_from_memory_and_from_the_store() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let here = engine(store.share()).await;
+        let key = here.first_start(None).await.expect("started").expect("a new store").key;
+        let (writer, listener) = enter(&here, &key).await;
+        let (one, two) = (agent(&writer, "one").await, agent(&writer, "two").await);
+        for number in 0..20 {
+            let task = task(&writer, &one).await;
+            if number % 2 == 0 {
+                assign(&writer, &task, &two).await;
+            }
+            if number % 3 == 0 {
+                let reject = Deed::Reject { reason: None };
+                writer.act_on_task(task.id.as_str(), reject, Expected::Any).await.expect("rejected");
+            }
+            if number % 4 == 0 {
+                // What is no task stands between them.
+                agent(&writer, &format!("other {number}")).await;
+            }
+        }
+        writer.delete_agent(two.id.as_str(), Expected::Any).await.expect("deleted");
+        let of_all = read(Feed::new(listener.entered.clone(), None, 0), 7).await;
+        assert_eq!(of_all.iter().filter(|told| told.contains("task.created")).count(), 20);
+        assert_eq!(of_all.iter().filter(|told| told.contains("task.unassigned")).count(), 10);
+        assert_eq!(of_all.last(), Some(&format!("{} deleted", two.id)));
+
+        // Another server has none of it in memory.
+        let there = engine(store.share()).await;
+        let (_, elsewhere) = enter(&there, &key).await;
+        for (listener, events) in [(&listener, 1), (&elsewhere, 3), (&elsewhere, 1_000)] {
+            assert_eq!(read(Feed::new(listener.entered.clone(), None, 0), events).await, of_all);
+            for agent in [&one, &two] {
+                let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
+                assert_eq!(read(listener.feed(agent, 0), events).await, own);
+            }
+        }
+        // One that stands where nothing is left tells nothing, and goes on from there.
+        let mut feed = elsewhere.feed_of_all().await.expect("a feed");
+        assert!(feed.next(ALL).await.expect("a page").items.is_empty());
+        task(&writer, &one).await;
+        assert_eq!(feed.wait(ALL, Duration::from_secs(60)).await.expect("a page").items.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_right_to_listen_reaches_its_agents_alone() {
+        let engine = engine(Store::connect("mem://").await.expect("a store")).await;
+        let key = engine.first_start(None).await.expect("started").expect("a new store").key;
+        let (_, other_key) = engine.provision("other", None).await.expect("a workspace");
+        let (writer, listener) = enter(&engine, &key).await;
+        let (_, other) = enter(&engine, &other_key).await;
+        let (one, two) = (agent(&writer, "one").await, agent(&writer, "two").await);
+        let connected = listener.connect(Some(vec![one.id.to_string()])).await.expect("connected");
+        let narrow = engine.listen(&connected.credential).await.expect("a right");
+        assert!(narrow.agent(one.id.as_str()).await.is_ok());
+        for (listener, id) in [(&narrow, &two.id), (&other, &one.id)] {
+            assert!(matches!(listener.agent(id.as_str()).await, Err(Error::NotFound { .. })));
+        }
+        // What is handed on by a narrow right is no wider.
+        let narrower = narrow.connect(None).await.expect("connected");
+        let narrower = engine.listen(&narrower.credential).await.expect("a right");
+        assert!(matches!(narrower.agent(two.id.as_str()).await, Err(Error::NotFound { .. })));
+    }
+
+    #[tokio::test]
+    async fn nobody_acknowledges_what_is_yet_to_come() {
+        let engine = engine(Store::connect("mem://").await.expect("a store")).await;
+        let key = engine.first_start(None).await.expect("started").expect("a new store").key;
+        let (writer, listener) = enter(&engine, &key).await;
+        let one = agent(&writer, "one").await;
+        assert_eq!(listener.cursor(&one).await.expect("a position"), one.first_position);
+        let made = task(&writer, &one).await;
+        listener.acknowledge(&one, u64::MAX);
+        assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
+        listener.acknowledge(&one, 1);
+        assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
+    }
 }

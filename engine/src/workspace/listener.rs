@@ -56,8 +56,11 @@ impl Listener {
     }
 
     fn find(&self, id: &str) -> Option<Arc<Aggregate>> {
-        let is_in_reach = self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *id));
-        self.entered.state().folded.get(id).filter(|found| is_in_reach && agent::is_agent(found))
+        self.entered.state().folded.get(id).filter(|found| self.reaches(id) && agent::is_agent(found))
+    }
+
+    fn reaches(&self, id: &str) -> bool {
+        self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *id))
     }
 
     /// Says that agents are there, and hands out the credential by which they listen: these agents, or all whose work
@@ -78,7 +81,9 @@ impl Listener {
                 (agents, Some(reach))
             }
             None => {
-                let admits = |found: &Aggregate| !agent::is_scripted(found) && !agent::is_disabled(found);
+                let admits = |found: &Aggregate| {
+                    !agent::is_scripted(found) && !agent::is_disabled(found) && self.reaches(found.id.as_str())
+                };
                 (self.entered.list_aggregates(AGENT, None, usize::MAX, admits).await?.items, self.agents.clone())
             }
         };
@@ -133,8 +138,9 @@ impl Listener {
         state.presence.acknowledge(&agent.id.text(), position.min(state.folded.position()));
     }
 
-    /// The feed of an agent after a position.
+    /// The feed of an agent after a position; what is yet to come is after the log's end.
     pub fn feed(&self, agent: &Aggregate, after: u64) -> Feed {
+        let after = after.min(self.entered.state().folded.position());
         Feed::new(self.entered.clone(), Some(agent.id.text()), after)
     }
 
