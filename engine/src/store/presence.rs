@@ -25,8 +25,8 @@ impl PresenceRecord {
 
 /// Several servers write the same rows: what one has written never goes back for another.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
-    last_seen_at = math::max([last_seen_at, $input.last_seen_at]),
-    acknowledged = math::max([acknowledged, $input.acknowledged])
+    last_seen_at = IF last_seen_at < $input.last_seen_at { $input.last_seen_at } ELSE { last_seen_at },
+    acknowledged = IF acknowledged < $input.acknowledged { $input.acknowledged } ELSE { acknowledged }
     RETURN NONE";
 
 impl Database {

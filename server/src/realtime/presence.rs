@@ -123,7 +123,7 @@ mod tests {
         let long = "x".repeat(MAX_BYTES / 2);
         assert!(present.track(1, "k", said(&long), "r".into()).is_some());
         assert!(present.track(2, "k", said(&long), "r".into()).is_none());
-        assert!(present.track(1, "k", said(&(long.clone() + &long)), "r2".into()).is_none());
+        assert!(present.track(1, "k", said(&long.repeat(2)), "r2".into()).is_none());
         assert!(present.state().contains("\"r\""), "what it said before stays");
     }
 }

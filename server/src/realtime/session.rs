@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::feed::MAX_BYTES;
 use foldwork_engine::{Engine, Error, Listener, Standing};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -178,11 +179,11 @@ impl Session {
 
     /// Whether a channel may be joined: its agent, and what is asked for. Otherwise why not.
     async fn admit(&mut self, inbound: &Inbound) -> Result<(Arc<Aggregate>, JoinConfig), String> {
-        if !self.joins.take() {
-            return Err("ClientJoinRateLimitReached: too many joins in a second".into());
-        }
         if self.channels.len() >= self.most_channels && !self.channels.contains_key(&*inbound.topic) {
             return Err("ChannelRateLimitReached: too many channels".into());
+        }
+        if !self.joins.take() {
+            return Err("ClientJoinRateLimitReached: too many joins in a second".into());
         }
         let asked: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join is an object")?;
         if !asked.config.postgres_changes.is_empty() {
@@ -259,16 +260,16 @@ impl Session {
         let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
         let (told, bytes) = match &inbound.payload {
             Payload::Json(json) => {
-                let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return invalid() };
+                let Some(said) = object_of::<Said<'_>>(json) else { return invalid() };
                 let payload = said.payload.unwrap_or(RawValue::NULL);
                 if said.event == ACKNOWLEDGE {
-                    return self.acknowledge(channel, reference, serde_json::from_str(payload.get()).ok());
+                    return self.acknowledge(channel, reference, object_of(payload));
                 }
                 (Told::of_client(&said.event, payload), payload.get().len())
             }
             Payload::User { event, body: Body::Json(json) } if event == ACKNOWLEDGE => {
                 self.queue.peer_sent_bytes();
-                return self.acknowledge(channel, reference, serde_json::from_str(json.get()).ok());
+                return self.acknowledge(channel, reference, object_of(json));
             }
             Payload::User { event, body: Body::Json(json) } => {
                 self.queue.peer_sent_bytes();
@@ -306,7 +307,15 @@ impl Session {
 /// What a message carries, where that is JSON of the right form.
 fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
     match &inbound.payload {
-        Payload::Json(json) => serde_json::from_str(json.get()).ok(),
+        Payload::Json(json) => object_of(json),
         _ => None,
     }
+}
+
+/// What an object of JSON says. A list would be read as the fields of a record in their order.
+fn object_of<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
+    if !json.get().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str(json.get()).ok()
 }
