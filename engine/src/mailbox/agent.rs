@@ -1,7 +1,8 @@
 //! What agents do with tasks, and what is for whoever made one.
 
 use super::decision::{
-    NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_expected, resolution, state_conflict,
+    NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution,
+    state_conflict,
 };
 use crate::core::staging::View;
 use crate::error::{Error, Result};
@@ -199,11 +200,12 @@ fn not_assignee(task: &Task<'_>, act: Act) -> Error {
 fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stamp: &Stamp) -> Result<Vec<NewEvent>> {
     let act = Act::Agent(Verb::Claim);
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
-    find_agent(view, agent_id)?;
+    let agent = find_agent(view, agent_id)?;
     if let Some(lease) = task.lease() {
         // Its own claim again is a renewal, which is no event.
         return if lease.agent_id == agent_id { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
     }
+    find_enabled_agent(view, agent.id.as_str())?;
     let next = advance(task, act, Circumstances::default())?;
     let is_assigned = task.text(field::ASSIGNEE_TYPE).is_some();
     if is_assigned && task.assigned_agent() != Some(agent_id) {

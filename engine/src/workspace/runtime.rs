@@ -29,6 +29,8 @@ pub struct Runtime {
     /// Requests whose answers are kept as they were given.
     pub turns: Arc<Turns>,
     forgetting: JoinHandle<()>,
+    /// Writes which agents are there.
+    attending: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -48,6 +50,7 @@ impl Runtime {
             operations: Operations::default(),
             turns: Arc::default(),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
+            attending: tokio::spawn(keep_writing_presence(state.clone())),
             state,
         }
     }
@@ -64,6 +67,10 @@ impl Runtime {
             consumer.stop().await;
         }
         self.forgetting.abort();
+        self.attending.abort();
+        if let Err(error) = self.state.presence.write().await {
+            tracing::warn!(%error, workspace = %self.state.record.id, "which agents are there was not written");
+        }
     }
 
     /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.
@@ -77,6 +84,10 @@ impl Runtime {
             tracing::error!(%error, workspace = %state.record.id, "the appender did not end well");
         }
     }
+}
+
+async fn keep_writing_presence(state: Arc<State>) {
+    state.presence.keep_writing().await;
 }
 
 /// The operations under way, counted.

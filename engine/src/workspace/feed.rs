@@ -1,0 +1,338 @@
+//! The feed of agents: what happened to their tasks, read from the log from any position on, as it is told live.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tokio::sync::watch;
+
+use super::entered::Entered;
+use super::events::Limit;
+use crate::core::State;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::{AGENT, TASK};
+use crate::model::event::Event;
+use crate::model::feed::{self, Delivery};
+use crate::model::id::AggregateId;
+
+/// Places of the log that are looked at for one page, and the most events that are read for it.
+const LOOK: usize = 2_048;
+const READ: usize = 64;
+/// How many tasks are remembered as they were after the last event that was told of them.
+const REMEMBERED: usize = 4_096;
+/// How often other servers' appends are looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What the feed tells.
+#[derive(Debug, Clone)]
+pub enum Item {
+    Told(Delivery),
+    /// An agent is registered no more.
+    AgentDeleted(AggregateId),
+}
+
+impl Item {
+    /// Bytes that it takes when it is written, roughly.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Item::Told(told) => told.size_bytes(),
+            Item::AgentDeleted(agent) => agent.as_str().len(),
+        }
+    }
+}
+
+/// A page of a feed.
+pub struct Page {
+    /// In the order of the log.
+    pub items: Vec<Item>,
+    /// The position up to which the log was looked through.
+    pub position: u64,
+    /// There is more behind it already.
+    pub more: bool,
+}
+
+/// A reader of the feed, and where it stands.
+pub struct Feed {
+    entered: Entered,
+    /// `None`: of all agents.
+    agent: Option<Arc<str>>,
+    position: u64,
+    head: watch::Receiver<u64>,
+    known: FxHashMap<AggregateId, Arc<Aggregate>>,
+}
+
+impl Feed {
+    pub(super) fn new(entered: Entered, agent: Option<Arc<str>>, after: u64) -> Feed {
+        let head = entered.state().folded.head().follow();
+        Feed { entered, agent, position: after, head, known: FxHashMap::default() }
+    }
+
+    /// Where the reader stands.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// What comes next, which may be nothing.
+    pub async fn next(&mut self, limit: Limit) -> Result<Page> {
+        self.head.mark_unchanged();
+        let state = self.entered.state().clone();
+        state.refresh().await?;
+        let found = read(&state, self.position).await?;
+        let (mut items, mut bytes) = (Vec::new(), 0);
+        for event in &found.events {
+            if items.len() >= limit.events || bytes >= limit.bytes {
+                return Ok(Page { items, position: self.position, more: true });
+            }
+            match self.items(&state, event).await {
+                Ok(said) => {
+                    bytes += said.iter().map(Item::size_bytes).sum::<usize>();
+                    items.extend(said);
+                }
+                // What was read is told first.
+                Err(_) if !items.is_empty() => return Ok(Page { items, position: self.position, more: true }),
+                Err(error) => return Err(error),
+            }
+            self.position = event.position;
+        }
+        self.position = found.position;
+        Ok(Page { items, position: self.position, more: self.position < state.folded.position() })
+    }
+
+    /// What an event says.
+    async fn items(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Item>> {
+        if &*event.aggregate_type == AGENT {
+            let is_wanted = self.agent.as_ref().is_none_or(|id| **id == *event.aggregate_id.as_str());
+            let deleted = is_wanted && event.verb() == "deleted";
+            return Ok(deleted.then(|| Item::AgentDeleted(event.aggregate_id.clone())).into_iter().collect());
+        }
+        let told = self.told(state, event).await?.into_iter();
+        let wanted = told.filter(|told| self.agent.as_ref().is_none_or(|id| *id == told.agent_id));
+        Ok(wanted.map(Item::Told).collect())
+    }
+
+    /// The next page that tells something, waited for until it comes or the time is over.
+    pub async fn wait(&mut self, limit: Limit, wait: Duration) -> Result<Page> {
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let page = self.next(limit).await?;
+            if !page.items.is_empty() || (!page.more && tokio::time::Instant::now() >= deadline) {
+                return Ok(page);
+            }
+            if !page.more {
+                self.changed(deadline).await;
+            } else {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Returns when there may be something new, or it is time.
+    async fn changed(&mut self, deadline: tokio::time::Instant) {
+        let is_exclusive = self.entered.state().is_exclusive();
+        // Other servers' appends are not announced here: they are looked for.
+        let until = if is_exclusive { deadline } else { deadline.min(tokio::time::Instant::now() + LOOK_AGAIN) };
+        let _ = tokio::time::timeout_at(until, self.head.changed()).await;
+    }
+
+    async fn told(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Delivery>> {
+        let Some(definition) = state.types.get(TASK) else { return Ok(Vec::new()) };
+        let resident = state.folded.get(event.aggregate_id.as_str()).filter(|task| task.version == event.version);
+        let known = self.known.remove(&event.aggregate_id).filter(|task| task.version + 1 == event.version);
+        if event.version > 1 && known.is_none() && !feed::may_reassign(event) {
+            // Nobody else had the task: what it was before need not be read.
+            if let Some(after) = resident {
+                self.remember(&after);
+                return Ok(feed::deliveries(event, None, &after));
+            }
+        }
+        let before = match known {
+            None if event.version > 1 => {
+                let folded = state.fold_stream(&event.aggregate_id, event.version - 1, None, &definition).await?;
+                Some(Arc::new(folded.ok_or_else(|| Error::not_found("task", event.aggregate_id.as_str()))?))
+            }
+            known => known,
+        };
+        let after = resident.unwrap_or_else(|| Arc::new(Aggregate::fold(before.as_deref(), event, &definition)));
+        self.remember(&after);
+        Ok(feed::deliveries(event, before.as_deref(), &after))
+    }
+
+    fn remember(&mut self, task: &Arc<Aggregate>) {
+        if self.known.len() >= REMEMBERED {
+            self.known.clear();
+        }
+        self.known.insert(task.id.clone(), task.clone());
+    }
+}
+
+/// Events that the feed looks at, and the position up to which there are no others.
+struct Found {
+    events: Vec<Arc<Event>>,
+    position: u64,
+}
+
+async fn read(state: &State, after: u64) -> Result<Found> {
+    let head = state.folded.position();
+    if after >= head {
+        return Ok(Found { events: Vec::new(), position: after });
+    }
+    if let Some(events) = state.folded.last_events(after, LOOK) {
+        let last = events.last().map_or(after, |last| last.position);
+        let wanted = |event: &Arc<Event>| matches!(&*event.aggregate_type, TASK | AGENT);
+        return Ok(Found { events: events.into_iter().filter(wanted).collect(), position: last });
+    }
+    let mut refs = state.log.event_refs_after(after, LOOK).await?;
+    refs.truncate(LOOK);
+    // What is not folded yet is not told yet.
+    refs.retain(|event| event.position <= head);
+    let mut position = refs.last().map_or(after, |last| last.position);
+    // Of whatever else is in the log nothing is read but where it stands.
+    let is_wanted =
+        |id: &str| state.folded.get(id).is_some_and(|aggregate| matches!(&*aggregate.aggregate_type, TASK | AGENT));
+    refs.retain(|event| is_wanted(&event.aggregate_id));
+    if let Some(first_left_out) = refs.get(READ) {
+        position = first_left_out.position - 1;
+        refs.truncate(READ);
+    }
+    let events = state.log.read_event_refs(&refs, None).await?;
+    Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::core::Settings;
+    use crate::core::plugins::Plugins;
+    use crate::engine::Engine;
+    use crate::mailbox::person::Deed;
+    use crate::model::event::Expected;
+    use crate::model::facts::Assignee;
+    use crate::store::Store;
+    use crate::workspace::agents::NewAgent;
+    use crate::workspace::mailbox::tasks::NewTask;
+    use crate::workspace::rights::{Listener, Writer};
+
+    const ALL: Limit = Limit { events: usize::MAX, bytes: usize::MAX };
+
+    async fn engine(store: Store) -> Arc<Engine> {
+        let plugins = Plugins::none().expect("no plugins");
+        Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+    }
+
+    async fn enter(engine: &Engine, key: &str) -> (Writer, Listener) {
+        let caller = engine.authenticate(key).await.expect("a caller");
+        let writer = engine.enter(caller).await.expect("a right");
+        (writer, engine.listen(key).await.expect("a right"))
+    }
+
+    async fn agent(writer: &Writer, name: &str) -> Arc<Aggregate> {
+        let new = NewAgent { name: name.into(), ..NewAgent::default() };
+        writer.create_agent(new).await.expect("registered").0.agent
+    }
+
+    async fn task(writer: &Writer, agent: &Aggregate) -> Arc<Aggregate> {
+        let assignee = Some(Assignee::Agent(agent.id.text()));
+        let new = NewTask { title: "A task".into(), assignee, ..NewTask::default() };
+        writer.create_task(new).await.expect("made").0
+    }
+
+    async fn assign(writer: &Writer, task: &Aggregate, agent: &Aggregate) {
+        let deed = Deed::Assign { assignee: Some(Assignee::Agent(agent.id.text())) };
+        writer.act_on_task(task.id.as_str(), deed, Expected::Any).await.expect("assigned");
+    }
+
+    /// Everything that a feed tells, a few at a time.
+    async fn read(mut feed: Feed, events: usize) -> Vec<String> {
+        let mut told = Vec::new();
+        loop {
+            let page = feed.next(Limit { events, ..ALL }).await.expect("a page");
+            told.extend(page.items.into_iter().map(|item| match item {
+                Item::Told(told) => format!("{} {} {:?}", told.agent_id, told.news.name(), told.payload()),
+                Item::AgentDeleted(agent) => format!("{agent} deleted"),
+            }));
+            if !page.more {
+                return told;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_told_is_the_same_from_memory_and_from_the_store() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let here = engine(store.share()).await;
+        let key = here.first_start(None).await.expect("started").expect("a new store").key;
+        let (writer, listener) = enter(&here, &key).await;
+        let (one, two) = (agent(&writer, "one").await, agent(&writer, "two").await);
+        for number in 0..20 {
+            let task = task(&writer, &one).await;
+            if number % 2 == 0 {
+                assign(&writer, &task, &two).await;
+            }
+            if number % 3 == 0 {
+                let reject = Deed::Reject { reason: None };
+                writer.act_on_task(task.id.as_str(), reject, Expected::Any).await.expect("rejected");
+            }
+            if number % 4 == 0 {
+                // What is no task stands between them.
+                agent(&writer, &format!("other {number}")).await;
+            }
+        }
+        writer.delete_agent(two.id.as_str(), Expected::Any).await.expect("deleted");
+        let of_all = read(Feed::new(listener.entered.clone(), None, 0), 7).await;
+        assert_eq!(of_all.iter().filter(|told| told.contains("task.created")).count(), 20);
+        assert_eq!(of_all.iter().filter(|told| told.contains("task.unassigned")).count(), 10);
+        assert_eq!(of_all.last(), Some(&format!("{} deleted", two.id)));
+
+        // Another server has none of it in memory.
+        let there = engine(store.share()).await;
+        let (_, elsewhere) = enter(&there, &key).await;
+        for (listener, events) in [(&listener, 1), (&elsewhere, 3), (&elsewhere, 1_000)] {
+            assert_eq!(read(Feed::new(listener.entered.clone(), None, 0), events).await, of_all);
+            for agent in [&one, &two] {
+                let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
+                assert_eq!(read(listener.feed(agent, 0), events).await, own);
+            }
+        }
+        // One that stands where nothing is left tells nothing, and goes on from there.
+        let mut feed = elsewhere.feed_of_all().await.expect("a feed");
+        assert!(feed.next(ALL).await.expect("a page").items.is_empty());
+        task(&writer, &one).await;
+        assert_eq!(feed.wait(ALL, Duration::from_secs(60)).await.expect("a page").items.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_right_to_listen_reaches_its_agents_alone() {
+        let engine = engine(Store::connect("mem://").await.expect("a store")).await;
+        let key = engine.first_start(None).await.expect("started").expect("a new store").key;
+        let (_, other_key) = engine.provision("other", None).await.expect("a workspace");
+        let (writer, listener) = enter(&engine, &key).await;
+        let (_, other) = enter(&engine, &other_key).await;
+        let (one, two) = (agent(&writer, "one").await, agent(&writer, "two").await);
+        let connected = listener.connect(Some(vec![one.id.to_string()])).await.expect("connected");
+        let narrow = engine.listen(&connected.credential).await.expect("a right");
+        assert!(narrow.agent(one.id.as_str()).await.is_ok());
+        for (listener, id) in [(&narrow, &two.id), (&other, &one.id)] {
+            assert!(matches!(listener.agent(id.as_str()).await, Err(Error::NotFound { .. })));
+        }
+        // What is handed on by a narrow right is no wider.
+        let narrower = narrow.connect(None).await.expect("connected");
+        let narrower = engine.listen(&narrower.credential).await.expect("a right");
+        assert!(matches!(narrower.agent(two.id.as_str()).await, Err(Error::NotFound { .. })));
+    }
+
+    #[tokio::test]
+    async fn nobody_acknowledges_what_is_yet_to_come() {
+        let engine = engine(Store::connect("mem://").await.expect("a store")).await;
+        let key = engine.first_start(None).await.expect("started").expect("a new store").key;
+        let (writer, listener) = enter(&engine, &key).await;
+        let one = agent(&writer, "one").await;
+        assert_eq!(listener.cursor(&one).await.expect("a position"), one.first_position);
+        let made = task(&writer, &one).await;
+        listener.acknowledge(&one, u64::MAX);
+        assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
+        listener.acknowledge(&one, 1);
+        assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
+    }
+}
