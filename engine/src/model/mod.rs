@@ -17,5 +17,6 @@ pub mod id;
 pub mod json;
 pub mod object;
 pub mod payload;
+pub mod task;
 pub mod value;
 pub mod violation;

@@ -11,6 +11,7 @@ mod entered;
 pub mod events;
 pub mod graph;
 pub mod keys;
+pub mod mailbox;
 pub mod parked;
 pub mod plugins;
 pub mod projects;
