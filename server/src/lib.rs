@@ -26,7 +26,7 @@ pub const API: &str = "/api/v1";
 /// The whole application: what a socket, or a test, sends requests to.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
-    let document = Arc::new(api::document::finished(&service));
+    let document = api::document::finished(&service, config);
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
     let mut routes = Route::new()
@@ -48,5 +48,5 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
 
 /// The OpenAPI document, as it is served.
 pub fn openapi(config: &Config) -> serde_json::Value {
-    api::document::finished(&api::service(config))
+    api::document::finished(&api::service(config), config)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use foldwork_server::{API, Config};
 use foldwork_tests::expectation::{all_well, compare, files, read, root};
-use foldwork_tests::scenario::exchanges;
+use foldwork_tests::scenario::{Exchange, exchanges};
 use serde_json::Value;
 
 use crate::faults::Fault;
@@ -71,11 +71,7 @@ fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
     let (mut reached, mut failures) = (BTreeSet::new(), Vec::new());
     for file in files("api", "yaml") {
         for exchange in exchanges(&file) {
-            // Where a fixed path and one with a parameter fit, the fixed one is meant.
-            let meant = operations
-                .iter()
-                .find(|operation| operation.method == exchange.method && fits(&operation.path, &exchange.path));
-            let Some(operation) = meant else { continue };
+            let Some(operation) = meant(operations, &exchange) else { continue };
             let line = format!("{} {}", operation.id, exchange.status);
             // A method that the path does not know is no operation, even where another path would fit.
             if !operation.statuses.contains(&exchange.status) && exchange.status != "405" {
@@ -85,6 +81,12 @@ fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
         }
     }
     (reached, failures)
+}
+
+/// The operation that a request asks for.
+pub fn meant<'a>(operations: &'a [Operation], exchange: &Exchange) -> Option<&'a Operation> {
+    // Where a fixed path and one with a parameter fit, the fixed one is meant.
+    operations.iter().find(|operation| operation.method == exchange.method && fits(&operation.path, &exchange.path))
 }
 
 fn fits(path: &str, asked: &str) -> bool {

@@ -2,9 +2,11 @@
 
 mod catalogue;
 mod consumer;
+mod contract;
 mod coverage;
 mod crashed;
 mod edge;
+mod examples;
 mod faults;
 mod first_start;
 mod generated;

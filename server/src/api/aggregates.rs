@@ -101,6 +101,9 @@ impl Api {
     }
 
     /// The folded state of an aggregate, now or at an earlier version or time.
+    ///
+    /// The state has the fields that the aggregate's events gave it and system fields, whose names begin with `_`. Without `version`
+    /// and `at` it is the state of this moment, with everything appended before this request.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,

@@ -20,6 +20,7 @@ use super::idempotent::{Created, Outcome, idempotent};
 use super::json::{AnyObject, ExpectedVersion};
 use super::page::{PageBody, PageBytes, limit};
 use super::wire::EventBody;
+use super::words::{EventOrder, Word};
 use super::{Section, expected};
 use crate::auth::{ApiRead, ApiWrite};
 use crate::edge::Shutdown;
@@ -162,6 +163,7 @@ struct LogPageBody {
 
 /// One event, or what became of several.
 #[derive(Union, Serialize)]
+#[oai(one_of = true)]
 #[serde(untagged)]
 enum AppendAnswer {
     One(Box<EventBody>),
@@ -209,6 +211,9 @@ impl Api {
     }
 
     /// Appends events over any streams, in order, together or not at all.
+    ///
+    /// For importing: up to the limit of the body in one request. Events of one stream keep their order; an event whose `event_id` is
+    /// known is left out and counted as repeated.
     #[oai(path = "/events", method = "post", operation_id = "append_events")]
     async fn append_events(
         &self,
@@ -236,6 +241,9 @@ impl Api {
     }
 
     /// The raw events of one stream.
+    ///
+    /// Unfolded, as they were appended. With `Accept: text/event-stream` the same events come as server-sent events, whose ids are
+    /// positions, and go on live.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_aggregate_events(
@@ -245,8 +253,8 @@ impl Api {
         /// Events after this version; with `direction=desc`, before it.
         after_version: Query<Option<u64>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// `asc` (default) or `desc`.
-        direction: Query<Option<String>>,
+        /// The first event first, or the last; `asc` where it is not given. `forward` and `backward` mean the same.
+        direction: Query<Option<Word<EventOrder>>>,
         /// The `next_cursor` of the page before.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
@@ -275,6 +283,9 @@ impl Api {
     }
 
     /// The workspace's log, in order.
+    ///
+    /// Positions begin at 1, have no gaps and never change. A client that keeps `position` and sends it as `after` sees every event once.
+    /// With `wait_ms` an empty page is held back until there is something, and with `Accept: text/event-stream` events come live.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_events(

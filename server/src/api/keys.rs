@@ -15,6 +15,7 @@ use super::error::{ApiResult, answer};
 use super::idempotent::{Created, Outcome, idempotent_kept, whole};
 use super::page::PageBody;
 use super::wire::KeyBody;
+use super::words::{Scopes, Word};
 use crate::auth::{ApiRead, OwnerWrite};
 
 pub struct Api;
@@ -24,7 +25,8 @@ pub struct Api;
 struct CreateKey {
     name: String,
     /// Scopes that the caller holds too.
-    scopes: Vec<String>,
+    #[oai(validator(min_items = 1))]
+    scopes: Vec<Word<Scopes>>,
     /// RFC 3339; without it the key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
@@ -39,7 +41,7 @@ struct CreatedKey {
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
     name: String,
-    scopes: Vec<String>,
+    scopes: Vec<Word<Scopes>>,
     display: String,
     created_at: String,
     #[oai(nullable)]
@@ -87,6 +89,8 @@ enum Revoked {
 #[OpenApi(tag = "Section::Keys")]
 impl Api {
     /// The keys of the workspace, newest first, without their secrets.
+    ///
+    /// All of them in one page: a workspace has few. What is shown of a key, as `sk_ab12…9f`, tells it from the others.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(&self, access: ApiRead) -> ApiResult<Written<KeyPage>> {
         let keys = answer(access.0.list_keys().await)?;
@@ -116,6 +120,8 @@ impl Api {
     }
 
     /// The key that this request was made with.
+    ///
+    /// Tells a program what it may do, and until when.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
     async fn get_own_key(&self, access: ApiRead) -> ApiResult<Written<KeyBody>> {
         let key = answer(access.0.own_key().await)?;

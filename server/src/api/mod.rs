@@ -21,6 +21,7 @@ mod search;
 mod system;
 mod types;
 mod wire;
+mod words;
 mod workspace;
 
 use foldwork_engine::Error;
@@ -79,9 +80,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         system::Api,
     );
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::API);
-    OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION"))
-        .description("An event-sourced content and task service with a fold pipeline language.")
-        .server(server)
+    OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
 /// The version that an `If-Match` header expects.

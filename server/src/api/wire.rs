@@ -10,6 +10,7 @@ use poem_openapi::Object;
 use serde::Serialize;
 
 use super::json::{AnyObject, AnyValue};
+use super::words::{Publication, Scopes, Word};
 
 /// The workspace of whoever asks.
 #[derive(Object, Serialize)]
@@ -68,7 +69,7 @@ impl From<&Aggregate> for ProjectBody {
 pub struct KeyBody {
     pub id: String,
     pub name: String,
-    pub scopes: Vec<String>,
+    pub scopes: Vec<Word<Scopes>>,
     /// What may be shown of the key, as `sk_ab12…9f`.
     pub display: String,
     pub created_at: String,
@@ -83,7 +84,7 @@ impl From<&KeyRecord> for KeyBody {
         KeyBody {
             id: key.id.to_string(),
             name: key.name.clone(),
-            scopes: key.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
+            scopes: key.scopes.iter().map(|scope| scope.name().into()).collect(),
             display: key.display.clone(),
             created_at: format_date(key.created_at),
             last_used_at: key.last_used_at.map(format_date),
@@ -146,8 +147,7 @@ pub struct ArticleBody {
     #[oai(nullable)]
     pub slug: Option<String>,
     pub tags: Vec<AnyValue>,
-    /// `draft` or `published`.
-    pub status: String,
+    pub status: Word<Publication>,
     pub version: u64,
     #[oai(nullable)]
     pub published_version: Option<u64>,
