@@ -22,10 +22,11 @@ pub(crate) mod store;
 pub mod workspace;
 
 pub use crate::access::provision::FirstStart;
+pub use crate::access::standing::Standing;
 pub use crate::core::Settings;
 pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::{Sizes, Store};
-pub use workspace::rights::{ContentReader, Owner, ProfileReader, Reader, Right, Writer};
+pub use workspace::rights::{ContentReader, Listener, Owner, ProfileReader, Reader, Right, Writer};

@@ -5,11 +5,14 @@
 
 mod aborted_requests;
 mod client_ids_in_uuid7_form;
+mod floods_of_joins;
 mod pipelined_requests;
 mod readers_that_never_read;
 mod reset_during_key_revocation;
 mod reset_during_replay;
 mod slow_bodies;
+mod sockets_that_are_cut;
+mod sockets_that_never_read;
 mod streams_end_with_their_key;
 mod target;
 mod unfinished_heads;

@@ -45,13 +45,22 @@ impl Target {
         Target::launch(shaky(false), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
 
+    /// Starts the server again on the same store.
+    pub async fn restart(self) -> Target {
+        self.restart_with(without_plugins()).await
+    }
+
     /// Starts the server again on the same store, with the plugin as its next version would be: it does not fail.
     pub async fn restart_fixed(self) -> Target {
+        self.restart_with(shaky(true)).await
+    }
+
+    async fn restart_with(self, config: Config) -> Target {
         let (left, share) = self.stop().await;
         // A store is unlocked by the end of its process only, so that the next one is opened on a copy.
         let folder = folder();
         copy(left.path(), folder.path()).expect("the store is copied");
-        Target::launch(shaky(true), folder, share).await
+        Target::launch(config, folder, share).await
     }
 
     /// While no other attack runs in this process.

@@ -6,6 +6,8 @@ mod attack;
 mod client;
 mod embedding;
 mod limits;
+mod relay;
+mod socket;
 
 use std::time::Duration;
 
@@ -31,10 +33,14 @@ async fn serve() -> Serving {
 }
 
 async fn serve_with(mut config: Config) -> Serving {
-    config.http.listen = "127.0.0.1:0".into();
-    config.store.url = "mem://".into();
     // What they append would stand among what is tested.
     config.plugins.enabled.clear();
+    serve_as_configured(config).await
+}
+
+async fn serve_as_configured(mut config: Config) -> Serving {
+    config.http.listen = "127.0.0.1:0".into();
+    config.store.url = "mem://".into();
     // Whatever would hold the end up would do so for longer than a test waits.
     config.http.stop_timeout_s = 3_600;
     let key = format!("sk_{}", "5".repeat(64));

@@ -85,7 +85,7 @@ pub fn tasks(
         if let Assignee::Agent(id) = &assignment.assignee
             && roster.agent(id).is_none()
         {
-            let message = format!("agent '{id}' is not registered");
+            let message = format!("agent '{id}' is not registered, or disabled");
             return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
         }
         let task = task(context, plugin, assignment);

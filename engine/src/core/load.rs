@@ -10,6 +10,7 @@ use super::deadlines::Deadlines;
 use super::folded::Folded;
 use super::pages::PageCache;
 use super::plugins::PluginHost;
+use super::presence::Presence;
 use super::progress::Progress;
 use super::search::SearchIndex;
 use super::types::{Definitions, Types};
@@ -44,6 +45,7 @@ impl State {
         let state = State {
             record,
             types: Types::new(log.read_definitions().await?),
+            presence: Presence::new(log.clone(), exclusive),
             log,
             folded: Folded::default(),
             graph: Graph::default(),

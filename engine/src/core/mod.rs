@@ -10,6 +10,7 @@ mod load;
 pub mod meter;
 pub mod pages;
 pub mod plugins;
+pub mod presence;
 pub mod progress;
 pub mod request;
 pub mod search;
@@ -23,6 +24,7 @@ use deadlines::Deadlines;
 use folded::Folded;
 use pages::PageCache;
 use plugins::{PluginHost, Plugins};
+use presence::Presence;
 use progress::Progress;
 use search::SearchIndex;
 use types::Types;
@@ -88,6 +90,8 @@ pub struct State {
     pub plugins: PluginHost,
     /// Answers of which further pages may be asked for.
     pub pages: PageCache,
+    /// Which agents are there, and how far each has come.
+    pub presence: Presence,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     exclusive: bool,

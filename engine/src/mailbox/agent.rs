@@ -1,7 +1,8 @@
 //! What agents do with tasks, and what is for whoever made one.
 
 use super::decision::{
-    NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_expected, resolution, state_conflict,
+    NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution,
+    state_conflict,
 };
 use crate::core::staging::View;
 use crate::error::{Error, Result};
@@ -23,6 +24,14 @@ pub struct Worker {
     pub agent_id: Option<String>,
     /// The claim under which it works: what was begun under another one is refused.
     pub claim: Option<u64>,
+    /// The workspace's owner asks.
+    pub(crate) is_owner: bool,
+}
+
+impl Worker {
+    pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Worker {
+        Worker { agent_id, claim, is_owner: false }
+    }
 }
 
 /// Something that an agent does.
@@ -54,7 +63,6 @@ pub enum Work {
     Release,
     Cancel {
         reason: Option<String>,
-        by_owner: bool,
     },
 }
 
@@ -139,8 +147,8 @@ pub fn decide(
             let next = held(&task, act, Circumstances::default(), worker)?;
             event(&task, TaskEvent::Released, next, Object::from_iter([(field::UNREAD, true)]))
         }
-        Work::Cancel { reason, by_owner } => {
-            if !by_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
+        Work::Cancel { reason } => {
+            if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
                 let message = "only who made a task, or the workspace's owner, may cancel it".to_owned();
                 return Err(Error::Forbidden { code: "not_creator", message });
             }
@@ -192,11 +200,12 @@ fn not_assignee(task: &Task<'_>, act: Act) -> Error {
 fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stamp: &Stamp) -> Result<Vec<NewEvent>> {
     let act = Act::Agent(Verb::Claim);
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
-    find_agent(view, agent_id)?;
+    let agent = find_agent(view, agent_id)?;
     if let Some(lease) = task.lease() {
         // Its own claim again is a renewal, which is no event.
         return if lease.agent_id == agent_id { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
     }
+    find_enabled_agent(view, agent.id.as_str())?;
     let next = advance(task, act, Circumstances::default())?;
     let is_assigned = task.text(field::ASSIGNEE_TYPE).is_some();
     if is_assigned && task.assigned_agent() != Some(agent_id) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::core::staging::View;
 use crate::error::{Error, Result};
+use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::date::format_date;
@@ -39,6 +40,15 @@ pub(super) fn check_version(task: &Aggregate, expected: Expected) -> Result<()> 
 pub(super) fn find_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
     let agent = view.aggregate(id).filter(|found| &*found.aggregate_type == AGENT && !found.deleted);
     agent.ok_or_else(|| Error::not_found("agent", id))
+}
+
+/// The agent at the log's end, if it gets work.
+pub(super) fn find_enabled_agent(view: &View<'_>, id: &str) -> Result<Arc<Aggregate>> {
+    let agent = find_agent(view, id)?;
+    if is_disabled(&agent) {
+        return Err(Error::conflict("agent_disabled", "the agent is disabled: it gets no work"));
+    }
+    Ok(agent)
 }
 
 /// The status after an act, or why it does not go.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::decision::{advance, check_version, conflict, event, find_agent, find_expected, resolution};
+use super::decision::{advance, check_version, conflict, event, find_enabled_agent, find_expected, resolution};
 use super::effect;
 use crate::core::staging::View;
 use crate::error::{Error, Result};
@@ -189,7 +189,7 @@ fn after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
 /// The event of an assignment; none where the task waits for that assignee already.
 fn assigned(view: &View<'_>, task: &Task<'_>, assignee: Option<&Assignee>, next: Status) -> Result<Option<NewEvent>> {
     if let Some(Assignee::Agent(id)) = assignee {
-        find_agent(view, id)?;
+        find_enabled_agent(view, id)?;
     }
     let (kind, id) = parts(assignee);
     let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
@@ -221,7 +221,7 @@ pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<s
 /// Refuses an agent that is not in the workspace.
 pub fn check_assignee(view: &View<'_>, assignee: Option<&Assignee>) -> Result<()> {
     match assignee {
-        Some(Assignee::Agent(id)) => find_agent(view, id).map(drop),
+        Some(Assignee::Agent(id)) => find_enabled_agent(view, id).map(drop),
         Some(Assignee::User(_)) | None => Ok(()),
     }
 }

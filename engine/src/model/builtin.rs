@@ -46,6 +46,8 @@ fn agent() -> Definition {
         Field::new("subscribed_traits", FieldType::Array),
         Field::new("capabilities", FieldType::Object),
         Field::new("status", FieldType::String),
+        // By which no two agents have one name.
+        Field::new("slug", FieldType::String),
         // The plugin by which a scripted agent works.
         Field::new("plugin", FieldType::String),
     ];

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
+use super::listener;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
@@ -29,6 +30,8 @@ pub struct Runtime {
     /// Requests whose answers are kept as they were given.
     pub turns: Arc<Turns>,
     forgetting: JoinHandle<()>,
+    /// Writes which agents are there.
+    attending: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -48,6 +51,7 @@ impl Runtime {
             operations: Operations::default(),
             turns: Arc::default(),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
+            attending: tokio::spawn(listener::keep_writing_presence(state.clone())),
             state,
         }
     }
@@ -64,6 +68,10 @@ impl Runtime {
             consumer.stop().await;
         }
         self.forgetting.abort();
+        self.attending.abort();
+        if let Err(error) = self.state.presence.write().await {
+            tracing::warn!(%error, workspace = %self.state.record.id, "which agents are there was not written");
+        }
     }
 
     /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.

@@ -16,6 +16,11 @@ use crate::workspace::rights::Writer;
 const TRIES: usize = 8;
 
 impl Writer {
+    /// The time, as everything here goes by it; milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.entered.state().clock.now_ms()
+    }
+
     /// Does something with a task, and returns it as it is then.
     pub async fn act_on_task(&self, id: &str, deed: Deed, expected: Expected) -> Result<Arc<Aggregate>> {
         if let Deed::Assign { assignee } = &deed {

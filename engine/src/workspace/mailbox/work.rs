@@ -30,7 +30,7 @@ impl Writer {
     pub async fn work_on_task(
         &self,
         id: &str,
-        worker: Worker,
+        mut worker: Worker,
         work: Work,
         expected: Expected,
         request: Option<RequestId>,
@@ -43,6 +43,7 @@ impl Writer {
             _ => 0,
         };
         let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.entered.stamp());
+        worker.is_owner = self.caller().user_id() == &*self.entered.record().owner_id;
         let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));
         let task_id = id.clone();
         let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));

@@ -1,0 +1,79 @@
+//! An agent's connection breaks again and again while it is given work: it is told of every task at least once, also by a
+//! server that was started anew.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::target::Target;
+use crate::client::Client;
+use crate::socket::{Socket, agent, task, topic};
+
+const TASKS: usize = 200;
+const CUTS: usize = 40;
+
+/// Joins the agent's channel anew, takes in so much, acknowledges some of it, and is cut.
+async fn listen(client: &Client, agent: &str, told: usize, seen: &mut BTreeSet<String>) {
+    let topic = topic(agent);
+    let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;
+    let joined = socket.join(&topic, json!({})).await;
+    for number in 0..told {
+        let message = socket.told(&topic).await;
+        seen.insert(message["payload"]["task"]["id"].as_str().expect("an id").to_owned());
+        if number % 2 == 0 {
+            let payload =
+                json!({"type": "broadcast", "event": "ack", "payload": {"position": message["payload"]["position"]}});
+            socket.push(Some(&joined), &topic, "broadcast", payload).await;
+        }
+    }
+    socket.cut();
+}
+
+/// Takes in what is left, until nothing of these is missing, and acknowledges all of it.
+async fn take_in(client: &Client, agent: &str, wanted: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
+    let topic = topic(agent);
+    let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;
+    let joined = socket.join(&topic, json!({})).await;
+    let mut position = Value::Null;
+    while !wanted.is_subset(seen) {
+        let message = socket.told(&topic).await;
+        seen.insert(message["payload"]["task"]["id"].as_str().expect("an id").to_owned());
+        position = message["payload"]["position"].clone();
+    }
+    if !position.is_null() {
+        socket.acknowledge(&joined, &topic, &position).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_with_a_connection() {
+    let target = Target::start().await;
+    let id = agent(&target.client, "writer").await;
+    let (made, mut seen) = {
+        let client = Client { address: target.client.address, key: target.client.key.clone() };
+        let agent = id.clone();
+        let giving = tokio::spawn(async move {
+            let mut made = BTreeSet::new();
+            for number in 0..TASKS {
+                made.insert(task(&client, &agent, &format!("Task {number}")).await);
+            }
+            made
+        });
+        let mut seen = BTreeSet::new();
+        for cut in 0..CUTS {
+            listen(&target.client, &id, cut % 5, &mut seen).await;
+        }
+        (giving.await.expect("no panic"), seen)
+    };
+    take_in(&target.client, &id, &made, &mut seen).await;
+    assert_eq!(seen, made);
+
+    // The server that comes after it knows how far the agent had come, and what it had not.
+    let late = task(&target.client, &id, "late").await;
+    let target = target.restart().await;
+    let mut after = BTreeSet::new();
+    take_in(&target.client, &id, &[late.clone()].into(), &mut after).await;
+    assert!(after.contains(&late));
+    assert!(after.len() <= 2, "what was acknowledged is told again: {after:?}");
+    target.end().await;
+}

@@ -1,0 +1,39 @@
+//! A socket that reads nothing is closed once too much waits for it; the others on its channel are told everything.
+
+use futures_util::StreamExt;
+use serde_json::json;
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::target::Target;
+use crate::TIMEOUT;
+use crate::socket::{Socket, agent, topic};
+
+/// More than all buffers between here and there hold.
+const MESSAGES: usize = 600;
+const BYTES: usize = 100_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_that_never_reads_is_given_up() {
+    let target = Target::start().await;
+    let client = &target.client;
+    let id = agent(client, "writer").await;
+    let topic = topic(&id);
+    let mut silent = Socket::open(client, &json!({})).await;
+    let joined = silent.join(&topic, json!({})).await;
+    let mut reading = Socket::open(client, &json!({})).await;
+    reading.join(&topic, json!({})).await;
+    let body =
+        json!({"messages": [{"topic": format!("agent:{id}"), "event": "e", "payload": {"x": "y".repeat(BYTES)}}]});
+    let body = body.to_string();
+    for _ in 0..MESSAGES {
+        assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &body).await.0, 202);
+        assert_eq!(reading.told(&topic).await["event"], "e");
+    }
+    let mut told = 0;
+    while let Some(Ok(message)) = timeout(TIMEOUT, silent.stream.next()).await.expect("it ends") {
+        told += usize::from(matches!(message, Message::Text(_)));
+    }
+    assert!(told < MESSAGES, "{told} messages waited for a socket that was joined as {joined}");
+    target.end().await;
+}

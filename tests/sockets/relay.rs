@@ -1,0 +1,417 @@
+//! The relay over real sockets: what agents are told, what clients say to each other, and who is let in.
+
+use std::collections::BTreeSet;
+
+use futures_util::SinkExt;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::{self, Message};
+
+use crate::socket::{Socket, agent, connected, task, topic};
+use crate::{Serving, TIMEOUT, made_key, serve, serve_with};
+use foldwork_server::Config;
+
+/// The HTTP status with which a socket is refused, and the body.
+fn refusal(opened: Result<Socket, tungstenite::Error>) -> (u16, Value) {
+    match opened.err().expect("it is refused") {
+        tungstenite::Error::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            (response.status().as_u16(), serde_json::from_slice(body).unwrap_or_default())
+        }
+        error => panic!("{error}"),
+    }
+}
+
+async fn get(serving: &Serving, path: &str) -> Value {
+    let (status, text) = serving.client.send("GET", path, "").await;
+    assert_eq!(status, 200, "{text}");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_told_works_and_is_told_again_what_it_did_not_acknowledge() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let topic = topic(&id);
+    let mut socket = Socket::open(client, &json!({"agent_ids": [id]})).await;
+    let joined = socket.join(&topic, json!({"broadcast": {"ack": true}})).await;
+
+    let first = task(client, &id, "one").await;
+    let told = socket.told(&topic).await;
+    assert_eq!((&told["type"], &told["event"]), (&json!("broadcast"), &json!("task.created")));
+    assert_eq!(
+        (&told["payload"]["task"]["id"], &told["payload"]["task"]["status"]),
+        (&json!(first), &json!("pending"))
+    );
+    assert_eq!(told["payload"]["event_id"], told["meta"]["id"]);
+    assert_eq!(told["meta"].get("replayed"), None);
+    assert_eq!(told["payload"]["cause"]["event_type"], "task.created");
+    socket.acknowledge(&joined, &topic, &told["payload"]["position"]).await;
+
+    let second = task(client, &id, "two").await;
+    assert_eq!(socket.told(&topic).await["payload"]["task"]["id"], json!(second));
+    socket.cut();
+    // This one is not told to anybody yet.
+    let third = task(client, &id, "three").await;
+
+    let mut socket = Socket::open(client, &json!({})).await;
+    let joined = socket.join(&topic, json!({})).await;
+    for expected in [&second, &third] {
+        let told = socket.told(&topic).await;
+        assert_eq!(told["payload"]["task"]["id"], json!(expected), "the one that was acknowledged is not told again");
+        assert_eq!(told["meta"]["replayed"], true);
+        socket.acknowledge(&joined, &topic, &told["payload"]["position"]).await;
+    }
+    let fourth = task(client, &id, "four").await;
+    let told = socket.told(&topic).await;
+    assert_eq!((&told["payload"]["task"]["id"], told["meta"].get("replayed")), (&json!(fourth), None));
+
+    // The same over HTTP: it begins where the agent has acknowledged.
+    let page = get(&serving, &format!("/api/v1/agents/{id}/events")).await;
+    assert_eq!(page["data"][0]["event"], "task.created");
+    assert_eq!(page["data"][0]["payload"], told["payload"]);
+    assert_eq!(page["data"].as_array().map(Vec::len), Some(1));
+    let all = get(&serving, &format!("/api/v1/agents/{id}/events?after=0&limit=3")).await;
+    let titles = |page: &Value| -> Vec<Value> {
+        page["data"].as_array().into_iter().flatten().map(|told| told["payload"]["task"]["title"].clone()).collect()
+    };
+    assert_eq!(titles(&all), ["one", "two", "three"]);
+    let cursor = all["next_cursor"].as_str().expect("there is more");
+    let rest = get(&serving, &format!("/api/v1/agents/{id}/events?cursor={cursor}")).await;
+    assert_eq!((titles(&rest), &rest["next_cursor"]), (vec![json!("four")], &Value::Null));
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_do_with_a_task_is_told_to_its_agent() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let (id, other) = (agent(client, "first").await, agent(client, "second").await);
+    let mut socket = Socket::open(client, &json!({})).await;
+    for id in [&id, &other] {
+        socket.join(&topic(id), json!({})).await;
+    }
+    let task = task(client, &id, "one").await;
+    assert_eq!(socket.told(&topic(&id)).await["event"], "task.created");
+    let act = async |action: &str, body: Value| {
+        let (status, text) = client.send("POST", &format!("/api/v1/mailbox/{task}/{action}"), &body.to_string()).await;
+        assert_eq!(status, 200, "{action}: {text}");
+    };
+    act("ask", json!({"message": "Which one?"})).await;
+    let asked = socket.told(&topic(&id)).await;
+    assert_eq!(asked["event"], "task.asked");
+    assert!(asked["payload"]["cause"]["payload"].to_string().contains("Which one?"), "{asked}");
+    act("assign", json!({"assignee_type": "agent", "assignee_id": other})).await;
+    assert_eq!(socket.told(&topic(&id)).await["event"], "task.unassigned");
+    assert_eq!(socket.told(&topic(&other)).await["event"], "task.assigned");
+    act("defer", json!({"for_seconds": 3600})).await;
+    assert_eq!(socket.told(&topic(&other)).await["event"], "task.deferred");
+    act("reject", json!({"reason": "no"})).await;
+    assert_eq!(socket.told(&topic(&other)).await["event"], "task.rejected");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_article_is_dispatched_to_the_agents_of_its_trait() {
+    let serving = crate::serve_as_configured(Config::default()).await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let mut socket = Socket::open(client, &json!({"agent_ids": [id]})).await;
+    socket.join(&topic(&id), json!({})).await;
+    let (status, text) = client.send("POST", "/api/v1/articles", r#"{"title":"Hello"}"#).await;
+    assert_eq!(status, 201, "{text}");
+    let article: Value = serde_json::from_str(&text).expect("JSON");
+    let told = socket.told(&topic(&id)).await;
+    assert_eq!(told["event"], "task.created");
+    assert_eq!(told["payload"]["task"]["source"]["aggregate_id"], article["aggregate_id"]);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_say_things_to_each_other() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let topic = topic(&id);
+    let key = client.key.clone();
+    let mut one = Socket::open_with(client, &key, "2.0.0").await.expect("a socket");
+    let mut two = Socket::open(client, &json!({"agent_ids": [id]})).await;
+    let joined = one.join(&topic, json!({"broadcast": {"ack": true, "self": true}})).await;
+    two.join(&topic, json!({"broadcast": {"ack": false}})).await;
+
+    let said = json!({"type": "broadcast", "event": "note", "payload": {"n": 1}});
+    let reference = one.push(Some(&joined), &topic, "broadcast", said.clone()).await;
+    assert_eq!(one.reply(&reference).await, json!({"status": "ok", "response": {}}));
+    assert_eq!([one.told(&topic).await, two.told(&topic).await], [said.clone(), said.clone()]);
+
+    // As realtime-js sends it: bytes.
+    let mut frame = vec![3, joined.len() as u8, 1, topic.len() as u8, 4, 0, 1];
+    frame.extend(format!("{joined}9{topic}note{{\"n\":1}}").bytes());
+    one.stream.send(Message::binary(frame.clone())).await.expect("it is sent");
+    assert_eq!(one.reply("9").await["status"], "ok");
+    assert_eq!([one.told(&topic).await, two.told(&topic).await], [said.clone(), said]);
+    // Bytes that are no JSON reach those who have shown that they understand such frames.
+    let enc = 6;
+    frame[enc] = 0;
+    one.stream.send(Message::binary(frame)).await.expect("it is sent");
+    let Some(Message::Text(_)) = one.next().await else { panic!("the reply") };
+    let Some(Message::Binary(bytes)) = one.next().await else { panic!("bytes") };
+    assert_eq!(bytes[..5], [4, topic.len() as u8, 4, 0, 0]);
+    assert!(bytes.ends_with(b"note{\"n\":1}"));
+
+    // Over HTTP, in both forms.
+    let body = json!({"messages": [{"topic": format!("agent:{id}"), "event": "e", "payload": {"z": 1}}]}).to_string();
+    assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &body).await, (202, String::new()));
+    assert_eq!(two.told(&topic).await["payload"], json!({"z": 1}));
+    let path = format!("/realtime/v1/api/broadcast/agent%3A{id}/events/f?private=true");
+    assert_eq!(client.send("POST", &path, r#"{"z":2}"#).await, (202, String::new()));
+    assert_eq!(two.told(&topic).await["payload"], json!({"z": 2}));
+    assert_eq!(client.send("POST", &path, "{").await.0, 400);
+    assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", r#"{"messages":[]}"#).await.0, 400);
+    let unknown = body.replace(&id, "unknown");
+    assert_eq!(client.send("POST", "/realtime/v1/api/broadcast", &unknown).await.0, 403);
+    assert_eq!(client.send("POST", &path.replace(&id, "unknown"), "{}").await.0, 403);
+    let nobody = crate::client::Client { address: client.address, key: "sk_no".into() };
+    assert_eq!(nobody.send("POST", &path, "{}").await.0, 401);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_protocols_other_messages() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let topic = topic(&id);
+    let mut socket = Socket::open(client, &json!({})).await;
+    let beat = socket.push(None, "phoenix", "heartbeat", json!({})).await;
+    assert_eq!(
+        socket.message(|_| true).await,
+        json!([null, beat, "phoenix", "phx_reply", {"status": "ok", "response": {}}])
+    );
+    let leave = socket.push(None, "realtime:agent:x", "phx_leave", json!({})).await;
+    assert_eq!(socket.reply(&leave).await["status"], "ok");
+    let unknown = socket.push(None, &topic, "broadcast", json!({})).await;
+    assert_eq!(socket.reply(&unknown).await, json!({"status": "error", "response": {"reason": "unmatched topic"}}));
+
+    // Joined again, the former channel is closed first.
+    let first = socket.join(&topic, json!({"presence": {"key": "k", "enabled": true}})).await;
+    assert_eq!(socket.message(|m| m[3] == "presence_state").await, json!([first, null, topic, "presence_state", {}]));
+    let second = socket.join(&topic, json!({"presence": {"key": "k", "enabled": true}})).await;
+    let closed = socket.message(|message| message[3] == "phx_close").await;
+    assert_eq!(closed, json!([first, first, topic, "phx_close", {}]));
+
+    let track = json!({"type": "presence", "event": "track", "payload": {"mood": "good"}});
+    let reference = socket.push(Some(&second), &topic, "presence", track).await;
+    assert_eq!(socket.reply(&reference).await["status"], "ok");
+    let diff = socket.message(|message| message[3] == "presence_diff").await;
+    let meta = &diff[4]["joins"]["k"]["metas"][0];
+    assert!(meta["mood"] == "good" && meta["phx_ref"].is_string(), "{diff}");
+    let mut other = Socket::open(client, &json!({})).await;
+    other.join(&topic, json!({"presence": {"enabled": true}})).await;
+    let state = other.message(|message| message[3] == "presence_state").await;
+    assert_eq!(&state[4]["k"]["metas"][0], meta);
+    let reference = socket.push(Some(&second), &topic, "phx_leave", json!({})).await;
+    assert_eq!(socket.reply(&reference).await["status"], "ok");
+    assert_eq!(socket.message(|m| m[3] == "phx_close").await, json!([second, second, topic, "phx_close", {}]));
+    let diff = other.message(|message| message[3] == "presence_diff").await;
+    assert_eq!(&diff[4]["leaves"]["k"]["metas"][0], meta);
+
+    // The first serialiser.
+    let key = client.key.clone();
+    let mut old = Socket::open_with(client, &key, "1.0.0").await.expect("a socket");
+    old.send_text(r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":null}"#).await;
+    let reply =
+        json!({"topic": "phoenix", "event": "phx_reply", "payload": {"status": "ok", "response": {}}, "ref": null});
+    assert_eq!(old.message(|_| true).await, reply);
+    let join = json!({"topic": topic, "event": "phx_join", "payload": {"config": {"broadcast": null}}, "ref": "7"});
+    old.send_text(&join.to_string()).await;
+    let response = json!({"status": "ok", "response": {"postgres_changes": []}});
+    let reply = json!({"topic": topic, "event": "phx_reply", "payload": response, "ref": "7"});
+    assert_eq!(old.message(|_| true).await, reply);
+    let task = task(client, &id, "one").await;
+    let told = old.message(|message| message["event"] == "broadcast").await;
+    assert_eq!((&told["ref"], &told["payload"]["payload"]["task"]["id"]), (&Value::Null, &json!(task)));
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_no_right_is_refused() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let (id, other) = (agent(client, "first").await, agent(client, "second").await);
+    let open = async |key: &str, vsn: &str| refusal(Socket::open_with(client, key, vsn).await);
+    for key in ["", "nonsense", "fwrt_a.b.c", &format!("sk_{}", "0".repeat(64))] {
+        let (status, body) = open(key, "2.0.0").await;
+        assert_eq!((status, &body["code"]), (401, &json!("unauthenticated")), "{key}");
+    }
+    let own = client.key.clone();
+    assert_eq!(open(&own, "3.0.0").await.0, 403);
+    let (status, text) = client.send("GET", "/realtime/v1/websocket", "").await;
+    assert_eq!(status, 426, "{text}");
+    let answer = connected(client, &json!({"agent_ids": [id]})).await;
+    let credential = answer["anon_key"].as_str().expect("a credential").to_owned();
+    let tampered = credential.replacen("fwrt_", "fwrt_e", 1);
+    assert_eq!(open(&tampered, "2.0.0").await.0, 401);
+    // It opens nothing else.
+    let thief = crate::client::Client { address: client.address, key: credential.clone() };
+    assert_eq!(thief.send("GET", "/api/v1/agents", "").await.0, 401);
+
+    let mut socket = Socket::open_with(client, &credential, "2.0.0").await.expect("a socket");
+    for agent in [other.as_str(), "unknown"] {
+        let (_, reply) = socket.try_join(&topic(agent), json!({})).await;
+        let reason =
+            format!("Unauthorized: You do not have permissions to read from this Channel topic: agent:{agent}");
+        assert_eq!(reply, json!({"status": "error", "response": {"reason": reason}}));
+    }
+    let (_, reply) = socket.try_join("realtime:room", json!({})).await;
+    assert_eq!(reply["status"], "error");
+    let changes = json!({"config": {"postgres_changes": [{"event": "*"}]}});
+    assert_eq!(socket.try_join(&topic(&id), changes).await.1["status"], "error");
+    assert_eq!(socket.try_join(&topic(&id), json!({"access_token": "nonsense"})).await.1["status"], "error");
+    assert_eq!(socket.try_join(&topic(&id), json!({"access_token": credential})).await.1["status"], "ok");
+    // A token that is refused ends the channel for good.
+    socket.push(None, &topic(&id), "access_token", json!({"access_token": null})).await;
+    socket.push(None, &topic(&id), "access_token", json!({"access_token": "nonsense"})).await;
+    let system = socket.message(|message| message[3] == "system").await;
+    assert_eq!((&system[4]["status"], &system[4]["channel"]), (&json!("error"), &json!(format!("agent:{id}"))));
+    socket.message(|message| message[3] == "phx_close").await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_ends_with_the_key_that_its_credential_came_from() {
+    let serving = serve().await;
+    let id = agent(&serving.client, "writer").await;
+    let (key_id, reader) = made_key(&serving.client, "null").await;
+    let mut socket = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
+    socket.join(&topic(&id), json!({})).await;
+    let answer = connected(&reader, &json!({})).await;
+    let credential = answer["anon_key"].as_str().expect("a credential");
+    assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{key_id}"), "").await.0, 204);
+    socket.message(|message| message[3] == "phx_close").await;
+    assert_eq!(socket.close_code().await, Some(1008));
+    assert_eq!(refusal(Socket::open_with(&serving.client, credential, "2.0.0").await).0, 401);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_ends_with_the_time_of_its_credential() {
+    let serving = serve().await;
+    let id = agent(&serving.client, "writer").await;
+    let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 3_000;
+    let expires_at = format!("\"{}\"", foldwork_engine::model::date::format_date(soon));
+    let (_, reader) = made_key(&serving.client, &expires_at).await;
+    let mut socket = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
+    socket.join(&topic(&id), json!({})).await;
+    // A token that lasts longer keeps another one open.
+    let mut renewed = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
+    let joined = renewed.join(&topic(&id), json!({})).await;
+    let token = json!({"access_token": serving.client.key});
+    renewed.push(Some(&joined), &topic(&id), "access_token", token).await;
+    let beat = renewed.push(None, "phoenix", "heartbeat", json!({})).await;
+    renewed.reply(&beat).await;
+    assert_eq!(socket.close_code().await, Some(1008));
+    let beat = renewed.push(None, "phoenix", "heartbeat", json!({})).await;
+    assert_eq!(renewed.reply(&beat).await["status"], "ok");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sockets_end_with_the_server_which_waits_for_them() {
+    let serving = serve().await;
+    let id = agent(&serving.client, "writer").await;
+    let mut sockets = Vec::new();
+    for _ in 0..12 {
+        let mut socket = Socket::open(&serving.client, &json!({"agent_ids": [id]})).await;
+        socket.join(&topic(&id), json!({})).await;
+        sockets.push(socket);
+    }
+    serving.stop.send(()).expect("it runs");
+    for socket in &mut sockets {
+        assert_eq!(socket.close_code().await, Some(1012));
+    }
+    timeout(TIMEOUT, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_channel_of_a_deleted_agent_ends() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let mut socket = Socket::open(client, &json!({})).await;
+    let joined = socket.join(&topic(&id), json!({})).await;
+    assert_eq!(client.send("DELETE", &format!("/api/v1/agents/{id}"), "").await.0, 204);
+    let system = socket.message(|message| message[3] == "system").await;
+    assert_eq!(system[4]["message"], "the agent was deleted");
+    assert_eq!(socket.message(|m| m[3] == "phx_close").await, json!([joined, joined, topic(&id), "phx_close", {}]));
+    assert_eq!(socket.try_join(&topic(&id), json!({})).await.1["status"], "error");
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_acknowledged_is_told_once_more_to_whoever_asks() {
+    let serving = serve().await;
+    let client = &serving.client;
+    let id = agent(client, "writer").await;
+    let mut socket = Socket::open(client, &json!({})).await;
+    let joined = socket.join(&topic(&id), json!({})).await;
+    let mut positions = Vec::new();
+    for title in ["one", "two", "three"] {
+        task(client, &id, title).await;
+        positions.push(socket.told(&topic(&id)).await["payload"]["position"].clone());
+    }
+    socket.acknowledge(&joined, &topic(&id), &positions[2]).await;
+    task(client, &id, "four").await;
+    socket.told(&topic(&id)).await;
+    let mut titles = async |replay: Value, count: usize| {
+        socket.join(&topic(&id), json!({"broadcast": {"replay": replay}})).await;
+        let mut titles = Vec::new();
+        for _ in 0..count {
+            let told = socket.told(&topic(&id)).await;
+            assert_eq!(told["meta"]["replayed"], true);
+            titles.push(told["payload"]["task"]["title"].as_str().expect("a title").to_owned());
+        }
+        titles
+    };
+    assert_eq!(titles(json!({"since": 0}), 4).await, ["one", "two", "three", "four"]);
+    assert_eq!(titles(json!({"since": 0, "limit": 1}), 2).await, ["three", "four"]);
+    assert_eq!(titles(json!({"after": positions[0]}), 3).await, ["two", "three", "four"]);
+    assert_eq!(titles(json!({"since": 9_999_999_999_999i64}), 1).await, ["four"]);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_has_so_many_sockets_and_a_socket_so_many_channels() {
+    let mut config = Config::default();
+    config.realtime.sockets_per_workspace = 2;
+    config.realtime.channels_per_socket = 2;
+    let serving = serve_with(config).await;
+    let client = &serving.client;
+    let key = client.key.clone();
+    let mut first = Socket::open_with(client, &key, "2.0.0").await.expect("a socket");
+    let _second = Socket::open_with(client, &key, "2.0.0").await.expect("a socket");
+    let (status, body) = refusal(Socket::open_with(client, &key, "2.0.0").await);
+    assert_eq!((status, &body["code"]), (429, &json!("too_many_streams")));
+    let mut reasons = BTreeSet::new();
+    for name in ["a", "b", "c"] {
+        let id = agent(client, name).await;
+        let (_, reply) = first.try_join(&topic(&id), json!({})).await;
+        reasons.insert(
+            reply["response"]["reason"].as_str().unwrap_or_default().split(':').next().unwrap_or("").to_owned(),
+        );
+    }
+    assert_eq!(reasons.into_iter().collect::<Vec<_>>(), ["", "ChannelRateLimitReached"]);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_socket_on_which_nothing_comes_is_closed() {
+    let mut config = Config::default();
+    config.realtime.idle_timeout_s = 1;
+    let serving = serve_with(config).await;
+    let key = serving.client.key.clone();
+    let mut socket = Socket::open_with(&serving.client, &key, "2.0.0").await.expect("a socket");
+    assert_eq!(socket.close_code().await, Some(1001));
+    serving.end().await;
+}
