@@ -6,6 +6,7 @@ pub mod api;
 pub mod auth;
 pub mod cli;
 pub mod config;
+mod download;
 pub mod edge;
 pub mod embedding;
 mod mounted;
@@ -35,6 +36,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
+        .at(format!("{}/:path", download::DOWNLOADS), get(download::download).head(download::download))
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz));
     for mounted in mounted::mounted(config) {
@@ -43,7 +45,8 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
     }
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace);
     let page = api::page::PageBytes(config.http.page_bytes);
-    edge::around(routes.data(engine).data(shutdown).data(streams).data(page), config, methods).boxed()
+    let url = download::PublicUrl(config.http.public_url.trim_end_matches('/').to_owned());
+    edge::around(routes.data(engine).data(shutdown).data(streams).data(page).data(url), config, methods).boxed()
 }
 
 /// The OpenAPI document, as it is served.

@@ -221,6 +221,7 @@ impl Dispatcher {
             managed: events.iter().any(|event| event.aggregate_type == TASK),
             decide: Box::new(move |_| Ok(events.clone())),
             actor: format!("{ACTOR}{plugin}").into(),
+            upload: None,
         };
         self.appender.append(append).await.map(drop)
     }

@@ -11,6 +11,8 @@ pub mod definition;
 pub mod event;
 pub mod facts;
 pub mod facts_value;
+pub mod file;
+pub mod file_path;
 pub mod fold;
 pub mod graph;
 pub mod id;

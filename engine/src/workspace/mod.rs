@@ -9,6 +9,7 @@ pub mod answers;
 pub mod articles;
 mod entered;
 pub mod events;
+pub mod files;
 pub mod graph;
 pub mod keys;
 pub mod parked;

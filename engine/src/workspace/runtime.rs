@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
+use super::files::keep_clearing;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
@@ -27,6 +28,7 @@ pub struct Runtime {
     /// Requests whose answers are kept as they were given.
     pub turns: Arc<Turns>,
     forgetting: JoinHandle<()>,
+    clearing: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -44,6 +46,7 @@ impl Runtime {
             operations: Operations::default(),
             turns: Arc::default(),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
+            clearing: tokio::spawn(keep_clearing(state.clone())),
             state,
         }
     }
@@ -57,6 +60,7 @@ impl Runtime {
             consumer.stop().await;
         }
         self.forgetting.abort();
+        self.clearing.abort();
     }
 
     /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.

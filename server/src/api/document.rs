@@ -41,7 +41,9 @@ macro_rules! shown_as {
 pub(super) use shown_as;
 
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
-const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
+const WITHOUT_CONFLICT: [&str; 5] = ["/query", "/search", "/dry-run", "/replay", "/files/delete"];
+/// The end of the path of an operation whose body names what may not be there.
+const NAMED_IN_BODY: &str = "/files/delete";
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -105,7 +107,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     }
     errors.push(("401", "Missing or invalid bearer token."));
     errors.push(("403", "The token lacks the required scope."));
-    if stands_in("path") {
+    if stands_in("path") || path.ends_with(NAMED_IN_BODY) {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
     if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
@@ -113,6 +115,8 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     }
     if has_body {
         errors.push(("413", "The body is too large."));
+    }
+    if operation["requestBody"]["content"].get("application/json").is_some() {
         errors.push(("415", "The body is no JSON."));
     }
     errors.extend([

@@ -6,6 +6,7 @@ pub mod body;
 pub mod document;
 pub mod error;
 mod events;
+mod files;
 mod follow;
 mod graph;
 pub mod idempotent;
@@ -17,6 +18,7 @@ mod parked;
 mod plugin_wire;
 mod plugins;
 mod projects;
+mod raw_body;
 mod search;
 mod system;
 mod types;
@@ -40,6 +42,8 @@ pub enum Section {
     Aggregates,
     /// Articles: drafts and what is published.
     Articles,
+    /// Files: their bytes are stored beside the log, and their history in it.
+    Files,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -56,6 +60,7 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
+    files::Api,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -74,6 +79,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
+        files::Api,
         plugins::Api,
         parked::Api,
         system::Api,
