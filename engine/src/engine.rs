@@ -7,6 +7,7 @@ use crate::access::Access;
 use crate::access::provision::FirstStart;
 use crate::clock::Clock;
 use crate::core::plugins::Plugins;
+use crate::core::storage::SharedStorage;
 use crate::core::{Environment, Settings, State};
 use crate::error::{Error, Result};
 use crate::hook::Embed;
@@ -14,6 +15,7 @@ use crate::model::access::{Caller, WorkspaceRecord};
 use crate::registry::{Registry, Usage};
 use crate::store::{self, Store};
 use crate::workspace::Entered;
+use crate::workspace::files::{SignedLink, StoredFile, check_link};
 use crate::workspace::rights::{Listener, Right};
 use crate::workspace::runtime::Runtime;
 use crate::workspace::scripted::register_scripted;
@@ -27,6 +29,7 @@ pub struct Engine {
     plugins: Arc<Plugins>,
     workspaces: Registry,
     embed: OnceLock<Arc<dyn Embed>>,
+    storage: SharedStorage,
     /// Workspaces that could not be loaded when they were asked for last.
     failed: Mutex<HashSet<Arc<str>>>,
 }
@@ -40,8 +43,9 @@ impl Engine {
     ) -> Result<Arc<Engine>> {
         let access = Arc::new(Access::open(&store, clock.clone()).await?);
         let (plugins, settings) = (Arc::new(plugins), Arc::new(settings));
+        let storage = SharedStorage::new(store.blobs());
         let (workspaces, embed, failed) = Default::default();
-        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed, failed }))
+        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed, storage, failed }))
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
@@ -88,6 +92,14 @@ impl Engine {
         let runtime = self.runtime(&listening.caller.workspace_id).await?;
         let entered = Entered::new(self.access.clone(), runtime, listening.caller.clone());
         Ok(Listener::of(entered)?.for_agents(&listening))
+    }
+
+    /// The file that a link leads to. Who has the link needs no other right.
+    pub async fn linked_file(&self, link: &SignedLink) -> Result<StoredFile> {
+        check_link(&self.access, link, self.clock.now_ms()).await?;
+        let workspace_id: Arc<str> = link.path.split('/').next().unwrap_or_default().into();
+        let runtime = self.runtime(&workspace_id).await?;
+        StoredFile::find(&runtime.state, &link.path).await
     }
 
     /// The workspace as it runs here, opened on first use.
@@ -137,6 +149,7 @@ impl Engine {
             settings: self.settings.clone(),
             plugins: self.plugins.clone(),
             embed: self.embed.get().cloned(),
+            storage: self.storage.clone(),
             exclusive: self.store.is_exclusive(),
         }
     }

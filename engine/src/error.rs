@@ -142,9 +142,11 @@ fn shown(violations: &[Violation]) -> String {
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Error {
         match error {
-            store::Error::Conflict | store::Error::Closing | store::Error::Disk(_) | store::Error::Unwritable(_) => {
-                Error::Unavailable(error)
-            }
+            store::Error::Conflict
+            | store::Error::Closing
+            | store::Error::Disk(_)
+            | store::Error::Unwritable(_)
+            | store::Error::Blobs(_) => Error::Unavailable(error),
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
             store::Error::Database(_) | store::Error::Opening(_) | store::Error::Corrupt(_) => Error::internal(error),
         }

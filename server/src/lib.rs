@@ -6,6 +6,7 @@ pub mod api;
 pub mod auth;
 pub mod cli;
 pub mod config;
+mod download;
 pub mod edge;
 pub mod embedding;
 mod mounted;
@@ -38,6 +39,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
         .nest(realtime::PATH, realtime.routes())
+        .at(format!("{}/:path", download::DOWNLOADS), get(download::download).head(download::download))
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz));
     for mounted in mounted::mounted(config) {
@@ -47,7 +49,9 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace, "event streams");
     let page = api::page::PageBytes(config.http.page_bytes);
     let public_url = Some(config.http.public_url.trim_end_matches('/').to_owned()).filter(|url| !url.is_empty());
-    let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(api::relay::PublicUrl(public_url));
+    let download_url = download::PublicUrl(config.http.public_url.trim_end_matches('/').to_owned());
+    let routes = routes.data(engine).data(shutdown).data(streams).data(page);
+    let routes = routes.data(api::relay::PublicUrl(public_url)).data(download_url);
     edge::around(routes, config, methods).boxed()
 }
 

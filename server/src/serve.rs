@@ -108,6 +108,9 @@ async fn open_store(config: &Config) -> anyhow::Result<Store> {
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable_bytes, cache_bytes: config.store.cache_bytes };
     let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
+    let files = &config.files.url;
+    let store =
+        store.with_files(files, std::env::vars()).with_context(|| format!("cannot open the store of files {files}"))?;
     if let (Ok(user), Ok(password)) = (std::env::var("FOLDWORK_STORE_USER"), std::env::var("FOLDWORK_STORE_PASSWORD")) {
         store.sign_in(&user, &password).await.context("cannot sign in to the store")?;
     }

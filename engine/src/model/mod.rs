@@ -13,6 +13,8 @@ pub mod event;
 pub mod facts;
 pub mod facts_value;
 pub mod feed;
+pub mod file;
+pub mod file_path;
 pub mod fold;
 pub mod graph;
 pub mod id;

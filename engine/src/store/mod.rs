@@ -4,6 +4,7 @@
 //! of them, so that another tenant's records cannot be named through it.
 
 pub mod answers;
+pub mod blobs;
 pub mod body;
 pub mod catalog;
 pub mod convert;
@@ -21,10 +22,12 @@ pub mod presence;
 pub mod retry;
 mod session;
 pub mod signing_keys;
+pub mod uploads;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use blobs::Blobs;
 pub use error::{Error, Result};
 use session::Session;
 pub use session::Sizes;
@@ -38,7 +41,7 @@ const CONTROL_MIGRATIONS: [&str; 3] = [
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 7] = [
+const WORKSPACE_MIGRATIONS: [&str; 8] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -46,6 +49,7 @@ const WORKSPACE_MIGRATIONS: [&str; 7] = [
     include_str!("schema/workspace/0005_answered.surql"),
     include_str!("schema/workspace/0006_leases.surql"),
     include_str!("schema/workspace/0007_presence.surql"),
+    include_str!("schema/workspace/0008_files.surql"),
 ];
 
 /// A connected store.
@@ -54,6 +58,8 @@ pub struct Store {
     exclusive: bool,
     /// For a store in a folder: whether its disk takes writes.
     probe: Option<Arc<health::Probe>>,
+    /// The bytes of files, which stand beside it.
+    blobs: Arc<Blobs>,
 }
 
 impl Store {
@@ -69,7 +75,18 @@ impl Store {
             true => Session::open(url, sizes).await?,
             false => Session::connect(url).await?,
         };
-        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default) })
+        let blobs = Arc::new(Blobs::memory());
+        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default), blobs })
+    }
+
+    /// The same store with the bytes of files elsewhere than in memory: see [`Blobs::open`].
+    pub fn with_files(self, url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Store> {
+        Ok(Store { blobs: Arc::new(Blobs::open(url, options)?), ..self })
+    }
+
+    /// The bytes of files.
+    pub fn blobs(&self) -> Arc<Blobs> {
+        self.blobs.clone()
     }
 
     /// Signs in to a remote store.
@@ -80,7 +97,7 @@ impl Store {
 
     /// A second handle on the same store that knows that it is not alone.
     pub fn share(&self) -> Store {
-        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone() }
+        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone(), blobs: self.blobs.clone() }
     }
 
     /// Whether no other process writes to this store.

@@ -10,6 +10,7 @@ use tracing::Instrument;
 use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
+use crate::access::signing::{Purpose, Signature};
 use crate::access::standing::Standing;
 use crate::consumer::{WorkerTurn, Working};
 use crate::core::State;
@@ -64,6 +65,11 @@ impl Entered {
     /// The keys of the workspace, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>> {
         self.access.keys_of(&self.record().id).await
+    }
+
+    /// Signs what is handed out for a while.
+    pub(super) async fn sign(&self, purpose: Purpose, message: &[u8]) -> Result<Signature> {
+        self.access.sign(purpose, message).await
     }
 
     /// The right by which the caller is here, for as long as it is held.
@@ -139,8 +145,21 @@ impl Operation {
 
     /// Appends to managed types too; what an operation of this room writes, and how large what it was given is.
     pub async fn append(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
-        let (event_ids, actor) = (Vec::new(), self.entered.actor());
-        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes: ITSELF + given_bytes };
+        let (event_ids, actor, size_bytes) = (Vec::new(), self.entered.actor(), ITSELF + given_bytes);
+        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
+        self.appender().append(append).await
+    }
+
+    /// Like [`Operation::append`], of the event by which a file names an upload.
+    pub(super) async fn append_upload(
+        &self,
+        decide: Decide,
+        request: Option<RequestId>,
+        given_bytes: usize,
+        upload: Arc<str>,
+    ) -> Result<Appended> {
+        let (event_ids, actor, size_bytes) = (Vec::new(), self.entered.actor(), ITSELF + given_bytes);
+        let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: Some(upload) };
         self.appender().append(append).await
     }
 

@@ -10,6 +10,7 @@ pub mod articles;
 mod entered;
 pub mod events;
 pub mod feed;
+pub mod files;
 pub mod graph;
 pub mod keys;
 pub mod listener;

@@ -7,6 +7,7 @@ pub mod body;
 pub mod document;
 pub mod error;
 mod events;
+mod files;
 mod follow;
 mod graph;
 pub mod idempotent;
@@ -20,6 +21,7 @@ mod plugin_wire;
 mod plugins;
 mod projects;
 pub mod relay;
+mod raw_body;
 mod search;
 mod system;
 mod types;
@@ -48,6 +50,8 @@ pub enum Section {
     Agents,
     /// Tasks for people and agents: work goes out, comes back, and a person decides.
     Mailbox,
+    /// Files: their bytes are stored beside the log, and their history in it.
+    Files,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -67,6 +71,7 @@ pub type Operations = (
     agents::Api,
     relay::Api,
     mailbox::Operations,
+    files::Api,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -88,6 +93,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         agents::Api,
         relay::Api,
         mailbox::OPERATIONS,
+        files::Api,
         plugins::Api,
         parked::Api,
         system::Api,

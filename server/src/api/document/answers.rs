@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
-const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
+const WITHOUT_CONFLICT: [&str; 5] = ["/query", "/search", "/dry-run", "/replay", "/files/delete"];
+/// The end of the path of an operation whose body names what may not be there.
+const NAMED_IN_BODY: &str = "/files/delete";
 
 /// Adds the errors that the operation may answer, and the headers that its answers carry.
 pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
@@ -38,7 +40,7 @@ fn errors(path: &str, method: &str, operation: &Map<String, Value>) -> Vec<(&'st
     }
     errors.push(("401", "Missing or invalid bearer token."));
     errors.push(("403", "The token lacks the required scope."));
-    if stands_in("path") {
+    if stands_in("path") || path.ends_with(NAMED_IN_BODY) {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
     if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
