@@ -1,8 +1,8 @@
 //! The types that every workspace has: `article`, and the managed ones.
 
 use super::definition::{Definition, Field, FieldType, Fold};
-use super::task::record::field;
 use super::file;
+use super::task::record::field;
 
 pub const ARTICLE: &str = "article";
 pub const PROJECT: &str = "project";

@@ -179,7 +179,7 @@ async fn read(state: &State, after: u64) -> Result<Found> {
         return Ok(Found { events: events.into_iter().filter(wanted).collect(), position: last });
     }
     let head = state.folded.position();
-    let mut places = state.log.places_after(after, LOOK).await?;
+    let mut places = state.log.event_refs_after(after, LOOK).await?;
     places.truncate(LOOK);
     // What is not folded yet is not told yet.
     places.retain(|place| place.position <= head);
@@ -192,6 +192,6 @@ async fn read(state: &State, after: u64) -> Result<Found> {
         position = first_left_out.position - 1;
         places.truncate(READ);
     }
-    let events = state.log.read_places(&places, None).await?;
+    let events = state.log.read_event_refs(&places, None).await?;
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
 }

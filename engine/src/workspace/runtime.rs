@@ -8,8 +8,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
-use super::listener;
 use super::files::keep_clearing;
+use super::listener;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;

@@ -87,7 +87,8 @@ const LIST: &str = "articles";
 impl Api {
     /// Articles, newest first. A key that holds `content:read` alone sees what is published.
     ///
-    /// Which revision is answered, `perspective` says. With that of what is published, `status` and the filters look at it too.
+    /// Which revision is answered, `perspective` says. With that of what is published, `status` and the filters look at
+    /// it too.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -121,8 +122,8 @@ impl Api {
 
     /// Makes an article: a draft until it is published.
     ///
-    /// The slug is made from the title where none is given, and is unique in its project (409 `slug_taken`). Agents that subscribe to a
-    /// trait of articles get their tasks from this event.
+    /// The slug is made from the title where none is given, and is unique in its project (409 `slug_taken`). Agents
+    /// that subscribe to a trait of articles get their tasks from this event.
     #[oai(path = "/articles", method = "post", operation_id = "create_article")]
     async fn create_article(
         &self,
@@ -180,7 +181,8 @@ impl Api {
 
     /// Publishes an article as it is now.
     ///
-    /// From now on this revision is what readers of content see; agents that subscribe to `publishable` get their tasks.
+    /// From now on this revision is what readers of content see; agents that subscribe to `publishable` get their
+    /// tasks.
     #[oai(path = "/articles/:aggregate_id/publish", method = "post", operation_id = "publish_article")]
     async fn publish_article(
         &self,

@@ -162,6 +162,8 @@ const BLOCK: usize = 128 << 10;
 #[OpenApi(tag = "Section::Files")]
 impl Api {
     /// Files, newest first.
+    ///
+    /// Of a part of the workspace where a prefix is given. Only what they are is listed; their bytes are had by a link.
     #[oai(path = "/files", method = "get", operation_id = "list_files")]
     async fn list_files(
         &self,
@@ -178,6 +180,9 @@ impl Api {
     }
 
     /// Stores a file whose bytes are in the body, in base64. A file that is at its path is replaced.
+    ///
+    /// The path is made from the project, the aggregate and the filename. What the workspace keeps stays within its
+    /// quota (400 `storage_quota_exceeded`).
     #[oai(path = "/files", method = "post", operation_id = "create_file")]
     async fn create_file(
         &self,
@@ -205,6 +210,9 @@ impl Api {
     }
 
     /// A link by which the file's bytes are had without a token, for an hour.
+    ///
+    /// The path has slashes, which may be sent as they are or as `%2F`. Who has the link needs no token; it is good for
+    /// this path alone.
     #[oai(path = "/files/:path", method = "get", operation_id = "get_file")]
     async fn get_file(
         &self,
@@ -223,6 +231,8 @@ impl Api {
     }
 
     /// Stores a file whose bytes are the body. A file that is at the path is replaced.
+    ///
+    /// For files of any size: the bytes are stored as they come. The path is the file's whole path, as answers tell it.
     #[oai(path = "/files/:path", method = "put", operation_id = "upload_file")]
     async fn upload_file(
         &self,
@@ -240,6 +250,8 @@ impl Api {
     }
 
     /// Deletes a file.
+    ///
+    /// Its room is free again at once, and its history stays in the log.
     #[oai(path = "/files/delete", method = "post", operation_id = "delete_file")]
     async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<Deleted> {
         answer(access.0.delete_file(&body.path).await)?;
@@ -247,6 +259,8 @@ impl Api {
     }
 
     /// How much the workspace keeps of files, and how much it may.
+    ///
+    /// Counted are uploads under way too, since they may not exceed the quota either.
     #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
     async fn get_storage(&self, access: ApiRead) -> ApiResult<Written<UsageBody>> {
         let usage = answer(access.0.storage_usage().await)?;

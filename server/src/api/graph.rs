@@ -77,8 +77,8 @@ struct SourceBody {
 impl Api {
     /// The knowledge graph around an aggregate.
     ///
-    /// Nodes are aggregates, edges what plugins found in events; each edge says which plugin found it, in which event, and when it was
-    /// closed. The nearest nodes come first, and `truncated` tells that there are more.
+    /// Nodes are aggregates, edges what plugins found in events; each edge says which plugin found it, in which event,
+    /// and when it was closed. The nearest nodes come first, and `truncated` tells that there are more.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
     async fn get_graph(
         &self,

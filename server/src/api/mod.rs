@@ -20,8 +20,8 @@ mod parked;
 mod plugin_wire;
 mod plugins;
 mod projects;
-pub mod relay;
 mod raw_body;
+pub mod relay;
 mod search;
 mod system;
 mod types;
@@ -68,8 +68,7 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
-    agents::Api,
-    relay::Api,
+    (agents::Api, relay::Api),
     mailbox::Operations,
     files::Api,
     plugins::Api,
@@ -90,8 +89,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
-        agents::Api,
-        relay::Api,
+        (agents::Api, relay::Api),
         mailbox::OPERATIONS,
         files::Api,
         plugins::Api,

@@ -10,6 +10,7 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::json::{AnyObject, AnyValue};
+use super::page::Whole;
 use super::words::{FailurePolicies, Hooks, PluginStates, Word};
 
 /// All plugins.
@@ -67,7 +68,7 @@ pub struct DryRunBody {
     pub event_id: Option<String>,
     /// The events from this position on for which the plugin is called.
     #[oai(nullable)]
-    pub from_position: Option<u64>,
+    pub from_position: Option<Whole>,
     /// With `from_position`: how many events, 1 to 200; 10 where it is not given.
     #[oai(nullable)]
     pub limit: Option<u64>,
@@ -127,7 +128,7 @@ pub struct TrialBody {
 pub struct ReplayBody {
     /// The first event; the log's first where it is not given.
     #[oai(nullable)]
-    pub from_position: Option<u64>,
+    pub from_position: Option<Whole>,
 }
 
 /// What a replay changed.

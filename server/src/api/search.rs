@@ -104,8 +104,8 @@ impl From<Hit> for SearchHit {
 impl Api {
     /// Searches aggregates by their labels: exact, by prefix, by likeness, and by words of label and body.
     ///
-    /// Letters may be wrong, words in another order, accents left out, and the last word may be a beginning. Each hit tells how well it
-    /// answers by each measure; of equal scores the one changed last comes first.
+    /// Letters may be wrong, words in another order, accents left out, and the last word may be a beginning. Each hit
+    /// tells how well it answers by each measure; of equal scores the one changed last comes first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(&self, access: ApiRead, body: Body<SearchBody>) -> ApiResult<Written<SearchResult>> {
         let asked = LabelSearch {

@@ -112,8 +112,8 @@ super::document::shown_as!(Definitions, TypeDefinition);
 impl Api {
     /// Defines an aggregate type, or changes one by adding to it.
     ///
-    /// Fields and traits may be added to a type that is there. A change that breaks what relies on it is a conflict that lists the
-    /// differences, unless `force` is given; built-in types cannot be changed.
+    /// Fields and traits may be added to a type that is there. A change that breaks what relies on it is a conflict
+    /// that lists the differences, unless `force` is given; built-in types cannot be changed.
     #[oai(path = "/aggregates/define", method = "post", operation_id = "define_type")]
     async fn define_type(
         &self,

@@ -8,7 +8,9 @@ use std::ops::Deref;
 
 use foldwork_engine::hook::{Hook, OnError};
 use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::definition::{FieldType, Fold};
+use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
@@ -125,6 +127,26 @@ closed_sets! {
     Hooks: Hook::ALL.map(Hook::name);
     /// What becomes of a step that fails.
     FailurePolicies: OnError::ALL.map(OnError::name);
+    /// Whether an agent is there.
+    AgentStatuses: AgentStatus::ALL.map(AgentStatus::name);
+    /// Whether an agent is given work.
+    AgentSwitch: ["active", "disabled"];
+    /// Where a task stands.
+    TaskStatuses: Status::ALL.map(Status::name);
+    /// What a person does with a task.
+    TaskActions: Action::ALL.map(Action::name);
+    /// How soon a task is to be looked at.
+    Priorities: ["low", "normal", "high", "urgent"];
+    /// Whom a task is given to.
+    Assignees: ["agent", "user"];
+    /// The same, or nobody.
+    AssigneesOrNone: ["agent", "user", "none"];
+    /// What a task came from.
+    Sources: ["agent", "event", "user", "api"];
+    /// Whose turn it is.
+    WaitedFor: ["human", "agent", "none"];
+    /// Who said something.
+    Speakers: ["user", "agent", "system"];
     /// Whether a plugin works.
     PluginStates: ["running", "stopped"];
 }

@@ -1,11 +1,15 @@
 """The story as the client of openapi-python-client tells it."""
 
+import base64
 import os
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
+from urllib.parse import urljoin
 
+import httpx
 from client import AuthenticatedClient, Client
+from client.api.agents import create_agent, get_roster
 from client.api.aggregates import (
     append_event,
     define_type,
@@ -14,35 +18,50 @@ from client.api.aggregates import (
     search_aggregates,
 )
 from client.api.articles import create_article, get_article, list_articles, publish_article
+from client.api.files import create_file, get_file
 from client.api.keys import create_key
+from client.api.mailbox import approve_task, create_task, get_task
 from client.api.workspace import create_project, get_workspace, list_projects
 from client.models import (
+    Agent,
     AggregateType,
     AggregateTypeSchema,
     AppendBody,
     AppendBodyPayloadType0,
+    ApproveTask,
     Article,
+    CreateAgent,
     CreateArticle,
     CreatedKey,
     CreateKey,
     CreateKeyScopesItem,
     CreateProject,
+    CreateTask,
+    CreateTaskAssigneeType,
+    CreateTaskPriority,
     Error,
     Event,
     FieldDefinition,
     FieldDefinitionType,
+    File,
+    FileLink,
     Project,
     ProjectPage,
     QueryBody,
     QueryBodyPipelineItem,
     QueryResult,
+    AgentRoster,
     SearchBody,
     SearchResult,
+    Task,
     TypeDefinition,
+    UploadFile,
+    WholeTask,
 )
 from client.types import Response
 
 BASE, KEY, RUN = (os.environ[name] for name in ("FOLDWORK_BASE", "FOLDWORK_TOKEN", "FOLDWORK_RUN"))
+BYTES = b"Flour, water, salt, time.\n"
 SLUG = f"python-{RUN}"
 T = TypeVar("T")
 
@@ -141,6 +160,37 @@ def a_search() -> None:
     assert found.results[0].aggregate_id == MADE["article"]
 
 
+def a_file() -> None:
+    data = base64.b64encode(BYTES).decode()
+    body = UploadFile(filename="dough.txt", data=data, mime_type="text/plain", project_id=SLUG)
+    made = got(create_file.sync_detailed(client=OWNER, body=body), File, 201)
+    assert made.path.count("/") > 2
+    link = got(get_file.sync_detailed(made.path, client=OWNER), FileLink)
+    assert httpx.get(urljoin(BASE, link.url)).raise_for_status().content == BYTES
+
+
+def an_agent_and_a_task() -> None:
+    bakes = CreateAgent(name=f"Baker {SLUG}", description="Bakes.", subscribed_traits=[])
+    agent = got(create_agent.sync_detailed(client=OWNER, body=bakes), Agent, 201)
+    body = CreateTask(
+        title="Bake it",
+        assignee_type=CreateTaskAssigneeType.AGENT,
+        assignee_id=agent.id,
+        priority=CreateTaskPriority.HIGH,
+        project_id=SLUG,
+    )
+    made = got(create_task.sync_detailed(client=OWNER, body=body), Task, 201)
+    assert made.status == "pending"
+    roster = got(get_roster.sync_detailed(client=OWNER), AgentRoster)
+    assert any(entry.agent_id == agent.id and entry.pending == 1 for entry in roster.data)
+    approval = ApproveTask(comment="Well done")
+    approved = got(approve_task.sync_detailed(made.id, client=OWNER, body=approval), Task)
+    assert approved.status == "approved"
+    whole = got(get_task.sync_detailed(made.id, client=OWNER), WholeTask)
+    assert any(entry.event_type == "task.approved" for entry in whole.timeline)
+    refused(approve_task.sync_detailed(made.id, client=OWNER, body=approval), 409, "task_state_conflict")
+
+
 def invalid() -> None:
     refused(list_articles.sync_detailed(client=OWNER, cursor="nonsense"), 400, "invalid_cursor")
 
@@ -175,6 +225,8 @@ STEPS: list[Callable[[], None]] = [
     publishing,
     a_query,
     a_search,
+    a_file,
+    an_agent_and_a_task,
     invalid,
     unauthenticated,
     without_scope,

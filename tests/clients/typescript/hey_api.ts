@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import * as api from "./generated/hey_api/index.js";
 import { createClient, createConfig } from "./generated/hey_api/client/index.js";
-import { base, key, refused, run, tell } from "./told.js";
+import { base, bytes, key, linked, refused, run, tell } from "./told.js";
 
 const open = (token?: string) => createClient(createConfig({ baseUrl: base, auth: token }));
 const client = open(key);
@@ -86,6 +86,38 @@ void tell("hey-api", {
       body: { query: `kneeding dough ${run}`, type: "article", project_id: slug, limit: 5 },
     });
     assert.equal(data?.results[0]?.aggregate_id, article);
+  },
+  "a file": async () => {
+    const { data } = await api.createFile({
+      client,
+      body: { filename: "dough.txt", data: bytes.toString("base64"), mime_type: "text/plain", project_id: slug },
+    });
+    assert.ok(data);
+    assert.ok(data.path.split("/").length > 3);
+    const link = await api.getFile({ client, path: { path: data.path } });
+    assert.ok(link.data);
+    assert.deepEqual(await linked(link.data.url), bytes);
+  },
+  "an agent and a task": async () => {
+    const agent = await api.createAgent({
+      client,
+      body: { name: `Baker ${slug}`, description: "Bakes.", subscribed_traits: [], capabilities: { bake: true } },
+    });
+    assert.ok(agent.data);
+    const made = await api.createTask({
+      client,
+      body: { title: "Bake it", assignee_type: "agent", assignee_id: agent.data.id, priority: "high", project_id: slug },
+    });
+    assert.equal(made.data?.status, "pending");
+    const path = { task_id: made.data.id };
+    const roster = await api.getRoster({ client });
+    assert.ok(JSON.stringify(roster.data).includes(agent.data.id));
+    const approved = await api.approveTask({ client, path, body: { comment: "Well done" } });
+    assert.equal(approved.data?.status, "approved");
+    const whole = await api.getTask({ client, path });
+    assert.ok(whole.data?.timeline.some((entry) => entry.event_type === "task.approved"));
+    const again = await api.approveTask({ client, path });
+    refused(again.response?.status ?? 0, again.error, 409, "task_state_conflict");
   },
   "refused with 400": async () => {
     const { error, response } = await api.listArticles({ client, query: { cursor: "nonsense" } });

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";
 import type { paths } from "./generated/openapi_typescript.js";
-import { base, key, refused, run, tell } from "./told.js";
+import { base, bytes, key, linked, refused, run, tell } from "./told.js";
 
 const open = (token?: string) =>
   createClient<paths>({ baseUrl: base, headers: token ? { Authorization: `Bearer ${token}` } : {} });
@@ -90,6 +90,35 @@ void tell("openapi-fetch", {
       body: { query: `kneeding dough ${run}`, type: "article", project_id: slug, limit: 5 },
     });
     assert.equal(data?.results[0]?.aggregate_id, article);
+  },
+  "a file": async () => {
+    const { data } = await client.POST("/files", {
+      body: { filename: "dough.txt", data: bytes.toString("base64"), mime_type: "text/plain", project_id: slug },
+    });
+    assert.ok(data);
+    assert.ok(data.path.split("/").length > 3);
+    const link = await client.GET("/files/{path}", { params: { path: { path: data.path } } });
+    assert.ok(link.data);
+    assert.deepEqual(await linked(link.data.url), bytes);
+  },
+  "an agent and a task": async () => {
+    const agent = await client.POST("/agents", {
+      body: { name: `Baker ${slug}`, description: "Bakes.", subscribed_traits: [], capabilities: { bake: true } },
+    });
+    assert.ok(agent.data);
+    const made = await client.POST("/mailbox", {
+      body: { title: "Bake it", assignee_type: "agent", assignee_id: agent.data.id, priority: "high", project_id: slug },
+    });
+    assert.equal(made.data?.status, "pending");
+    const path = { task_id: made.data.id };
+    const roster = await client.GET("/agents/roster");
+    assert.ok(JSON.stringify(roster.data).includes(agent.data.id));
+    const approved = await client.POST("/mailbox/{task_id}/approve", { params: { path }, body: { comment: "Well done" } });
+    assert.equal(approved.data?.status, "approved");
+    const whole = await client.GET("/mailbox/{task_id}", { params: { path } });
+    assert.ok(whole.data?.timeline.some((entry) => entry.event_type === "task.approved"));
+    const again = await client.POST("/mailbox/{task_id}/approve", { params: { path } });
+    refused(again.response.status, again.error, 409, "task_state_conflict");
   },
   "refused with 400": async () => {
     const { error, response } = await client.GET("/articles", { params: { query: { cursor: "nonsense" } } });

@@ -15,6 +15,16 @@ export const key = setting("FOLDWORK_TOKEN");
 /** What sets the names of this run's things apart from those of other runs on the same server. */
 export const run = setting("FOLDWORK_RUN");
 
+/** What the uploaded file holds. */
+export const bytes = Buffer.from("Flour, water, salt, time.\n");
+
+/** Fetches what a link leads to, without any token. */
+export async function linked(url: string): Promise<Buffer> {
+  const response = await fetch(new URL(url, base));
+  assert.equal(response.status, 200);
+  return Buffer.from(await response.arrayBuffer());
+}
+
 export interface Failed {
   error: string;
   code: string | number;

@@ -2,13 +2,16 @@
 
 import assert from "node:assert/strict";
 import * as api from "./generated/typescript_fetch/index.js";
-import { base, key, refused, run, tell } from "./told.js";
+import { base, bytes, key, linked, refused, run, tell } from "./told.js";
 
 const open = (token?: string) => new api.Configuration({ basePath: base, ...(token ? { accessToken: token } : {}) });
 const configuration = open(key);
 const workspace = new api.WorkspaceApi(configuration);
 const aggregates = new api.AggregatesApi(configuration);
 const articles = new api.ArticlesApi(configuration);
+const files = new api.FilesApi(configuration);
+const agents = new api.AgentsApi(configuration);
+const mailbox = new api.MailboxApi(configuration);
 const keys = new api.KeysApi(configuration);
 const slug = `generator-${run}`;
 let project = "";
@@ -91,6 +94,30 @@ void tell("typescript-fetch", {
       searchBody: { query: `kneeding dough ${run}`, type: "article", projectId: slug, limit: 5 },
     });
     assert.equal(found.results[0]?.aggregateId, article);
+  },
+  "a file": async () => {
+    const made = await files.createFile({
+      uploadFile: { filename: "dough.txt", data: bytes.toString("base64"), mimeType: "text/plain", projectId: slug },
+    });
+    assert.ok(made.path.split("/").length > 3);
+    const link = await files.getFile({ path: made.path });
+    assert.deepEqual(await linked(link.url), bytes);
+  },
+  "an agent and a task": async () => {
+    const agent = await agents.createAgent({
+      createAgent: { name: `Baker ${slug}`, description: "Bakes.", subscribedTraits: [], capabilities: { bake: true } },
+    });
+    const made = await mailbox.createTask({
+      createTask: { title: "Bake it", assigneeType: "agent", assigneeId: agent.id, priority: "high", projectId: slug },
+    });
+    assert.equal(made.status, "pending");
+    const roster = await agents.getRoster();
+    assert.ok(JSON.stringify(roster).includes(agent.id));
+    const approved = await mailbox.approveTask({ taskId: made.id, approveTask: { comment: "Well done" } });
+    assert.equal(approved.status, "approved");
+    const whole = await mailbox.getTask({ taskId: made.id });
+    assert.ok(whole.timeline.some((entry) => entry.eventType === "task.approved"));
+    await refuses(mailbox.approveTask({ taskId: made.id }), 409, "task_state_conflict");
   },
   "refused with 400": () => refuses(articles.listArticles({ cursor: "nonsense" }), 400, "invalid_cursor"),
   "refused with 401": () => refuses(new api.WorkspaceApi(open()).getWorkspace(), 401, "unauthenticated"),
