@@ -1,5 +1,6 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
+mod admitted;
 mod catalogue;
 mod consumer;
 mod coverage;
@@ -12,6 +13,7 @@ mod hostile;
 mod idempotent;
 mod linked;
 mod log;
+mod matrix;
 mod memory;
 mod mounted;
 mod operations;
@@ -26,6 +28,7 @@ mod scripts;
 mod search;
 mod shared_store;
 mod tidy;
+mod tokens;
 mod vectors;
 
 use foldwork_plugins::memory::Counting;

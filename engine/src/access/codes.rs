@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Access;
-use super::keys::{CreatedKey, GONE, NewKey, hash_of, record_of};
+use super::keys::{CreatedKey, NewKey, hash_of, record_of, refused};
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
 
@@ -34,10 +34,8 @@ impl Access {
             expires_at: now.saturating_add(lives_ms),
         };
         let _changing = self.changing.lock().await;
-        match self.control.write_sign_in_code(&record, now).await? {
-            true => Ok(CreatedCode { code, expires_at: record.expires_at }),
-            false => Err(GONE),
-        }
+        self.control.write_sign_in_code(&record, now).await?.map_err(refused)?;
+        Ok(CreatedCode { code, expires_at: record.expires_at })
     }
 
     /// Gives the key that a code stands for. Of several who show it, one gets it.
@@ -56,8 +54,8 @@ impl Access {
         let record = record_of(&secret, id, found.workspace_id, found.user_id, new, now);
         let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
         match self.control.exchange_sign_in_code(&hash, &record).await? {
-            true => Ok(CreatedKey { record, secret: Some(secret) }),
-            false => Err(NOT_VALID),
+            Ok(record) => Ok(CreatedKey { record, secret: Some(secret) }),
+            Err(_) => Err(NOT_VALID),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::Access;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::store;
+use crate::store::keys::Origin;
 use crate::store::members::Ground;
 use crate::store::retry;
 
@@ -47,7 +48,7 @@ impl Access {
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         let record = KeyRecord { derived_from: origin, ..record };
         let _changing = self.changing.lock().await;
-        let kept = self.control.create_key(&record).await?.ok_or(GONE)?;
+        let kept = self.control.create_key(&record).await?.map_err(refused)?;
         let is_new = kept.hash == record.hash;
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
     }
@@ -76,23 +77,58 @@ impl Access {
     async fn try_revoke(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
         let key = self.control.read_key(key_id).await?.filter(|key| *key.workspace_id == *workspace_id);
         let key = key.ok_or_else(|| Error::not_found("key", key_id))?;
-        let derived = self.control.derived_keys(std::slice::from_ref(&key.id)).await?;
-        let stays = derived.iter().find(|key| Some(&*key.id) == by).map(|by| by.id.clone());
-        let mut line = match &stays {
-            Some(by) => self.control.derived_keys(std::slice::from_ref(by)).await?,
+        let stays = match by {
+            Some(by) => self.control.read_key(by).await?.filter(|by| by.ancestors.contains(&key.id)),
+            None => None,
+        };
+        let moved = match &stays {
+            Some(by) => moved(&key, by, &self.control.derived_keys(&by.id).await?),
             None => Vec::new(),
         };
-        line.extend(derived.iter().filter(|key| Some(&key.id) == stays.as_ref()).cloned());
-        let ends = |derived: &&KeyRecord| !line.iter().any(|key| key.id == derived.id);
-        let mut ids = vec![key.id.clone()];
-        ids.extend(derived.iter().filter(ends).map(|key| key.id.clone()));
-        let stays = stays.as_deref().map(|by| (by, key.derived_from.as_deref()));
-        let deleted = self.control.delete_keys(&ids, stays).await;
-        // Also where it is not known whether they were deleted: what is forgotten is read again.
+        let deleted = self.control.delete_key(&key.id, &moved).await;
+        // Also where it is not known whether it was deleted: what is forgotten is read again.
         self.known.forget();
         deleted?;
-        ids.into_iter().for_each(|id| self.held.end(&Ground::Key(id)));
+        self.held.end(&Ground::Key(key.id.clone()));
+        self.sweep(&key.id).await;
         Ok(())
+    }
+
+    /// Deletes what was derived from a key that is gone. It opens nothing any more, whether or not this succeeds.
+    async fn sweep(&self, id: &Arc<str>) {
+        let swept = async {
+            loop {
+                let derived = self.control.derived_keys(id).await?;
+                if derived.is_empty() {
+                    return store::Result::Ok(());
+                }
+                let ids: Vec<Arc<str>> = derived.into_iter().map(|key| key.id).collect();
+                self.control.sweep_keys(&ids).await?;
+                ids.into_iter().for_each(|id| self.held.end(&Ground::Key(id)));
+            }
+        };
+        if let Err(error) = swept.await {
+            tracing::warn!(%error, key = %id, "keys that open nothing any more were not deleted");
+        }
+    }
+}
+
+/// A key that takes the place of the one that it revokes, and what was derived from it, with their new origins.
+fn moved(revoked: &KeyRecord, by: &KeyRecord, line: &[KeyRecord]) -> Vec<KeyRecord> {
+    let below = by.ancestors.len();
+    let moved = |key: &KeyRecord| {
+        let own = key.ancestors.iter().skip(below);
+        KeyRecord { ancestors: revoked.ancestors.iter().chain(own).cloned().collect(), ..key.clone() }
+    };
+    let first = KeyRecord { derived_from: revoked.derived_from.clone(), ..moved(by) };
+    std::iter::once(first).chain(line.iter().map(moved)).collect()
+}
+
+/// What it means that a key was not written.
+pub(super) fn refused(origin: Origin) -> Error {
+    match origin {
+        Origin::Gone => GONE,
+        Origin::TooDeep => Error::forbidden("derived_too_often", "a key is derived over 16 steps at most"),
     }
 }
 
@@ -117,6 +153,7 @@ pub(super) fn record_of(
         expires_at: new.expires_at,
         last_used_at: None,
         derived_from: None,
+        ancestors: Vec::new(),
     }
 }
 

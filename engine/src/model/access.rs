@@ -194,6 +194,8 @@ pub struct KeyRecord {
     pub last_used_at: Option<i64>,
     /// The key that made it, by its id; `session:` and `user:` name who made it in a session. What a key made ends with it.
     pub derived_from: Option<Arc<str>>,
+    /// That key, the one which it was derived from, and so on; the first one first. It opens while all of them are there.
+    pub ancestors: Vec<Arc<str>>,
 }
 
 /// Somebody who may be a member of workspaces.

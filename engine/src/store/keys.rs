@@ -1,12 +1,13 @@
 //! Keys in the control database, with what they were derived from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use surrealdb::types::{Object as RecordObject, Value as Record};
 
 use super::members::{member_id, read_member};
 use super::users::read_user;
-use super::{Database, Error, Result, convert};
+use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 
 /// A key, whose it is, and where that user may go.
@@ -16,19 +17,32 @@ pub struct FoundKey {
     pub memberships: Vec<Membership>,
 }
 
-/// What must still be there when a key is made, written to, so that of this and a deletion at once one fails.
+/// Why no key can be derived from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was revoked, or something that it was derived from; or its user has left.
+    Gone,
+    /// It was derived over too many steps itself.
+    TooDeep,
+}
+
+/// What must be there when a key is made. It is written to, so that of this and its end at once one fails; and the
+/// `$lineage` of the new key is made of it.
 pub(super) const ORIGIN: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;
 IF $origin != NONE {
     IF !record::exists($origin) { THROW 'origin gone' };
     UPDATE $origin SET keys_made = (keys_made ?? 0) + 1 RETURN NONE
-};";
+};
+LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
+FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };
+LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
+IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
 impl Database {
-    /// Writes a key, unless there is one of its id. Returns the key that is there now; `None` where its user has left
-    /// the workspace, or the key that it is derived from was revoked.
-    pub async fn create_key(&self, key: &KeyRecord) -> Result<Option<KeyRecord>> {
+    /// Writes a key, unless there is one of its id. Returns the key that is there now, or why it cannot be derived.
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, Origin>> {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
             ("content", Record::Object(key_content(key))),
@@ -36,30 +50,49 @@ impl Database {
             ("member", member_id(&key.workspace_id, &key.user_id)),
             ("origin", origin_id(key.derived_from.as_deref())),
         ];
+        let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
+        let present = self.query(found, values.clone()).await?;
+        if convert::list(present.first())?.next().is_some() {
+            return only_key(&present).map(Ok);
+        }
         let statements = format!(
-            "BEGIN;
-            IF !record::exists($id) {{ {ORIGIN} CREATE $id CONTENT $content RETURN NONE }};
-            SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace;
+            "BEGIN; {ORIGIN}
+            CREATE $id CONTENT $content RETURN NONE;
+            UPDATE $id SET ancestors = $lineage RETURN NONE;
+            {found};
             COMMIT;"
         );
-        let found = match self.query_again(&statements, values).await {
-            Err(Error::Database(error)) if is_origin_gone(&error) => return Ok(None),
-            found => found?,
-        };
-        let kept = found.iter().find_map(|result| convert::list(Some(result)).ok()?.next().map(read_key));
-        kept.unwrap_or_else(|| Err(Error::Corrupt("a key that was just written is not there".into()))).map(Some)
+        for wait in retry::waits() {
+            let written = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
+            match written {
+                Err(Error::Conflict) => {
+                    // Somebody wrote the origin, or this very key.
+                    let present = self.query(found, values.clone()).await?;
+                    if convert::list(present.first())?.next().is_some() {
+                        return only_key(&present).map(Ok);
+                    }
+                    tokio::time::sleep(Duration::from_millis(wait)).await;
+                }
+                other => return refused_by_origin(other),
+            }
+        }
+        Err(Error::Conflict)
     }
 
-    /// The key whose secret has this hash, with its user.
+    /// The key whose secret has this hash, with its user; none where something that it was derived from is gone.
     pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
         let statements = "
             LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
             RETURN $found;
             SELECT *, record::id(id) AS key FROM type::record('user', $found[0].user_id ?? '');
-            SELECT * FROM member WHERE user_id = ($found[0].user_id ?? '');";
+            SELECT * FROM member WHERE user_id = ($found[0].user_id ?? '') ORDER BY joined_at, workspace_id;
+            SELECT VALUE id FROM ($found[0].ancestors ?? []).map(|$one| type::record('key', $one));";
         let answers = self.query(statements, [("hash", convert::text(hash))]).await?;
-        let [_, key, user, members] = answers.as_slice() else { return Ok(None) };
+        let [_, key, user, members, ancestors] = answers.as_slice() else { return Ok(None) };
         let Some(key) = convert::list(Some(key))?.next().map(read_key).transpose()? else { return Ok(None) };
+        if convert::list(Some(ancestors))?.count() < key.ancestors.len() {
+            return Ok(None);
+        }
         let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
         let user = user.ok_or_else(|| Error::Corrupt("the user of a key is not there".into()))?;
         let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
@@ -80,43 +113,49 @@ impl Database {
         convert::list(found.first())?.next().map(read_key).transpose()
     }
 
-    /// All keys that are derived from some, over however many steps.
-    pub async fn derived_keys(&self, ids: &[Arc<str>]) -> Result<Vec<KeyRecord>> {
-        let mut found: Vec<KeyRecord> = Vec::new();
-        let mut asked = ids.to_vec();
-        while !asked.is_empty() {
-            let names = Record::Array(asked.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into());
-            let statement = "SELECT *, record::id(id) AS key FROM key WHERE derived_from IN $names";
-            let answers = self.query(statement, [("names", names)]).await?;
-            let next: Vec<KeyRecord> = convert::list(answers.first())?.map(read_key).collect::<Result<_>>()?;
-            asked = next.iter().map(|key| key.id.clone()).collect();
-            found.extend(next);
-        }
-        Ok(found)
+    /// All keys that are derived from one, over however many steps.
+    pub async fn derived_keys(&self, id: &str) -> Result<Vec<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE ancestors CONTAINS $name";
+        let answers = self.query(statement, [("name", convert::text(id))]).await?;
+        convert::list(answers.first())?.map(read_key).collect()
     }
 
-    /// Deletes keys and the codes made with them: all, or with a conflict none, where one of them is gone or another
-    /// key was derived from them meanwhile. One of those derived may stay: it gets another origin.
-    pub async fn delete_keys(&self, ids: &[Arc<str>], stays: Option<(&str, Option<&str>)>) -> Result<()> {
-        let names: Vec<Record> = ids.iter().map(|id| convert::text(id)).collect();
-        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
-        let stays_id = stays.map_or(Record::None, |(id, _)| convert::record_id("key", id.to_owned()));
-        let origin = stays.map_or(Record::None, |(_, origin)| convert::optional_text(origin));
+    /// Deletes a key, with which nothing opens any more that was derived from it, and the codes made with it. Keys that
+    /// stay though they were derived from it get other origins.
+    pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
+        let moved = moved.iter().map(|key| {
+            Record::Object(convert::fields([
+                ("id", convert::record_id("key", key.id.to_string())),
+                ("origin", convert::optional_text(key.derived_from.as_deref())),
+                ("ancestors", names(&key.ancestors)),
+            ]))
+        });
         let values = [
-            ("names", Record::Array(names.into())),
-            ("records", Record::Array(records.into())),
-            ("stays", stays_id),
-            ("origin", origin),
+            ("id", convert::record_id("key", id.to_owned())),
+            ("name", convert::text(id)),
+            ("moved", Record::Array(moved.collect::<Vec<_>>().into())),
         ];
         let statements = "BEGIN;
-            FOR $record IN $records { IF !record::exists($record) { THROW 'stale head' } };
-            IF $stays != NONE { UPDATE $stays SET derived_from = $origin RETURN NONE };
-            LET $later = SELECT VALUE id FROM key WHERE derived_from IN $names AND id NOT IN $records;
-            IF array::len($later) > 0 { THROW 'stale head' };
+            IF !record::exists($id) { THROW 'stale head' };
+            FOR $one IN $moved {
+                IF !record::exists($one.id) { THROW 'stale head' };
+                UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
+            };
+            DELETE $id RETURN NONE;
+            DELETE sign_in_code WHERE derived_from = $name RETURN NONE;
+            COMMIT;";
+        self.query(statements, values).await.map(drop)
+    }
+
+    /// Deletes keys that open nothing any more, and codes made with them.
+    pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
+        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let values = [("records", Record::Array(records.into())), ("names", names(ids))];
+        let statements = "BEGIN;
             DELETE $records RETURN NONE;
             DELETE sign_in_code WHERE derived_from IN $names RETURN NONE;
             COMMIT;";
-        self.query(statements, values).await.map(drop)
+        self.query_again(statements, values).await.map(drop)
     }
 
     pub async fn touch_key(&self, key_id: &str, at: i64) -> Result<()> {
@@ -125,9 +164,25 @@ impl Database {
     }
 }
 
-/// Says that what a key is derived from is not there any more.
-pub(super) fn is_origin_gone(error: &surrealdb::Error) -> bool {
-    error.to_string().contains("origin gone")
+/// Tells apart that nothing can be derived from an origin.
+pub(super) fn refused_by_origin<T>(written: Result<T>) -> Result<std::result::Result<T, Origin>> {
+    match written {
+        Ok(written) => Ok(Ok(written)),
+        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(Origin::Gone)),
+        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(Origin::TooDeep)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The one key among what statements returned.
+pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
+    let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
+    let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
+    key.map_or_else(|| Err(Error::Corrupt("a key that was just written is not there".into())), read_key)
+}
+
+fn names(ids: &[Arc<str>]) -> Record {
+    Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
 }
 
 /// The key that another is derived from; none where it was made in a session.
@@ -176,5 +231,15 @@ pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
         expires_at: convert::optional_int_field(record, "expires_at"),
         last_used_at: convert::optional_int_field(record, "last_used_at"),
         derived_from: convert::optional_text_field(record, "derived_from"),
+        ancestors: read_ancestors(record)?,
     })
+}
+
+fn read_ancestors(record: &Record) -> Result<Vec<Arc<str>>> {
+    let Record::Object(object) = record else { return Ok(Vec::new()) };
+    let name = |name: &Record| match name {
+        Record::String(name) => Some(Arc::from(name.as_str())),
+        _ => None,
+    };
+    Ok(convert::list(object.get("ancestors"))?.filter_map(name).collect())
 }

@@ -208,6 +208,26 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    async fn owners_of_an_older_store_are_members_of_their_workspaces() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let older = store.database(CONTROL, &CONTROL_MIGRATIONS[..3]).await.expect("an older store");
+        let written = "CREATE user:u; CREATE first_start:done SET key = 'k';
+            CREATE workspace:later SET name = 'l', slug = 'l', owner_id = 'u', created_at = 8;
+            CREATE workspace:w SET name = 'w', slug = 'w', owner_id = 'u', created_at = 7;
+            CREATE key:k SET workspace_id = 'w', user_id = 'u', name = 'k', scopes = ['api:read'], display = 'd',
+                hash = 'h', created_at = 7;";
+        older.query(written, []).await.expect("written");
+        let control = store.control().await.expect("the same store");
+        let found = control.find_key("h").await.expect("an answer").expect("the key");
+        let joined: Vec<&str> = found.memberships.iter().map(|member| &*member.workspace_id).collect();
+        assert_eq!(joined, ["w", "later"]);
+        assert!(found.memberships.iter().all(|member| member.role == crate::model::access::Role::Owner));
+        assert_eq!(control.first_workspace_id().await.expect("an answer").as_deref(), Some("w"));
+        let members = control.read_members("w").await.expect("members");
+        assert_eq!(members.len(), 1);
+    }
+
+    #[tokio::test]
     async fn a_store_of_a_newer_program_is_refused() {
         let store = Store::connect("mem://").await.expect("memory");
         let log = store.workspace("0-1").await.expect("a database");

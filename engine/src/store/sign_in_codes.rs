@@ -2,14 +2,15 @@
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{ORIGIN, is_origin_gone, key_content, origin_id, read_scopes, scope_names};
+use super::keys::{ORIGIN, Origin, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names};
 use super::members::member_id;
-use super::{Database, Error, Result, convert};
+use super::{Database, Result, convert};
 use crate::model::access::{KeyRecord, SignInCode};
 
 impl Database {
-    /// Writes a code, and deletes those that have ended. Returns whether what it is derived from is still there.
-    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<bool> {
+    /// Writes a code, and deletes those that have ended. An error of its origin where
+    /// no key can be derived from that.
+    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<std::result::Result<(), Origin>> {
         let content = convert::fields([
             ("workspace_id", convert::text(&code.workspace_id)),
             ("user_id", convert::text(&code.user_id)),
@@ -30,10 +31,7 @@ impl Database {
             "BEGIN; {ORIGIN} CREATE $id CONTENT $content RETURN NONE;
             DELETE sign_in_code WHERE expires_at <= $now RETURN NONE; COMMIT;"
         );
-        match self.query_again(&statements, values).await {
-            Err(Error::Database(error)) if is_origin_gone(&error) => Ok(false),
-            other => other.map(|_| true),
-        }
+        refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
     /// The code with this hash.
@@ -43,9 +41,13 @@ impl Database {
         convert::list(found.first())?.next().map(read).transpose()
     }
 
-    /// Takes a code away and writes the key that it is exchanged for. Returns whether it did: of several at once one
-    /// does, and none where what the code is derived from is gone.
-    pub async fn exchange_sign_in_code(&self, hash: &str, key: &KeyRecord) -> Result<bool> {
+    /// Takes a code away and writes the key that it is exchanged for, which is returned: of several at once one does,
+    /// and none where what the code is derived from is gone.
+    pub async fn exchange_sign_in_code(
+        &self,
+        hash: &str,
+        key: &KeyRecord,
+    ) -> Result<std::result::Result<KeyRecord, Origin>> {
         let values = [
             ("code", convert::record_id("sign_in_code", hash.to_owned())),
             ("id", convert::record_id("key", key.id.to_string())),
@@ -58,12 +60,12 @@ impl Database {
             IF !record::exists($code) {{ THROW 'origin gone' }};
             DELETE $code RETURN NONE; {ORIGIN}
             CREATE $id CONTENT $content RETURN NONE;
+            UPDATE $id SET ancestors = $lineage RETURN NONE;
+            SELECT *, record::id(id) AS key FROM $id;
             COMMIT;"
         );
-        match self.query_again(&statements, values).await {
-            Err(Error::Database(error)) if is_origin_gone(&error) => Ok(false),
-            other => other.map(|_| true),
-        }
+        let written = self.query_again(&statements, values).await.and_then(|found| only_key(&found));
+        refused_by_origin(written)
     }
 }
 

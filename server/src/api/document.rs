@@ -47,6 +47,8 @@ const WITHOUT_CONFLICT: [&str; 8] =
 /// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 const DEACTIVATE: &str = "/deactivate-license";
+/// The end of the path of what only callers with a key have.
+const OWN_KEY: &str = "/keys/self";
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -168,8 +170,13 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     if path.ends_with(DEACTIVATE) {
         errors.push(("404", "No such device is activated."));
     }
+    if path.ends_with(OWN_KEY) {
+        errors.push(("404", "The request was not made with a key."));
+    }
     let conflicts = needed.is_some() && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name));
-    if has_input && method != "get" && conflicts {
+    // Members have a state of their own, which nothing in the request speaks of.
+    let is_member = method == "delete" && path.ends_with("{member_id}");
+    if (has_input || is_member) && method != "get" && conflicts {
         errors.push(("409", "A conflict with what is there."));
     }
     if has_body {

@@ -117,6 +117,13 @@ enum CodeMade {
     Done(Written<CreatedCode>),
 }
 
+#[derive(ApiResponse)]
+enum Exchanged {
+    /// The key.
+    #[oai(status = 201)]
+    Done(Written<CreatedKey>, #[oai(header = "Location")] String),
+}
+
 /// All keys of the workspace.
 #[derive(Object)]
 struct KeyPage {
@@ -187,15 +194,14 @@ impl Api {
         &self,
         engine: Data<&Arc<Engine>>,
         body: Body<ExchangeCode>,
-    ) -> ApiResult<Created<CreatedKey>> {
+    ) -> ApiResult<Exchanged> {
         let name = body.name.clone().filter(|name| !name.trim().is_empty());
         if name.as_ref().is_some_and(|name| name.chars().count() > 200) {
             return answer(Err(Error::invalid_at("/name", "expected at most 200 characters")));
         }
         let made = answer(engine.exchange_sign_in_code(&body.code, name).await)?;
         let location = format!("{}/keys/{}", crate::API, made.record.id);
-        let body = CreatedKey::new(KeyBody::from(&made.record), made.secret);
-        Ok(Created::of(Outcome { body, location, repeated: false }))
+        Ok(Exchanged::Done(Written::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
     }
 
     /// The key that this request was made with.
