@@ -1,6 +1,7 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
 mod files;
+mod access;
 mod http;
 mod plugins;
 mod realtime;
@@ -12,6 +13,7 @@ use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
 pub use files::Files;
+pub use access::{Auth, Issuer, OfferedPlan, Plans};
 pub use http::Http;
 pub use plugins::Plugins;
 pub use realtime::Realtime;
@@ -26,6 +28,8 @@ pub struct Config {
     pub http: Http,
     pub store: Store,
     pub files: Files,
+    pub auth: Auth,
+    pub plans: Plans,
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,

@@ -24,16 +24,20 @@ pub use config::Config;
 
 /// Where the API and its companions are mounted.
 pub const API: &str = "/api/v1";
+/// Where what apps on devices ask is mounted.
+pub const FUNCTIONS: &str = "/functions/v1";
 
 /// The whole application: what a socket, or a test, sends requests to.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
-    let document = api::document::finished(&service, config);
+    let functions = api::functions(config);
+    let document = api::document::finished(&service, &functions, config);
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
     let realtime = realtime::Realtime::new(&config.realtime);
     let mut routes = Route::new()
         .nest(API, service)
+        .nest(FUNCTIONS, functions)
         .at("/openapi.json", get(api::document::json(&document)))
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
@@ -57,5 +61,5 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
 
 /// The OpenAPI document, as it is served.
 pub fn openapi(config: &Config) -> serde_json::Value {
-    api::document::finished(&api::service(config), config)
+    api::document::finished(&api::service(config), &api::functions(config), config)
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Engine, Store};
+use foldwork_engine::{AccessSettings, Engine, FetchKeys, Store};
 use foldwork_server::serve::load_plugins;
 use foldwork_server::{Config, application, edge::Shutdown};
 use poem::endpoint::BoxEndpoint;
@@ -16,6 +16,7 @@ use poem::{Endpoint, Request, Response};
 use crate::clock::FixedClock;
 use crate::entered::{Entered, enter};
 use crate::expectation::root;
+use crate::issuer::{Provider, SECRET, SECRET_ISSUER, secret_issuer, signed_with};
 
 /// Keys of the first workspace that hold less than everything: who they are, and their scopes.
 const LESSER: [(&str, Scope); 5] = [
@@ -25,6 +26,25 @@ const LESSER: [(&str, Scope); 5] = [
     ("profile", Scope::ProfileRead),
     ("unlocker", Scope::ExtensionUnlock),
 ];
+
+/// Users who come with a token. Nothing of theirs is there before their first request.
+const USERS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
+
+/// The claims of a user's token, in the form that Supabase gives them.
+pub fn claims_of(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "iss": SECRET_ISSUER,
+        "aud": "authenticated",
+        "sub": format!("00000000-0000-4000-8000-{name:0>12}"),
+        "exp": 1_800_000_000,
+        "iat": 1_767_225_600,
+        "email": format!("{name}@example.com"),
+        "role": "authenticated",
+        "session_id": format!("session-of-{name}"),
+        "user_metadata": {"role": "owner", "email_verified": true},
+        "is_anonymous": false,
+    })
+}
 
 /// A server with two workspaces. Each test has its own, with its own store.
 pub struct Server {
@@ -55,10 +75,22 @@ impl Server {
     }
 
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
+        let settings = AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() };
+        Server::start_deciding(config, settings, Arc::new(Provider::default())).await
+    }
+
+    /// Trusting others than every test server does, or with other plans.
+    pub async fn start_deciding(
+        config: &Config,
+        settings: AccessSettings,
+        provider: Arc<Provider>,
+    ) -> anyhow::Result<Server> {
         let clock = Arc::new(FixedClock::default());
         let store = Store::connect("mem://").await?;
         let plugins = load_plugins(&config.plugins)?;
         let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let fetch: Arc<dyn FetchKeys> = provider;
+        engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
@@ -68,6 +100,7 @@ impl Server {
         }
         let (_, other) = engine.provision("other", None).await?;
         keys.push(("other", other));
+        keys.extend(USERS.map(|name| (name, signed_with(SECRET, &claims_of(name)))));
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
         Ok(Server { clock, store, engine, keys, shutdown, application })

@@ -1,5 +1,6 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
+mod admitted;
 mod catalogue;
 mod consumer;
 mod contract;
@@ -14,6 +15,7 @@ mod hostile;
 mod idempotent;
 mod linked;
 mod log;
+mod matrix;
 mod memory;
 mod mounted;
 mod operations;
@@ -28,6 +30,7 @@ mod scripts;
 mod search;
 mod shared_store;
 mod tidy;
+mod tokens;
 mod vectors;
 
 use foldwork_plugins::memory::Counting;

@@ -15,6 +15,8 @@ pub mod graph;
 pub mod keys;
 pub mod listener;
 pub mod mailbox;
+pub mod licenses;
+pub mod members;
 pub mod parked;
 pub mod plugins;
 pub mod projects;

@@ -1,6 +1,7 @@
 //! The API: a file per section of the specification. Wire types are declared here and nowhere else.
 
 mod agents;
+mod activations;
 mod aggregates;
 mod articles;
 pub mod body;
@@ -14,9 +15,12 @@ pub mod idempotent;
 pub mod json;
 mod keys;
 mod mailbox;
+mod licenses;
+mod members;
 mod operators;
 pub mod page;
 mod parked;
+mod plans;
 mod plugin_wire;
 mod plugins;
 mod projects;
@@ -42,6 +46,10 @@ pub enum Section {
     Workspace,
     /// Keys that open the workspace.
     Keys,
+    /// Who is in the workspace, and their plans.
+    Members,
+    /// Apps on devices, and what they are told.
+    License,
     /// Aggregate types, events, folded states and pipelines.
     Aggregates,
     /// Articles: drafts and what is published.
@@ -60,7 +68,7 @@ pub enum Section {
 pub type Operations = (
     workspace::Api,
     projects::Api,
-    keys::Api,
+    (keys::Api, members::Api, plans::Api, activations::Api),
     types::Api,
     aggregates::Api,
     graph::Api,
@@ -81,7 +89,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,
         projects::Api,
-        keys::Api,
+        (keys::Api, members::Api, plans::Api, activations::Api),
         types::Api,
         aggregates::Api,
         graph::Api,
@@ -98,6 +106,12 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     );
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::API);
     OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
+}
+
+/// The service of the operations that are reached under another path than the rest, which apps on devices ask.
+pub fn functions(config: &Config) -> OpenApiService<licenses::Api, ()> {
+    let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::FUNCTIONS);
+    OpenApiService::new(licenses::Api, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
 /// The version that an `If-Match` header expects.

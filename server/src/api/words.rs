@@ -7,9 +7,10 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 
 use foldwork_engine::hook::{Hook, OnError};
-use foldwork_engine::model::access::Scope;
+use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::definition::{FieldType, Fold};
+use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
@@ -111,6 +112,16 @@ closed_sets! {
     Scopes: Scope::ALL.map(Scope::name);
     /// Whether an article is published, and which of its revisions is asked for.
     Publication: ["draft", "published"];
+    /// What somebody is in a workspace.
+    Roles: Role::ALL.map(Role::name);
+    /// Whether a member has come yet.
+    Memberships: ["active", "invited"];
+    /// Whether a plan holds.
+    PlanStates: PlanStatus::ALL.map(PlanStatus::name);
+    /// What a device is told.
+    LicenseCodes: ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
+    /// The same as a state.
+    LicenseStates: ["active", "limit_reached", "revoked"];
     /// The order of events in a stream.
     EventOrder: ["asc", "desc", "forward", "backward"];
     /// Which edges of a node are followed.

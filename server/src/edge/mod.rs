@@ -79,10 +79,11 @@ const EXPOSED: [&str; 11] = [
     "www-authenticate",
     "idempotency-replayed",
 ];
-const ALLOWED: [&str; 14] = [
+const ALLOWED: [&str; 15] = [
     "authorization",
     "apikey",
     "content-type",
+    "foldwork-workspace",
     "x-client-info",
     "idempotency-key",
     "if-match",

@@ -1,15 +1,33 @@
 //! What any operation of a kind may answer beside what its handler says: errors, and headers.
 
+
 use serde_json::{Map, Value, json};
 
+use super::Needed;
+
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
-const WITHOUT_CONFLICT: [&str; 5] = ["/query", "/search", "/dry-run", "/replay", "/files/delete"];
+const WITHOUT_CONFLICT: [&str; 9] = [
+    "/query",
+    "/search",
+    "/dry-run",
+    "/replay",
+    "/files/delete",
+    "/plan",
+    "/sign-in-codes",
+    "/validate-license",
+    DEACTIVATE,
+];
+/// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
+const EXCHANGE: &str = "/sign-in-codes/exchange";
+/// The end of the path of what only callers with a key have.
+const OWN_KEY: &str = "/keys/self";
+const DEACTIVATE: &str = "/deactivate-license";
 /// The end of the path of an operation whose body names what may not be there.
 const NAMED_IN_BODY: &str = "/files/delete";
 
 /// Adds the errors that the operation may answer, and the headers that its answers carry.
-pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
-    let errors = errors(path, method, operation);
+pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
+    let errors = errors(path, method, operation, needed);
     let responses = operation.entry("responses").or_insert_with(|| json!({}));
     for (status, description) in errors {
         let schema = json!({"$ref": "#/components/schemas/Error"});
@@ -29,7 +47,12 @@ pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>) {
     }
 }
 
-fn errors(path: &str, method: &str, operation: &Map<String, Value>) -> Vec<(&'static str, &'static str)> {
+fn errors(
+    path: &str,
+    method: &str,
+    operation: &Map<String, Value>,
+    needed: Option<&Needed>,
+) -> Vec<(&'static str, &'static str)> {
     let content = operation.get("requestBody").map(|body| &body["content"]);
     let parameters = operation.get("parameters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let stands_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == *place);
@@ -38,12 +61,23 @@ fn errors(path: &str, method: &str, operation: &Map<String, Value>) -> Vec<(&'st
     if has_input {
         errors.push(("400", "Invalid input."));
     }
-    errors.push(("401", "Missing or invalid bearer token."));
-    errors.push(("403", "The token lacks the required scope."));
-    if stands_in("path") || path.ends_with(NAMED_IN_BODY) {
+    match needed {
+        Some(needed) => {
+            errors.push(("401", "Missing or invalid bearer token."));
+            if needed.is_paid() {
+                errors.push(("402", "The scope takes an active subscription."));
+            }
+            errors.push(("403", "The token lacks the required scope, or its user the required role."));
+        }
+        None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is not valid.")),
+        None => {}
+    }
+    if stands_in("path") || [NAMED_IN_BODY, DEACTIVATE, OWN_KEY].iter().any(|end| path.ends_with(end)) {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
+    // Members have a state of their own, which nothing in the request speaks of.
+    let is_member = method == "delete" && path.ends_with("{member_id}");
+    if needed.is_some() && (has_input || is_member) && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
         errors.push(("409", "A conflict with what is there."));
     }
     if content.is_some() {

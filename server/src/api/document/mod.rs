@@ -11,10 +11,11 @@ mod plugins;
 mod schemas;
 mod served;
 
+use foldwork_engine::model::access::Scope;
 use poem_openapi::OpenApiService;
 use serde_json::{Map, Value, json};
 
-use super::Operations;
+use super::{Operations, licenses};
 use crate::Config;
 pub use served::{json, language, page, yaml};
 
@@ -63,9 +64,15 @@ const ABOUT: &str = "An event-sourced content and task service with a fold pipel
     **Versions**: an `ETag` is a version. `If-None-Match` spares an answer that is known (304), `If-Match` refuses a change of what \
     has changed meanwhile (409).";
 
-/// The document of a service, with what the enabled plugins mount.
-pub fn finished(service: &OpenApiService<Operations, ()>, config: &Config) -> Value {
-    let mut document: Value = serde_json::from_str(&service.spec()).expect("the service describes itself in JSON");
+/// The document of a service, of the functions beside it, whose paths name a server of their own, and of what the enabled
+/// plugins mount.
+pub fn finished(
+    service: &OpenApiService<Operations, ()>,
+    functions: &OpenApiService<licenses::Api, ()>,
+    config: &Config,
+) -> Value {
+    let mut document = described(&service.spec());
+    add(&mut document, described(&functions.spec()));
     document["info"]["description"] = ABOUT.into();
     document["info"]["contact"] = json!({"name": "Whoever runs this server"});
     document["info"]["license"] = json!({"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"});
@@ -87,6 +94,29 @@ pub fn finished(service: &OpenApiService<Operations, ()>, config: &Config) -> Va
     document
 }
 
+fn described(text: &str) -> Value {
+    serde_json::from_str(text).expect("the service describes itself in JSON")
+}
+
+/// Adds the paths and schemas of another document.
+fn add(document: &mut Value, mut other: Value) {
+    let servers = other["servers"].take();
+    for (path, mut item) in std::mem::take(other["paths"].as_object_mut().unwrap_or(&mut Map::new())) {
+        item["servers"] = servers.clone();
+        document["paths"][path] = item;
+    }
+    for (name, schema) in std::mem::take(other["components"]["schemas"].as_object_mut().unwrap_or(&mut Map::new())) {
+        document["components"]["schemas"][name] = schema;
+    }
+}
+
+/// Where the operations of a path are reached.
+pub fn base(item: &Value) -> &str {
+    let Some(url) = item["servers"][0]["url"].as_str() else { return crate::API };
+    // A server may be named with its scheme and host.
+    url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
+}
+
 /// Every operation with its path and method.
 fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mut Map<String, Value>)> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
@@ -98,29 +128,55 @@ fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mu
 }
 
 fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>, schemas: &Value) {
-    let scopes = scopes(operation);
-    operation.insert("security".into(), json!([{SCHEME: []}]));
-    operation.insert("x-required-scope".into(), json!(scopes));
-    describe(operation, &scopes);
+    let needed = Needed::of(operation);
+    describe(operation, needed.as_ref());
     parameters::describe(operation);
     schemas::ask_for_body(operation, schemas);
-    answers::complete(path, method, operation);
+    answers::complete(path, method, operation, needed.as_ref());
     examples::show(operation);
 }
 
-/// The scopes of which one is needed. The handlers' guards give them as the name of a security scheme.
-fn scopes(operation: &Map<String, Value>) -> Vec<String> {
-    let scheme = operation.get("security").and_then(|security| security[0].as_object()?.keys().next());
-    scheme.iter().flat_map(|names| names.split('|')).map(str::to_owned).collect()
+/// Who may call an operation, as the name of its guard says it: scopes, and after `@` the least role.
+struct Needed {
+    scopes: Vec<String>,
+    role: Option<String>,
 }
 
-/// Says in the operation's description what it needs.
-fn describe(operation: &mut Map<String, Value>, scopes: &[String]) {
-    let names: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
-    let needs = format!("Needs the scope {}.", names.join(" or "));
+impl Needed {
+    /// `None` for an operation that anybody may call.
+    fn of(operation: &Map<String, Value>) -> Option<Needed> {
+        let scheme = operation.get("security").and_then(|security| security[0].as_object()?.keys().next())?;
+        let (scopes, role) = scheme.split_once('@').unzip();
+        let scopes = scopes.unwrap_or(scheme).split('|').map(str::to_owned).collect();
+        Some(Needed { scopes, role: role.map(str::to_owned) })
+    }
+
+    /// Whether a plan that has lapsed keeps from it.
+    fn is_paid(&self) -> bool {
+        let paid = |name: &String| Scope::parse(name).is_some_and(Scope::is_paid);
+        self.scopes.iter().all(paid) && self.role.as_deref() != Some("operator")
+    }
+}
+
+/// Says in the operation's description, and to programs, what it needs.
+fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
+    let text = match needed {
+        Some(Needed { scopes, role }) => {
+            let names: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+            let role = role.as_ref().map_or_else(String::new, |role| format!(", and the role `{role}`"));
+            format!("Needs the scope {}{role}.", names.join(" or "))
+        }
+        None => "Needs no token.".to_owned(),
+    };
     let described = operation.get("description").and_then(Value::as_str).unwrap_or_default();
-    let described = if described.is_empty() { needs } else { format!("{described}\n\n{needs}") };
+    let described = if described.is_empty() { text } else { format!("{described}\n\n{text}") };
     operation.insert("description".into(), described.into());
+    let security = if needed.is_some() { json!([{SCHEME: []}]) } else { json!([]) };
+    operation.insert("security".into(), security);
+    if let Some(Needed { scopes, role }) = needed {
+        operation.insert("x-required-scope".into(), json!(scopes));
+        role.iter().for_each(|role| _ = operation.insert("x-required-role".into(), json!(role)));
+    }
 }
 
 /// Which methods each path knows: what an answer 405 tells.
@@ -129,7 +185,7 @@ pub fn methods(document: &Value) -> Vec<(Vec<String>, Vec<String>)> {
     let mut methods: Vec<(Vec<String>, Vec<String>)> = paths
         .map(|(path, item)| {
             let methods = item.as_object().into_iter().flatten().map(|(method, _)| method.to_ascii_uppercase());
-            let segments = format!("{}{path}", crate::API).split('/').map(str::to_owned).collect();
+            let segments = format!("{}{path}", base(item)).split('/').map(str::to_owned).collect();
             (segments, methods.filter(|method| METHODS.contains(&method.to_ascii_lowercase().as_str())).collect())
         })
         .collect();
