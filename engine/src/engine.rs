@@ -4,9 +4,13 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::access::Access;
+use crate::access::keys::CreatedKey;
 use crate::access::provision::FirstStart;
+use crate::access::settings::AccessSettings;
+use crate::access::tokens::key_set::FetchKeys;
 use crate::clock::Clock;
 use crate::core::plugins::Plugins;
+use crate::core::storage::SharedStorage;
 use crate::core::{Environment, Settings, State};
 use crate::error::{Error, Result};
 use crate::hook::Embed;
@@ -14,7 +18,8 @@ use crate::model::access::{Caller, WorkspaceRecord};
 use crate::registry::{Registry, Usage};
 use crate::store::{self, Store};
 use crate::workspace::Entered;
-use crate::workspace::rights::{Listener, Right};
+use crate::workspace::files::{SignedLink, StoredFile, check_link};
+use crate::workspace::rights::{Listener, Right, check};
 use crate::workspace::runtime::Runtime;
 use crate::workspace::scripted::register_scripted;
 
@@ -27,6 +32,7 @@ pub struct Engine {
     plugins: Arc<Plugins>,
     workspaces: Registry,
     embed: OnceLock<Arc<dyn Embed>>,
+    storage: SharedStorage,
     /// Workspaces that could not be loaded when they were asked for last.
     failed: Mutex<HashSet<Arc<str>>>,
 }
@@ -40,8 +46,9 @@ impl Engine {
     ) -> Result<Arc<Engine>> {
         let access = Arc::new(Access::open(&store, clock.clone()).await?);
         let (plugins, settings) = (Arc::new(plugins), Arc::new(settings));
+        let storage = SharedStorage::new(store.blobs());
         let (workspaces, embed, failed) = Default::default();
-        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed, failed }))
+        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed, storage, failed }))
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
@@ -65,15 +72,38 @@ impl Engine {
         self.access.provision(name, chosen_key).await
     }
 
+    /// Lets an operator's decisions about access hold, from before the first request on: whose tokens count, who gets a
+    /// workspace, which plans there are. Says what is wrong with them.
+    pub fn decide_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
+        self.access.decide(settings, fetch)
+    }
+
     /// Who shows this bearer token.
     pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
-        self.access.authenticate(bearer).await
+        self.access.authenticate(bearer, None).await
+    }
+
+    /// Who shows this bearer token, in one of the workspaces that they are a member of.
+    pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
+        self.access.authenticate(bearer, workspace).await
+    }
+
+    /// Gives the key that a sign-in code stands for: whoever shows it needs nothing else, and gets it once.
+    pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
+        self.access.exchange_sign_in_code(code, name).await
+    }
+
+    /// The Ed25519 key by which answers about licenses are checked.
+    pub async fn license_key(&self) -> Result<Vec<u8>> {
+        self.access.license_key().await
     }
 
     /// The caller's workspace, by a right that the caller has.
     pub async fn enter<R: Right>(&self, caller: Caller) -> Result<R> {
-        if !R::ONE_OF.iter().any(|scope| caller.holds(*scope)) {
-            return Err(Error::InsufficientScope { required: R::ONE_OF.to_vec() });
+        check::<R>(&caller)?;
+        if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
+            let message = "only owners of the installation's first workspace may do this";
+            return Err(Error::forbidden("operator_required", message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
         R::of(Entered::new(self.access.clone(), runtime, caller))
@@ -88,6 +118,14 @@ impl Engine {
         let runtime = self.runtime(&listening.caller.workspace_id).await?;
         let entered = Entered::new(self.access.clone(), runtime, listening.caller.clone());
         Ok(Listener::of(entered)?.for_agents(&listening))
+    }
+
+    /// The file that a link leads to. Who has the link needs no other right.
+    pub async fn linked_file(&self, link: &SignedLink) -> Result<StoredFile> {
+        check_link(&self.access, link, self.clock.now_ms()).await?;
+        let workspace_id: Arc<str> = link.path.split('/').next().unwrap_or_default().into();
+        let runtime = self.runtime(&workspace_id).await?;
+        StoredFile::find(&runtime.state, &link.path).await
     }
 
     /// The workspace as it runs here, opened on first use.
@@ -137,6 +175,7 @@ impl Engine {
             settings: self.settings.clone(),
             plugins: self.plugins.clone(),
             embed: self.embed.get().cloned(),
+            storage: self.storage.clone(),
             exclusive: self.store.is_exclusive(),
         }
     }

@@ -14,7 +14,21 @@ pub struct Endpoint {
     pub method: Method,
     /// Below the plugin's own path, without parameters: `atom.xml`.
     pub path: &'static str,
+    pub about: About,
     pub handler: Handler,
+}
+
+/// What the OpenAPI document says of an endpoint.
+pub struct About {
+    /// `<verb>_<resource>`, the document's only one of this name.
+    pub operation_id: &'static str,
+    /// One line, and then some more.
+    pub summary: &'static str,
+    pub description: &'static str,
+    /// Names in the query that it looks at, with what they mean.
+    pub parameters: &'static [(&'static str, &'static str)],
+    /// What it answers.
+    pub media_type: &'static str,
 }
 
 /// What answers requests to an endpoint, by the right that it needs.

@@ -1,5 +1,7 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
+mod files;
+mod access;
 mod http;
 mod plugins;
 mod realtime;
@@ -10,6 +12,8 @@ use anyhow::Context as _;
 use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
+pub use files::Files;
+pub use access::{Auth, Issuer, OfferedPlan, Plans};
 pub use http::Http;
 pub use plugins::Plugins;
 pub use realtime::Realtime;
@@ -23,6 +27,9 @@ pub const DEFAULTS: &str = include_str!("../../config.toml");
 pub struct Config {
     pub http: Http,
     pub store: Store,
+    pub files: Files,
+    pub auth: Auth,
+    pub plans: Plans,
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
@@ -162,6 +169,8 @@ impl Config {
             pipeline_bytes: self.pipeline.memory_bytes,
             resident_bytes: self.memory.resident_bytes,
             idle_ms: i64::from(self.memory.idle_minutes) * 60_000,
+            quota_bytes: self.files.quota_bytes,
+            ..Settings::default()
         }
     }
 

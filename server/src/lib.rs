@@ -6,6 +6,7 @@ pub mod api;
 pub mod auth;
 pub mod cli;
 pub mod config;
+mod download;
 pub mod edge;
 pub mod embedding;
 mod mounted;
@@ -23,21 +24,26 @@ pub use config::Config;
 
 /// Where the API and its companions are mounted.
 pub const API: &str = "/api/v1";
+/// Where what apps on devices ask is mounted.
+pub const FUNCTIONS: &str = "/functions/v1";
 
 /// The whole application: what a socket, or a test, sends requests to.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
-    let document = Arc::new(api::document::finished(&service));
+    let functions = api::functions(config);
+    let document = api::document::finished(&service, &functions, config);
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
     let realtime = realtime::Realtime::new(&config.realtime);
     let mut routes = Route::new()
         .nest(API, service)
+        .nest(FUNCTIONS, functions)
         .at("/openapi.json", get(api::document::json(&document)))
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
         .nest(realtime::PATH, realtime.routes())
+        .at(format!("{}/:path", download::DOWNLOADS), get(download::download).head(download::download))
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz));
     for (path, method) in realtime::METHODS {
@@ -51,11 +57,13 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace, "event streams");
     let page = api::page::PageBytes(config.http.page_bytes);
     let public_url = Some(config.http.public_url.trim_end_matches('/').to_owned()).filter(|url| !url.is_empty());
-    let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(api::relay::PublicUrl(public_url));
+    let download_url = download::PublicUrl(config.http.public_url.trim_end_matches('/').to_owned());
+    let routes = routes.data(engine).data(shutdown).data(streams).data(page);
+    let routes = routes.data(api::relay::PublicUrl(public_url)).data(download_url);
     edge::around(routes, config, methods).boxed()
 }
 
 /// The OpenAPI document, as it is served.
 pub fn openapi(config: &Config) -> serde_json::Value {
-    api::document::finished(&api::service(config))
+    api::document::finished(&api::service(config), &api::functions(config), config)
 }

@@ -44,6 +44,10 @@ struct Serve {
     /// Where the data is kept: surrealkv://PATH, mem:// or ws://HOST:PORT.
     #[arg(long)]
     database: Option<String>,
+    /// Where the bytes of files are kept: file://PATH, mem://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or
+    /// az://CONTAINER/PREFIX.
+    #[arg(long)]
+    files: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -75,6 +79,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             if let Some(url) = arguments.database {
                 config.store.url = url;
             }
+            if let Some(url) = arguments.files {
+                config.files.url = url;
+            }
             start(&config)?.block_on(async {
                 let server = serve::listen(config).await?;
                 server.announce()?;
@@ -95,6 +102,7 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     let mut config = Config::load(None)?;
     config.http.listen = arguments.listen;
     config.store.url = "surrealkv://data/demo".into();
+    config.files.url = "file://data/demo-files".into();
     let repository = match arguments.repository {
         Some(folder) => folder,
         None => std::env::current_dir()?,

@@ -8,6 +8,7 @@ pub mod clock;
 pub mod embedded;
 pub mod entered;
 pub mod expectation;
+pub mod issuer;
 pub mod json;
 pub mod perturbed;
 pub mod recorded;

@@ -55,26 +55,78 @@ struct Step {
     pick: Option<Vec<String>>,
 }
 
-/// A request and the status that its answer is expected to have.
+/// A request and the answer that it is expected to have.
 pub struct Exchange {
+    /// What the step shows.
+    pub name: String,
     pub method: String,
     /// Without the query; a saved value is still its placeholder.
     pub path: String,
+    /// The JSON that is sent. What earlier steps saved is filled in, where the file tells what it is.
+    pub body: Option<Value>,
     pub status: String,
+    /// The whole JSON that is answered; nothing where parts of it are shown.
+    pub answer: Option<Value>,
+}
+
+/// The part of a step that the machine writes.
+#[derive(Deserialize, Default)]
+struct Expected {
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    #[serde(default)]
+    body: Option<Value>,
 }
 
 /// What a file says it shows, without running it.
 pub fn exchanges(path: &Path) -> Vec<Exchange> {
     let text = read(path);
     let mut exchanges = Vec::new();
-    for (head, expected) in steps(&text) {
+    let mut saved = BTreeMap::new();
+    for (head, written) in steps(&text) {
         let step: Step = parse(head, path).unwrap_or_else(|error| panic!("{error:#}"));
         let (method, target) = step.request.split_once(' ').unwrap_or_default();
-        let status = expected.lines().find_map(|line| line.trim().strip_prefix("status: ")).unwrap_or_default();
-        let path = target.split('?').next().unwrap_or_default();
-        exchanges.push(Exchange { method: method.into(), path: path.into(), status: status.into() });
+        let status = written.lines().find_map(|line| line.trim().strip_prefix("status: ")).unwrap_or_default();
+        let body = step.body.as_ref().map(Value::to_string);
+        let body =
+            body.map(|text| filled(&text, &saved).unwrap_or(text)).and_then(|text| serde_json::from_str(&text).ok());
+        let mut answer =
+            expected(written).unwrap_or_else(|error| panic!("{}: {}: {error:#}", path.display(), step.name));
+        save(&step, &answer, &mut saved);
+        if status.starts_with(['4', '5'])
+            && let Some(error) = answer.body.as_mut().and_then(Value::as_object_mut)
+        {
+            error.insert("request_id".into(), REQUEST_ID.into());
+        }
+        exchanges.push(Exchange {
+            method: method.into(),
+            path: target.split('?').next().unwrap_or_default().into(),
+            body,
+            status: status.into(),
+            answer: answer.body.filter(|_| step.pick.is_none()),
+            name: step.name,
+        });
     }
     exchanges
+}
+
+/// What follows `expect:`.
+fn expected(written: &str) -> anyhow::Result<Expected> {
+    let text = written.trim_start().strip_prefix("expect:").unwrap_or_default();
+    if text.trim().is_empty() { Ok(Expected::default()) } else { Ok(serde_saphyr::from_str(text)?) }
+}
+
+/// Keeps what later steps need of an answer, where it is shown.
+fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
+    for (name, place) in &step.save {
+        let found = match place.strip_prefix("header ") {
+            Some(header) => answer.headers.get(header).cloned(),
+            None => answer.body.as_ref().and_then(|body| body.pointer(place)).map(plain),
+        };
+        if let Some(found) = found {
+            saved.insert(name.clone(), found);
+        }
+    }
 }
 
 /// Runs a file against a fresh server and answers the text that it should have.

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use foldwork_engine::clock::Clock;
 use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Engine, Plugins, Store};
+use foldwork_engine::{AccessSettings, Engine, FetchKeys, Plugins, Store};
 use foldwork_server::serve::load_plugins;
 use foldwork_server::{Config, application, edge::Shutdown};
 use poem::endpoint::BoxEndpoint;
@@ -17,6 +17,7 @@ use crate::agents::agents;
 use crate::clock::FixedClock;
 use crate::entered::{Entered, enter};
 use crate::expectation::root;
+use crate::issuer::{Provider, SECRET, SECRET_ISSUER, secret_issuer, signed_with};
 
 /// Keys of the first workspace that hold less than everything: who they are, and their scopes.
 const LESSER: [(&str, Scope); 5] = [
@@ -26,6 +27,30 @@ const LESSER: [(&str, Scope); 5] = [
     ("profile", Scope::ProfileRead),
     ("unlocker", Scope::ExtensionUnlock),
 ];
+
+/// Users who come with a token. Nothing of theirs is there before their first request.
+const USERS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
+
+/// The claims of a user's token, in the form that Supabase gives them.
+pub fn claims_of(name: &str) -> serde_json::Value {
+    serde_json::json!({
+        "iss": SECRET_ISSUER,
+        "aud": "authenticated",
+        "sub": format!("00000000-0000-4000-8000-{name:0>12}"),
+        "exp": 1_800_000_000,
+        "iat": 1_767_225_600,
+        "email": format!("{name}@example.com"),
+        "role": "authenticated",
+        "session_id": format!("session-of-{name}"),
+        "user_metadata": {"role": "owner", "email_verified": true},
+        "is_anonymous": false,
+    })
+}
+
+/// Whom every test server trusts, unless the test says otherwise.
+fn settings() -> AccessSettings {
+    AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() }
+}
 
 /// A server with two workspaces. Each test has its own, with its own store.
 pub struct Server {
@@ -56,7 +81,16 @@ impl Server {
     }
 
     pub async fn start_with(config: &Config) -> anyhow::Result<Server> {
-        Server::start_on(Store::connect("mem://").await?, config, load_plugins(&config.plugins)?).await
+        Server::start_deciding(config, settings(), Arc::new(Provider::default())).await
+    }
+
+    /// Trusting others than every test server does, or with other plans.
+    pub async fn start_deciding(
+        config: &Config,
+        settings: AccessSettings,
+        provider: Arc<Provider>,
+    ) -> anyhow::Result<Server> {
+        Server::start_on(config, load_plugins(&config.plugins)?, settings, provider).await
     }
 
     /// With agents that a test works for: `agent-<name>` each.
@@ -68,12 +102,20 @@ impl Server {
     pub async fn start_with_native(plugins: Plugins) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.enabled.clear();
-        Server::start_on(Store::connect("mem://").await?, &config, plugins).await
+        Server::start_on(&config, plugins, settings(), Arc::new(Provider::default())).await
     }
 
-    async fn start_on(store: Store, config: &Config, plugins: Plugins) -> anyhow::Result<Server> {
+    async fn start_on(
+        config: &Config,
+        plugins: Plugins,
+        settings: AccessSettings,
+        provider: Arc<Provider>,
+    ) -> anyhow::Result<Server> {
+        let store = Store::connect("mem://").await?;
         let clock = Arc::new(FixedClock::default());
         let engine = Engine::open(store.share(), clock.clone() as Arc<dyn Clock>, config.engine(), plugins).await?;
+        let fetch: Arc<dyn FetchKeys> = provider;
+        engine.decide_access(settings, &fetch).map_err(anyhow::Error::msg)?;
         let owner = engine.first_start(None).await?.context("the store is not empty")?.key;
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
@@ -83,6 +125,7 @@ impl Server {
         }
         let (_, other) = engine.provision("other", None).await?;
         keys.push(("other", other));
+        keys.extend(USERS.map(|name| (name, signed_with(SECRET, &claims_of(name)))));
         let shutdown = Shutdown::default();
         let application = application(engine.clone(), config, shutdown.clone());
         Ok(Server { clock, store, engine, keys, shutdown, application })

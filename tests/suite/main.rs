@@ -1,10 +1,13 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
+mod admitted;
 mod catalogue;
 mod consumer;
+mod contract;
 mod coverage;
 mod crashed;
 mod edge;
+mod examples;
 mod faults;
 mod first_start;
 mod generated;
@@ -13,6 +16,7 @@ mod idempotent;
 mod linked;
 mod log;
 mod mailbox;
+mod matrix;
 mod memory;
 mod mounted;
 mod operations;
@@ -27,6 +31,7 @@ mod scripts;
 mod search;
 mod shared_store;
 mod tidy;
+mod tokens;
 mod vectors;
 
 use foldwork_plugins::memory::Counting;

@@ -212,6 +212,7 @@ impl Dispatcher {
             managed: events.iter().any(|event| event.aggregate_type == TASK),
             decide: Box::new(move |_| Ok(events.clone())),
             actor: format!("{ACTOR}{plugin}").into(),
+            upload: None,
         };
         self.appender.append(append).await.map(drop)
     }
@@ -225,6 +226,7 @@ impl Dispatcher {
             request: None,
             size_bytes,
             managed: true,
+            upload: None,
             decide: Box::new(move |view| deliver::decide(view, &delivery)),
             actor: format!("{ACTOR}{plugin}").into(),
         };

@@ -40,12 +40,14 @@ pub struct Append {
     pub managed: bool,
     /// Bytes of the payloads, roughly.
     pub size_bytes: usize,
+    /// The upload that a file is to name.
+    pub upload: Option<Arc<str>>,
 }
 
 impl Append {
     /// Whether the store may tell that it was done before.
     fn may_be_known(&self) -> bool {
-        self.request.is_some() || !self.event_ids.is_empty()
+        self.request.is_some() || self.upload.is_some() || !self.event_ids.is_empty()
     }
 }
 
@@ -198,8 +200,8 @@ async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        let Staged { events, chosen_ids, answers, .. } = &staged;
-        match state.log.append(Batch { events, chosen_ids, answers }).await {
+        let Staged { events, chosen_ids, answers, taken, freed, .. } = &staged;
+        match state.log.append(Batch { events, chosen_ids, answers, taken, freed }).await {
             Ok(()) => {
                 if asks {
                     let known = outcomes.iter().flatten().any(Appended::is_repeat);

@@ -1,7 +1,7 @@
 //! What the store knows of appends that may have been done before: the events of ids that clients chose, and what
 //! requests with an idempotency key were answered with.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::core::State;
@@ -16,6 +16,8 @@ use crate::store::answers::Run;
 pub struct Known {
     pub events: HashMap<Arc<str>, Event>,
     pub answers: HashMap<Arc<str>, KnownAnswer>,
+    /// Uploads that were given up: no file may name them.
+    pub lost_uploads: HashSet<Arc<str>>,
 }
 
 /// What is known under an idempotency key.
@@ -36,6 +38,11 @@ impl Known {
         let ids: Vec<Arc<str>> = appends.clone().flat_map(|append| append.event_ids.iter().cloned()).collect();
         if !ids.is_empty() {
             self.events = state.log.find_chosen(&ids).await?;
+        }
+        let uploads: Vec<Arc<str>> = appends.clone().filter_map(|append| append.upload.clone()).collect();
+        if !uploads.is_empty() {
+            let under_way = state.log.uploads_under_way(&uploads).await?;
+            self.lost_uploads = uploads.into_iter().filter(|id| !under_way.contains(id)).collect();
         }
         let requests: Vec<&RequestId> = appends.filter_map(|append| append.request.as_ref()).collect();
         if !requests.is_empty() {

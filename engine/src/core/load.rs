@@ -13,6 +13,7 @@ use super::plugins::PluginHost;
 use super::presence::Presence;
 use super::progress::Progress;
 use super::search::SearchIndex;
+use super::storage::Storage;
 use super::types::{Definitions, Types};
 use super::{Environment, NODES, State};
 use crate::error::Result;
@@ -41,7 +42,7 @@ pub struct FoldGuard<'a> {
 impl State {
     /// Loads a workspace: snapshots first, then the events after each of them.
     pub async fn load(record: WorkspaceRecord, log: Database, environment: Environment) -> Result<State> {
-        let Environment { clock, settings, plugins, embed, exclusive } = environment;
+        let Environment { clock, settings, plugins, embed, storage, exclusive } = environment;
         let state = State {
             record,
             types: Types::new(log.read_definitions().await?),
@@ -54,6 +55,7 @@ impl State {
             deadlines: Deadlines::default(),
             plugins: PluginHost::new(plugins, clock.clone()),
             pages: PageCache::default(),
+            storage: Storage::new(storage),
             clock,
             settings,
             exclusive,

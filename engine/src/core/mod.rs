@@ -15,6 +15,7 @@ pub mod progress;
 pub mod request;
 pub mod search;
 pub mod staging;
+pub mod storage;
 pub mod types;
 pub mod vectors;
 
@@ -27,6 +28,7 @@ use plugins::{PluginHost, Plugins};
 use presence::Presence;
 use progress::Progress;
 use search::SearchIndex;
+use storage::{SharedStorage, Storage};
 use types::Types;
 use vectors::Labelled;
 
@@ -54,11 +56,22 @@ pub struct Settings {
     pub resident_bytes: usize,
     /// How long nobody entered a workspace that is closed, in milliseconds.
     pub idle_ms: i64,
+    /// Bytes of files that a workspace may keep; 0: no limit.
+    pub quota_bytes: u64,
+    /// How long an upload is taken for alive that another server does not hear of, in milliseconds.
+    pub upload_lease_ms: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { pipeline_ms: 5_000, pipeline_bytes: 64 << 20, resident_bytes: 0, idle_ms: 600_000 }
+        Settings {
+            pipeline_ms: 5_000,
+            pipeline_bytes: 64 << 20,
+            resident_bytes: 0,
+            idle_ms: 600_000,
+            quota_bytes: 0,
+            upload_lease_ms: 60_000,
+        }
     }
 }
 
@@ -70,6 +83,8 @@ pub struct Environment {
     pub plugins: Arc<Plugins>,
     /// Where search by meaning is switched on.
     pub embed: Option<Arc<dyn Embed>>,
+    /// Where the bytes of files are.
+    pub storage: SharedStorage,
     /// No other process writes to the store.
     pub exclusive: bool,
 }
@@ -92,6 +107,8 @@ pub struct State {
     pub pages: PageCache,
     /// Which agents are there, and how far each has come.
     pub presence: Presence,
+    /// Where the bytes of files are.
+    pub storage: Storage,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     exclusive: bool,

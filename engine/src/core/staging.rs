@@ -12,14 +12,16 @@ use crate::core::request::{self, RequestId};
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
-use crate::model::builtin::PROJECT;
+use crate::model::builtin::{FILE, PROJECT};
 use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
+use crate::model::file;
 use crate::model::id::{self, AggregateId};
 use crate::model::payload;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
 use crate::resident::SLUG;
+use crate::store;
 use crate::store::answers::StoredAnswer;
 
 /// A batch that is being put together.
@@ -31,6 +33,9 @@ pub struct Staging<'a> {
     chosen_ids: FxHashMap<Arc<str>, usize>,
     /// What requests of this batch are answered with, by their keys.
     answers: HashMap<Arc<str>, KnownAnswer>,
+    /// Uploads that files name from now on, and those that they leave with their bytes, by the index of the event.
+    taken: Vec<(usize, Arc<str>)>,
+    freed: Vec<(usize, (Arc<str>, u64))>,
     now_ms: i64,
 }
 
@@ -41,6 +46,10 @@ pub struct Staged {
     pub chosen_ids: Vec<usize>,
     /// What tells the answers to requests again, by their keys.
     pub answers: Vec<(Arc<str>, StoredAnswer)>,
+    /// Uploads that files name from now on.
+    pub taken: Vec<Arc<str>>,
+    /// Uploads that no file names any more, and how many bytes each has.
+    pub freed: Vec<(Arc<str>, u64)>,
     pub aggregates: Vec<Arc<Aggregate>>,
 }
 
@@ -89,8 +98,8 @@ impl<'a> Staging<'a> {
     pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
         let position = state.folded.position();
         let view = View { state, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
-        let (chosen_ids, answers) = (FxHashMap::default(), HashMap::new());
-        Staging { view, known, events: Vec::new(), chosen_ids, answers, now_ms: state.clock.now_ms() }
+        let (chosen_ids, answers, taken, freed) = Default::default();
+        Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, now_ms: state.clock.now_ms() }
     }
 
     pub fn finish(self) -> Staged {
@@ -101,7 +110,9 @@ impl<'a> Staging<'a> {
             (key, StoredAnswer { fingerprint, events, body: None, location: None, created_at: self.now_ms })
         });
         let (answers, chosen_ids) = (answers.collect(), self.chosen_ids.into_values().collect());
-        Staged { events: self.events, chosen_ids, answers, aggregates }
+        let taken = self.taken.into_iter().map(|(_, upload)| upload).collect();
+        let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
+        Staged { events: self.events, chosen_ids, answers, taken, freed, aggregates }
     }
 
     /// Takes in one append, whole or not at all.
@@ -126,12 +137,18 @@ impl<'a> Staging<'a> {
     }
 
     fn stage_new(&mut self, append: &Append) -> Result<Appended> {
+        if append.upload.as_ref().is_some_and(|upload| self.known.lost_uploads.contains(upload)) {
+            // Another server took this one for dead, and removes the bytes.
+            return Err(Error::Unavailable(store::Error::Conflict));
+        }
         let (events, position) = (self.events.len(), self.view.position);
         let mut undo = Vec::new();
         let outcome = self.stage_events(append, &mut undo);
         if outcome.is_err() {
             self.events.truncate(events);
             self.chosen_ids.retain(|_, index| *index < events);
+            self.taken.retain(|(index, _)| *index < events);
+            self.freed.retain(|(index, _)| *index < events);
             self.view.position = position;
             for (id, before) in undo.into_iter().rev() {
                 match before {
@@ -255,6 +272,9 @@ impl<'a> Staging<'a> {
             recorded_at: self.now_ms,
         });
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+        if *definition.type_name == *FILE {
+            self.note_bytes(before.as_deref(), &after);
+        }
         self.view.position = position;
         let previous = self.view.changed.insert(aggregate_id.clone(), after);
         if previous.is_none() {
@@ -266,6 +286,16 @@ impl<'a> Staging<'a> {
         }
         self.events.push(event.clone());
         Ok(event)
+    }
+
+    /// Notes which bytes a file names after an event, and which it leaves by it.
+    fn note_bytes(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
+        let (named, left) = (file::named_bytes(Some(after)), file::named_bytes(before));
+        if named != left {
+            let index = self.events.len();
+            self.taken.extend(named.map(|(upload, _)| (index, upload)));
+            self.freed.extend(left.map(|upload| (index, upload)));
+        }
     }
 
     /// The type exists, may be appended to, and allows the event's type and payload.

@@ -246,6 +246,7 @@ async fn see_to(state: &State, appender: &Appender, id: &AggregateId, due: Due, 
         size_bytes: 1_024,
         actor: "system".into(),
         managed: true,
+        upload: None,
         decide: Box::new(move |view| Ok(deadline::decide(view, task_id.as_str(), due, now_ms).into_iter().collect())),
     };
     appender.append(append).await?;

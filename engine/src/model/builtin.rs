@@ -1,18 +1,20 @@
 //! The types that every workspace has: `article`, and the managed ones.
 
 use super::definition::{Definition, Field, FieldType, Fold};
+use super::file;
 use super::task::record::field;
 
 pub const ARTICLE: &str = "article";
 pub const PROJECT: &str = "project";
 pub const AGENT: &str = "agent";
 pub const TASK: &str = "task";
+pub const FILE: &str = "file";
 const CONTENT_BEARING: &str = "content-bearing";
 const PUBLISHABLE: &str = "publishable";
 
-/// All of them. `file` is named here so that no client can take the name.
+/// All of them.
 pub fn definitions() -> Vec<Definition> {
-    vec![article(), project(), task(), agent(), managed("file", "File", Vec::new())]
+    vec![article(), project(), task(), agent(), file()]
 }
 
 fn article() -> Definition {
@@ -81,6 +83,21 @@ fn task() -> Definition {
         Field::new(field::INPUT_REQUEST, FieldType::Object),
     ];
     managed(TASK, "Task", fields)
+}
+
+fn file() -> Definition {
+    let required = |name: &str, field_type| Field { required: true, ..Field::new(name, field_type) };
+    let fields = vec![
+        required(file::PATH, FieldType::String),
+        Field { label: true, ..required(file::FILENAME, FieldType::String) },
+        required(file::MIME_TYPE, FieldType::String),
+        required(file::SIZE, FieldType::Integer),
+        required(file::SHA256, FieldType::String),
+        required(file::UPLOAD_ID, FieldType::String),
+        Field::new(file::ATTACHED_ID, FieldType::Reference),
+        Field::new(file::ATTACHED_TYPE, FieldType::String),
+    ];
+    managed(FILE, "File", fields)
 }
 
 fn managed(name: &str, display_name: &str, fields: Vec<Field>) -> Definition {

@@ -182,12 +182,18 @@ mod tests {
             (0..2_500).map(|number| (number.to_string().into(), answer("f", Some("b"), number / 5))).collect();
         // One time has one batch, or five.
         for some in kept[..1_000].chunks(5).chain(kept[1_000..].chunks(1)) {
-            database.append(Batch { events: &[], chosen_ids: &[], answers: some }).await.expect("written");
+            database
+                .append(Batch { events: &[], chosen_ids: &[], answers: some, ..Batch::default() })
+                .await
+                .expect("written");
         }
         // What was forgotten early and came again is as old as its last answer.
         database.forget_answer("7", 480, false).await.expect("forgotten");
         let again = [("7".into(), answer("g", Some("b"), 490))];
-        database.append(Batch { events: &[], chosen_ids: &[], answers: &again }).await.expect("written");
+        database
+            .append(Batch { events: &[], chosen_ids: &[], answers: &again, ..Batch::default() })
+            .await
+            .expect("written");
         let mut rounds = 0;
         while database.forget_answers(480).await.expect("forgotten") {
             rounds += 1;
@@ -216,9 +222,13 @@ mod tests {
             };
             let key = |number: u8| Arc::<str>::from(format!("{number}-{}", database.exclusive));
             let first = [(key(1), appended.clone())];
-            database.append(Batch { events: &[], chosen_ids: &[], answers: &first }).await.expect("written");
+            database
+                .append(Batch { events: &[], chosen_ids: &[], answers: &first, ..Batch::default() })
+                .await
+                .expect("written");
             let second = [(key(2), answer("g", None, 2)), (key(1), answer("g", None, 2))];
-            let refused = database.append(Batch { events: &[], chosen_ids: &[], answers: &second }).await;
+            let refused =
+                database.append(Batch { events: &[], chosen_ids: &[], answers: &second, ..Batch::default() }).await;
             assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
             let left = database.read_answers(&[key(1), key(2)]).await.expect("read");
             assert_eq!(left, HashMap::from([(key(1), appended.clone())]));

@@ -17,6 +17,8 @@ pub enum Error {
     Corrupt(String),
     #[error("the store takes no writes: {0}")]
     Unwritable(String),
+    #[error("the store of files failed: {0}")]
+    Blobs(#[from] object_store::Error),
     #[error("the workspace is closing")]
     Closing,
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
-use surrealdb::types::{Array, RecordIdKey, Value as Record, Variables};
+use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::answers::{Run, StoredAnswer, answer_records};
 use super::body::{self, Fields};
+use super::uploads::{freed_record, upload_id};
 use super::{Database, Error, Result, convert};
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
@@ -22,11 +23,21 @@ IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
 IF array::len($answers) > 0 { INSERT INTO answer $answers RETURN NONE; INSERT INTO answered $answered RETURN NONE };
 INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
-COMMIT;";
+";
 
 /// The same where no other process writes: one statement is a transaction, and costs half of one that has six.
-/// A second event of a stream at one version, or a second commit at a position, is refused by its id all the same.
-const APPEND_ALONE: &str = "INSERT $records RETURN NONE";
+/// A second event at a place, or a second commit at a position, is refused by its id all the same.
+const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
+
+/// What stands in the transaction where files are among the events: the uploads that they name are under way no more, and
+/// those that they leave are to be removed.
+const FILES: &str = "
+IF array::len($taken) > 0 {
+    LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
+    IF array::len($under_way) != array::len($taken) { THROW 'stale upload' };
+};
+IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
+";
 
 /// Where an event stands, and when it happened: what its commit tells without the event being read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +50,17 @@ pub struct EventRef {
 }
 
 /// Events that are to be committed together, in the order of their positions.
+#[derive(Default)]
 pub struct Batch<'a> {
     pub events: &'a [Arc<Event>],
     /// Indexes of events whose ids were chosen by a client.
     pub chosen_ids: &'a [usize],
     /// What tells the answers to their requests again, under idempotency keys that have none.
     pub answers: &'a [(Arc<str>, StoredAnswer)],
+    /// Uploads that files name from now on: each has to be under way.
+    pub taken: &'a [Arc<str>],
+    /// Uploads that no file names any more, and how many bytes each has.
+    pub freed: &'a [(Arc<str>, u64)],
 }
 
 /// As many positions are looked through for the next commit at least.
@@ -71,14 +87,22 @@ impl Database {
             ("id", convert::record_id("commit", last.position as i64)),
             ("events", Record::String(listed(batch.events)?)),
         ]);
+        let taken: Vec<Record> = batch.taken.iter().map(|id| upload_id(id)).collect();
+        let freed: Vec<Record> = batch.freed.iter().map(|(id, bytes)| freed_record(id, *bytes)).collect();
+        let has_files = !taken.is_empty() || !freed.is_empty();
+        let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
+        let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
         if self.exclusive {
             records.extend(keys);
             records.extend(answers);
             records.extend(answered);
             records.push(Record::Object(commit));
-            return self.query(APPEND_ALONE, [("records", Record::Array(records.into()))]).await.map(drop);
+            let records = [("records".to_owned(), Record::Array(records.into()))];
+            let statement =
+                if has_files { ["BEGIN;", APPEND_ALONE, FILES, "COMMIT;"].concat() } else { APPEND_ALONE.into() };
+            return self.query_bound(&statement, records.into_iter().chain(files).collect()).await.map(drop);
         }
-        let values = Variables::from_iter([
+        let values: [_; 7] = [
             ("head".to_owned(), convert::integer(first.position - 1)),
             ("events".to_owned(), Record::Array(records.into())),
             ("keys".to_owned(), Record::Array(keys.into())),
@@ -86,8 +110,9 @@ impl Database {
             ("answered".to_owned(), answered.unwrap_or(Record::None)),
             ("commit".to_owned(), Record::Object(commit)),
             ("position".to_owned(), convert::integer(last.position)),
-        ]);
-        self.query_bound(APPEND, values).await.map(drop)
+        ];
+        let statement = [APPEND, if has_files { FILES } else { "" }, "COMMIT;"].concat();
+        self.query_bound(&statement, values.into_iter().chain(files).collect()).await.map(drop)
     }
 
     /// Position of the log's last event; 0 where there is none.
@@ -377,17 +402,21 @@ mod tests {
         let alone = Store::connect("mem://").await.expect("memory");
         let log = alone.workspace("0-1").await.expect("a database");
         let first = [event("b", 1, 1), event("a", 1, 2), event("b", 2, 3)];
-        log.append(Batch { events: &first, chosen_ids: &[1], answers: &[] }).await.expect("appended");
+        log.append(Batch { events: &first, chosen_ids: &[1], answers: &[], ..Batch::default() })
+            .await
+            .expect("appended");
         let second = [event("b", 3, 4)];
-        log.append(Batch { events: &second, chosen_ids: &[], answers: &[] }).await.expect("appended");
+        log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() })
+            .await
+            .expect("appended");
         assert!(matches!(
-            log.append(Batch { events: &second, chosen_ids: &[], answers: &[] }).await,
+            log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
             Err(Error::Conflict)
         ));
         // All of it or nothing: what stands before the event that is there already is not written either.
         let half = [event("d", 1, 5), event("b", 3, 6)];
         assert!(matches!(
-            log.append(Batch { events: &half, chosen_ids: &[0], answers: &[] }).await,
+            log.append(Batch { events: &half, chosen_ids: &[0], answers: &[], ..Batch::default() }).await,
             Err(Error::Conflict)
         ));
         assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
@@ -396,11 +425,13 @@ mod tests {
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.head().await.expect("a head"), 4);
         assert!(matches!(
-            log.append(Batch { events: &second, chosen_ids: &[], answers: &[] }).await,
+            log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
             Err(Error::Conflict)
         ));
         let third = [event("c", 1, 5)];
-        log.append(Batch { events: &third, chosen_ids: &[], answers: &[] }).await.expect("appended");
+        log.append(Batch { events: &third, chosen_ids: &[], answers: &[], ..Batch::default() })
+            .await
+            .expect("appended");
         assert_eq!(log.head().await.expect("a head"), 5);
 
         let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
@@ -416,7 +447,7 @@ mod tests {
 
         // A commit may be longer than the range that is looked through for it.
         let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
-        log.append(Batch { events: &long, chosen_ids: &[], answers: &[] }).await.expect("appended");
+        log.append(Batch { events: &long, chosen_ids: &[], answers: &[], ..Batch::default() }).await.expect("appended");
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
         assert_eq!(positions(&log.read_after(100, 500).await.expect("events")), (101..=205).collect::<Vec<_>>());
 

@@ -3,7 +3,9 @@
 //! One database per workspace and one `control` database, in one namespace. A [`Database`] is a session bound to one
 //! of them, so that another tenant's records cannot be named through it.
 
+pub mod activations;
 pub mod answers;
+pub mod blobs;
 pub mod body;
 pub mod catalog;
 pub mod convert;
@@ -14,17 +16,24 @@ pub mod graph;
 mod health;
 pub mod key_range;
 pub mod leases;
+pub mod keys;
 pub mod log;
+pub mod members;
 pub mod nodes;
 pub mod parked;
 pub mod presence;
 pub mod retry;
 mod session;
+pub mod sign_in_codes;
+pub mod sign_up;
 pub mod signing_keys;
+pub mod uploads;
+pub mod users;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use blobs::Blobs;
 pub use error::{Error, Result};
 use session::Session;
 pub use session::Sizes;
@@ -33,12 +42,14 @@ use surrealdb::types::{Value as Record, Variables};
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
-const CONTROL_MIGRATIONS: [&str; 3] = [
+const CONTROL_MIGRATIONS: [&str; 5] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
+    include_str!("schema/control/0004_access.surql"),
+    include_str!("schema/control/0005_licenses.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 7] = [
+const WORKSPACE_MIGRATIONS: [&str; 8] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -46,6 +57,7 @@ const WORKSPACE_MIGRATIONS: [&str; 7] = [
     include_str!("schema/workspace/0005_answered.surql"),
     include_str!("schema/workspace/0006_leases.surql"),
     include_str!("schema/workspace/0007_presence.surql"),
+    include_str!("schema/workspace/0008_files.surql"),
 ];
 
 /// A connected store.
@@ -54,6 +66,8 @@ pub struct Store {
     exclusive: bool,
     /// For a store in a folder: whether its disk takes writes.
     probe: Option<Arc<health::Probe>>,
+    /// The bytes of files, which stand beside it.
+    blobs: Arc<Blobs>,
 }
 
 impl Store {
@@ -69,7 +83,18 @@ impl Store {
             true => Session::open(url, sizes).await?,
             false => Session::connect(url).await?,
         };
-        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default) })
+        let blobs = Arc::new(Blobs::memory());
+        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default), blobs })
+    }
+
+    /// The same store with the bytes of files elsewhere than in memory: see [`Blobs::open`].
+    pub fn with_files(self, url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Store> {
+        Ok(Store { blobs: Arc::new(Blobs::open(url, options)?), ..self })
+    }
+
+    /// The bytes of files.
+    pub fn blobs(&self) -> Arc<Blobs> {
+        self.blobs.clone()
     }
 
     /// Signs in to a remote store.
@@ -80,7 +105,7 @@ impl Store {
 
     /// A second handle on the same store that knows that it is not alone.
     pub fn share(&self) -> Store {
-        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone() }
+        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone(), blobs: self.blobs.clone() }
     }
 
     /// Whether no other process writes to this store.
@@ -202,6 +227,26 @@ impl Database {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn owners_of_an_older_store_are_members_of_their_workspaces() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let older = store.database(CONTROL, &CONTROL_MIGRATIONS[..3]).await.expect("an older store");
+        let written = "CREATE user:u; CREATE first_start:done SET key = 'k';
+            CREATE workspace:later SET name = 'l', slug = 'l', owner_id = 'u', created_at = 8;
+            CREATE workspace:w SET name = 'w', slug = 'w', owner_id = 'u', created_at = 7;
+            CREATE key:k SET workspace_id = 'w', user_id = 'u', name = 'k', scopes = ['api:read'], display = 'd',
+                hash = 'h', created_at = 7;";
+        older.query(written, []).await.expect("written");
+        let control = store.control().await.expect("the same store");
+        let found = control.find_key("h").await.expect("an answer").expect("the key");
+        let joined: Vec<&str> = found.memberships.iter().map(|member| &*member.workspace_id).collect();
+        assert_eq!(joined, ["w", "later"]);
+        assert!(found.memberships.iter().all(|member| member.role == crate::model::access::Role::Owner));
+        assert_eq!(control.first_workspace_id().await.expect("an answer").as_deref(), Some("w"));
+        let members = control.read_members("w").await.expect("members");
+        assert_eq!(members.len(), 1);
+    }
 
     #[tokio::test]
     async fn a_store_of_a_newer_program_is_refused() {

@@ -6,6 +6,8 @@ use super::error::Error;
 
 /// Thrown by our own statements when the log's head is not where the writer thought.
 pub const STALE: &str = "stale head";
+/// Thrown where a file is to name an upload that was given up.
+pub const STALE_UPLOAD: &str = "stale upload";
 
 /// Waits between tries, in milliseconds; the number of them bounds the tries.
 pub fn waits() -> impl Iterator<Item = u64> {
@@ -21,7 +23,8 @@ pub fn classify(error: surrealdb::Error) -> Error {
     if !error.is_connection() && DISK.iter().any(|sign| text.contains(sign)) {
         return Error::Disk(error);
     }
-    let lost = ["can be retried", "conflict", "already exists", STALE].iter().any(|sign| text.contains(sign));
+    let lost =
+        ["can be retried", "conflict", "already exists", STALE, STALE_UPLOAD].iter().any(|sign| text.contains(sign));
     if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
 }
 

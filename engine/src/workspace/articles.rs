@@ -117,9 +117,7 @@ impl ContentReader {
         self.entered.state().refresh().await?;
         let project_id = match &filter.project {
             None => None,
-            Some(project) => {
-                Some(self.entered.find_project(project).ok_or_else(|| unknown_project(project))?.id.text())
-            }
+            Some(project) => Some(self.project_named(project).await?.id.text()),
         };
         let wanted = |article: &Aggregate| {
             let published = published_version(article).is_some();
@@ -145,6 +143,17 @@ impl ContentReader {
                 return Ok(Page { items, next: place });
             }
         }
+    }
+
+    /// Whether a project has anything to show to a caller who sees only what is published; to others each has.
+    pub(super) fn shows(&self, project: &Aggregate) -> bool {
+        self.shown(Perspective::Draft) == Perspective::Draft
+            || self.entered.state().folded.snapshot().newest_before(u64::MAX).any(|article| {
+                &*article.aggregate_type == ARTICLE
+                    && !article.deleted
+                    && article.project_id.as_deref() == Some(project.id.as_str())
+                    && published_version(article).is_some()
+            })
     }
 
     /// The articles that were published last, as they were published; the last one first.

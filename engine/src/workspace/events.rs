@@ -110,6 +110,7 @@ impl Writer {
             decide: Box::new(move |_| Ok(events.clone())),
             actor: self.entered.actor(),
             managed: false,
+            upload: None,
         };
         Operation::perform(self, |operation| async move { operation.appender().append(append).await }).await
     }

@@ -75,10 +75,12 @@ impl Reader {
 }
 
 impl ContentReader {
-    /// The project that a request names beside other things; to name none is a mistake of the request's.
+    /// The project that a request names beside other things; to name none is a mistake of the request's. One that has
+    /// nothing which the caller may see is none.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.entered.state().refresh().await?;
-        self.entered.find_project(id_or_slug).ok_or_else(|| unknown_project(id_or_slug))
+        let found = self.entered.find_project(id_or_slug).filter(|project| self.shows(project));
+        found.ok_or_else(|| unknown_project(id_or_slug))
     }
 }
 

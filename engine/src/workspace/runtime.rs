@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
+use super::files::keep_clearing;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
@@ -31,6 +32,7 @@ pub struct Runtime {
     forgetting: JoinHandle<()>,
     /// Writes which agents are there.
     attending: JoinHandle<()>,
+    clearing: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -51,6 +53,7 @@ impl Runtime {
             turns: Arc::default(),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
             attending: tokio::spawn(keep_writing_presence(state.clone())),
+            clearing: tokio::spawn(keep_clearing(state.clone())),
             state,
         }
     }
@@ -71,6 +74,7 @@ impl Runtime {
         if let Err(error) = self.state.presence.write().await {
             tracing::warn!(%error, workspace = %self.state.record.id, "which agents are there was not written");
         }
+        self.clearing.abort();
     }
 
     /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.

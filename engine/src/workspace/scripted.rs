@@ -40,6 +40,7 @@ pub async fn register_scripted(runtime: &Runtime) -> Result<()> {
             size_bytes: 1_024 + wanted.size_bytes(),
             actor: "system".into(),
             managed: true,
+            upload: None,
             decide: Box::new(move |view| {
                 let id = scripted_id(view, &name);
                 let known = view.aggregate(&id);

@@ -12,7 +12,7 @@ use http::header::{CONTENT_TYPE, ETAG};
 use http::{Method, Response};
 use sha2::{Digest, Sha256};
 
-use crate::mount::{Answer, Endpoint, Handler, Request};
+use crate::mount::{self, Answer, Endpoint, Handler, Request};
 use crate::native::Native;
 
 /// Articles in a feed at most.
@@ -43,6 +43,14 @@ pub fn plugin() -> Native {
     let endpoint = Endpoint {
         method: Method::GET,
         path: "atom.xml",
+        about: mount::About {
+            operation_id: "get_feed",
+            summary: "The articles published last, as an Atom feed.",
+            description: "At most 50 articles as they were published, the last one first. What is unpublished or deleted leaves \
+                          the feed.",
+            parameters: &[("project_id", "Articles of this project alone: its id or slug.")],
+            media_type: "application/atom+xml",
+        },
         handler: Handler::Content(|reader, request| Box::pin(answer(reader, request))),
     };
     Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint] }

@@ -15,6 +15,7 @@ use super::idempotent::{Created, Outcome, idempotent};
 use super::json::AnyObject;
 use super::page::{PageBody, limit, read_cursor};
 use super::wire::text;
+use super::words::{AgentStatuses, AgentSwitch, Word};
 use super::{Section, etag, expected};
 use crate::auth::{ApiRead, ApiWrite};
 
@@ -30,8 +31,7 @@ struct AgentBody {
     subscribed_traits: Vec<String>,
     /// The name of each capability, and whether the agent has it.
     capabilities: AnyObject,
-    /// `active`, `offline` or `disabled`.
-    status: String,
+    status: Word<AgentStatuses>,
     /// The plugin that does the agent's work, where one does.
     #[oai(nullable)]
     plugin: Option<String>,
@@ -51,7 +51,7 @@ impl From<&AgentView> for AgentBody {
             description: text(agent, "description").unwrap_or_default(),
             subscribed_traits: traits(view),
             capabilities: capabilities(view),
-            status: view.status.name().to_owned(),
+            status: view.status.name().into(),
             plugin: text(agent, "plugin"),
             last_seen_at: view.last_seen_at.map(format_date),
             version: agent.version,
@@ -90,8 +90,7 @@ struct CardBody {
     /// One for each trait.
     skills: Vec<SkillBody>,
     version: u64,
-    /// `active`, `offline` or `disabled`.
-    status: String,
+    status: Word<AgentStatuses>,
     #[oai(nullable)]
     last_seen_at: Option<String>,
 }
@@ -182,7 +181,7 @@ struct ChangeAgent {
     capabilities: Option<AnyObject>,
     /// `disabled` gives it no more work, `active` does again.
     #[oai(nullable)]
-    status: Option<String>,
+    status: Option<Word<AgentSwitch>>,
 }
 
 #[derive(ApiResponse)]
@@ -204,12 +203,14 @@ const LIST: &str = "agents";
 #[OpenApi(tag = "Section::Agents")]
 impl Api {
     /// Agents, newest first. Those whose work a plugin does are among them.
+    ///
+    /// Who is there is told by `status`: heard from within three heartbeats, or done by a plugin.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
         &self,
         access: ApiRead,
-        /// `active`, `offline` or `disabled`.
-        status: Query<Option<String>>,
+        /// Those of which this holds now.
+        status: Query<Option<Word<AgentStatuses>>>,
         /// How many at the most, 1 to 200; 50 where it is not given.
         #[oai(name = "limit")]
         Query(rows): Query<Option<u64>>,
@@ -224,6 +225,9 @@ impl Api {
     }
 
     /// Registers an agent.
+    ///
+    /// Its name is unique in the workspace (409 `name_taken`). From now on events of types that have one of its traits
+    /// become tasks for it.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
     async fn create_agent(
         &self,
@@ -243,6 +247,8 @@ impl Api {
     }
 
     /// What every agent has to do, newest agent first.
+    ///
+    /// Counts of pending, unread, held and reviewed tasks, and since when the oldest pending one waits.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
     async fn get_roster(&self, access: ApiRead) -> ApiResult<Written<RosterBody>> {
         let roster = answer(access.0.roster().await)?;
@@ -259,18 +265,24 @@ impl Api {
     }
 
     /// One agent.
+    ///
+    /// With its status as of now, and when it was last heard from.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
         Ok(shown(&answer(access.0.agent(&agent_id).await)?))
     }
 
     /// What others need to know of an agent in order to give it work.
+    ///
+    /// Its skills are one for each trait that it is subscribed to.
     #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]
     async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Written<CardBody>> {
         Ok(Written::new(&CardBody::from(&answer(access.0.agent(&agent_id).await)?)))
     }
 
     /// Changes an agent. Of one whose work a plugin does only the status can be changed.
+    ///
+    /// Only the fields that are given change. A disabled agent is given no tasks, and holds none.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,
@@ -288,6 +300,8 @@ impl Api {
     }
 
     /// Takes an agent out of the workspace. Its tasks stay as they are.
+    ///
+    /// Its history stays in the log, and its name is free again.
     #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
     async fn delete_agent(
         &self,

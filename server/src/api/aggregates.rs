@@ -74,12 +74,12 @@ enum State {
 impl Api {
     /// Runs a fold pipeline over the workspace's events and states.
     ///
-    /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown with
-    /// examples; `GET /pipelines/operators` lists them. What JSON does not tell apart is written as in Extended JSON: a date
-    /// as `{"$date": "2026-01-31T00:00:00Z"}`, with milliseconds since 1970 in place of the text if you like; a number as
-    /// `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or `{"$numberDecimal": "1.5"}`, the latter
-    /// two both of double precision; an id as `{"$oid": "5ab9cbfa31c2ab715d42129e"}`; and a pattern as
-    /// `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
+    /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown
+    /// with examples; `GET /pipelines/operators` lists them. What JSON does not tell apart is written as in Extended
+    /// JSON: a date as `{"$date": "2026-01-31T00:00:00Z"}`, with milliseconds since 1970 in place of the text if you
+    /// like; a number as `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or
+    /// `{"$numberDecimal": "1.5"}`, the latter two both of double precision; an id as `{"$oid":
+    /// "5ab9cbfa31c2ab715d42129e"}`; and a pattern as `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
     async fn query_aggregates(&self, access: ApiRead, body: Body<QueryBody>) -> ApiResult<Written<QueryResult>> {
         let mut asked = PipelineQuery::new(body.pipeline.0.clone());
@@ -101,18 +101,21 @@ impl Api {
     }
 
     /// The folded state of an aggregate, now or at an earlier version or time.
+    ///
+    /// The state has the fields that the aggregate's events gave it and system fields, whose names begin with `_`.
+    /// Without `version` and `at` it is the state of this moment, with everything appended before this request.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
         /// After the event of this version.
-        version: Query<Option<u64>>,
+        version: Query<Option<page::Whole>>,
         /// After the events that happened up to this time, RFC 3339.
         at: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<State> {
-        let moment = answer(moment(version.0, at.0.as_deref()))?;
+        let moment = answer(moment(version.0.map(u64::from), at.0.as_deref()))?;
         let (aggregate, definition) = answer(access.0.aggregate(&aggregate_id, moment).await)?;
         let tag = etag(aggregate.version);
         if is_known(if_none_match.as_deref(), &tag) {

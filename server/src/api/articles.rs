@@ -12,6 +12,7 @@ use super::error::{ApiResult, answer};
 use super::idempotent::{Created, Outcome, idempotent};
 use super::page::{PageBody, limit, read_cursor};
 use super::wire::ArticleBody;
+use super::words::{Publication, Word};
 use super::{Section, etag, expected, is_known};
 use crate::auth::{ApiWrite, ContentRead};
 
@@ -85,6 +86,9 @@ const LIST: &str = "articles";
 #[OpenApi(tag = "Section::Articles")]
 impl Api {
     /// Articles, newest first. A key that holds `content:read` alone sees what is published.
+    ///
+    /// Which revision is answered, `perspective` says. With that of what is published, `status` and the filters look at
+    /// it too.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -94,12 +98,14 @@ impl Api {
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// The `next_cursor` of the page before.
         cursor: Query<Option<String>>,
+        /// The one with this slug, or in each project one.
         slug: Query<Option<String>>,
+        /// Those that have this tag.
         tag: Query<Option<String>>,
-        /// `draft` or `published`.
-        status: Query<Option<String>>,
-        /// `draft` (default) or `published`.
-        perspective: Query<Option<String>>,
+        /// Those that are published, or those that are not.
+        status: Query<Option<Word<Publication>>>,
+        /// Which revision is answered: the draft where it is not given.
+        perspective: Query<Option<Word<Publication>>>,
     ) -> ApiResult<Written<ArticlePage>> {
         let perspective = answer(read_perspective(perspective.as_deref()))?;
         let published = match status.as_deref() {
@@ -115,6 +121,9 @@ impl Api {
     }
 
     /// Makes an article: a draft until it is published.
+    ///
+    /// The slug is made from the title where none is given, and is unique in its project (409 `slug_taken`). Agents
+    /// that subscribe to a trait of articles get their tasks from this event.
     #[oai(path = "/articles", method = "post", operation_id = "create_article")]
     async fn create_article(
         &self,
@@ -133,13 +142,15 @@ impl Api {
     }
 
     /// One article.
+    ///
+    /// A key with `content:read` alone gets the revision that was published last, and 404 where there is none.
     #[oai(path = "/articles/:aggregate_id", method = "get", operation_id = "get_article")]
     async fn get_article(
         &self,
         access: ContentRead,
         aggregate_id: Path<String>,
-        /// `draft` (default) or `published`.
-        perspective: Query<Option<String>>,
+        /// Which revision is answered: the draft where it is not given.
+        perspective: Query<Option<Word<Publication>>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
         let perspective = answer(read_perspective(perspective.as_deref()))?;
@@ -152,6 +163,8 @@ impl Api {
     }
 
     /// Changes an article.
+    ///
+    /// Only the fields that are given change. What was published stays published as it was until it is published again.
     #[oai(path = "/articles/:aggregate_id", method = "patch", operation_id = "update_article")]
     async fn update_article(
         &self,
@@ -167,6 +180,9 @@ impl Api {
     }
 
     /// Publishes an article as it is now.
+    ///
+    /// From now on this revision is what readers of content see; agents that subscribe to `publishable` get their
+    /// tasks.
     #[oai(path = "/articles/:aggregate_id/publish", method = "post", operation_id = "publish_article")]
     async fn publish_article(
         &self,
@@ -179,6 +195,8 @@ impl Api {
     }
 
     /// Takes a published article back to a draft.
+    ///
+    /// Readers of content do not see it any more. Its fields stay as they are.
     #[oai(path = "/articles/:aggregate_id/unpublish", method = "post", operation_id = "unpublish_article")]
     async fn unpublish_article(
         &self,
@@ -191,6 +209,8 @@ impl Api {
     }
 
     /// Deletes an article. Its history stays in the log.
+    ///
+    /// Appends `article.deleted`: the article leaves lists, searches and pipelines.
     #[oai(path = "/articles/:aggregate_id", method = "delete", operation_id = "delete_article")]
     async fn delete_article(
         &self,

@@ -18,8 +18,9 @@ use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of};
 use super::idempotent::{Created, Outcome, idempotent};
 use super::json::{AnyObject, ExpectedVersion};
-use super::page::{PageBody, PageBytes, limit};
+use super::page::{PageBody, PageBytes, Whole, limit};
 use super::wire::EventBody;
+use super::words::{EventOrder, Word};
 use super::{Section, expected};
 use crate::auth::{ApiRead, ApiWrite};
 use crate::edge::Shutdown;
@@ -60,7 +61,8 @@ struct EventInput {
     /// RFC 3339; the time of the append where it is not given.
     #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a conflict.
+    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a
+    /// conflict.
     #[oai(nullable)]
     restore: Option<bool>,
 }
@@ -94,7 +96,8 @@ struct AppendBody {
     /// RFC 3339; the time of the append where it is not given.
     #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a conflict.
+    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a
+    /// conflict.
     #[oai(nullable)]
     restore: Option<bool>,
 }
@@ -162,6 +165,7 @@ struct LogPageBody {
 
 /// One event, or what became of several.
 #[derive(Union, Serialize)]
+#[oai(one_of = true)]
 #[serde(untagged)]
 enum AppendAnswer {
     One(Box<EventBody>),
@@ -209,6 +213,9 @@ impl Api {
     }
 
     /// Appends events over any streams, in order, together or not at all.
+    ///
+    /// For importing: up to the limit of the body in one request. Events of one stream keep their order; an event whose
+    /// `event_id` is known is left out and counted as repeated.
     #[oai(path = "/events", method = "post", operation_id = "append_events")]
     async fn append_events(
         &self,
@@ -236,6 +243,9 @@ impl Api {
     }
 
     /// The raw events of one stream.
+    ///
+    /// Unfolded, as they were appended. With `Accept: text/event-stream` the same events come as server-sent events,
+    /// whose ids are positions, and go on live.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_aggregate_events(
@@ -243,10 +253,10 @@ impl Api {
         access: ApiRead,
         aggregate_id: Path<String>,
         /// Events after this version; with `direction=desc`, before it.
-        after_version: Query<Option<u64>>,
+        after_version: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// `asc` (default) or `desc`.
-        direction: Query<Option<String>>,
+        /// The first event first, or the last; `asc` where it is not given. `forward` and `backward` mean the same.
+        direction: Query<Option<Word<EventOrder>>>,
         /// The `next_cursor` of the page before.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
@@ -262,11 +272,11 @@ impl Api {
             let after = answer(Start::position(last_event_id.as_deref()))?;
             // A stream that is not there is told before anything is streamed.
             answer(reader.stream(&aggregate_id, None, Limit::events(1), Direction::Forward).await)?;
-            let start = answer(Start::of_stream(&reader, aggregate_id.0, after_version.0, after).await)?;
+            let start = answer(Start::of_stream(&reader, aggregate_id.0, after_version.0.map(u64::from), after).await)?;
             return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
-        let after = answer(super::page::read_cursor(&list, cursor.as_deref()))?.or(after_version.0);
+        let after = answer(super::page::read_cursor(&list, cursor.as_deref()))?.or(after_version.0.map(u64::from));
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let page = answer(reader.stream(&aggregate_id, after, limit, direction).await)?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
@@ -275,19 +285,23 @@ impl Api {
     }
 
     /// The workspace's log, in order.
+    ///
+    /// Positions begin at 1, have no gaps and never change. A client that keeps `position` and sends it as `after` sees
+    /// every event once. With `wait_ms` an empty page is held back until there is something, and with `Accept:
+    /// text/event-stream` events come live.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_events(
         &self,
         access: ApiRead,
         /// Events after this position.
-        after: Query<Option<u64>>,
+        after: Query<Option<Whole>>,
         /// Event types, separated by commas.
         types: Query<Option<String>>,
         aggregate_type: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// How long to wait for an event where there is none yet, in milliseconds.
-        wait_ms: Query<Option<u64>>,
+        wait_ms: Query<Option<Whole>>,
         /// The `next_cursor` of the page before.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
@@ -306,12 +320,12 @@ impl Api {
             stream: None,
         };
         if is_stream(accept.as_deref()) {
-            let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0).unwrap_or(0);
+            let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
             let permit = streams.enter(&access.0.record().id)?;
             return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, permit, shutdown.clone()));
         }
-        let after = answer(super::page::read_cursor(LIST, cursor.as_deref()))?.or(after.0).unwrap_or(0);
-        let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
+        let after = answer(super::page::read_cursor(LIST, cursor.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
+        let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let mut standing = access.0.standing();
         let page = tokio::select! {

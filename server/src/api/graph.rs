@@ -14,6 +14,7 @@ use super::Section;
 use super::body::Written;
 use super::error::{ApiResult, answer};
 use super::json::AnyObject;
+use super::words::{EdgeDirection, Word};
 use crate::auth::ApiRead;
 
 pub struct Api;
@@ -75,6 +76,9 @@ struct SourceBody {
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// The knowledge graph around an aggregate.
+    ///
+    /// Nodes are aggregates, edges what plugins found in events; each edge says which plugin found it, in which event,
+    /// and when it was closed. The nearest nodes come first, and `truncated` tells that there are more.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
     async fn get_graph(
         &self,
@@ -84,8 +88,8 @@ impl Api {
         depth: Query<Option<u32>>,
         /// Kinds of edges that are followed, separated by commas; all where none is given.
         kinds: Query<Option<String>>,
-        /// `out`, `in` or `both`; both where it is not given.
-        direction: Query<Option<String>>,
+        /// Which edges are followed; both where it is not given.
+        direction: Query<Option<Word<EdgeDirection>>>,
         /// Adds the edges that went out from the aggregate and were closed.
         closed: Query<Option<bool>>,
     ) -> ApiResult<Written<GraphBody>> {

@@ -50,7 +50,7 @@ where
 }
 
 /// What identifies a request under a key.
-fn request_id(key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
+pub fn request_id(key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
     let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize();
     // The draft standard quotes the key, most clients do not.
     RequestId::new(key.trim().trim_matches('"'), hex::encode(fingerprint))

@@ -1,29 +1,36 @@
 //! The API: a file per section of the specification. Wire types are declared here and nowhere else.
 
 mod agents;
+mod activations;
 mod aggregates;
 mod articles;
 pub mod body;
 pub mod document;
 pub mod error;
 mod events;
+mod files;
 mod follow;
 mod graph;
 pub mod idempotent;
 pub mod json;
 mod keys;
 mod mailbox;
+mod licenses;
+mod members;
 mod operators;
 pub mod page;
 mod parked;
+mod plans;
 mod plugin_wire;
 mod plugins;
 mod projects;
+mod raw_body;
 pub mod relay;
 mod search;
 mod system;
 mod types;
 mod wire;
+mod words;
 mod workspace;
 
 use foldwork_engine::Error;
@@ -39,6 +46,10 @@ pub enum Section {
     Workspace,
     /// Keys that open the workspace.
     Keys,
+    /// Who is in the workspace, and their plans.
+    Members,
+    /// Apps on devices, and what they are told.
+    License,
     /// Aggregate types, events, folded states and pipelines.
     Aggregates,
     /// Articles: drafts and what is published.
@@ -47,6 +58,8 @@ pub enum Section {
     Agents,
     /// Tasks for people and agents: work goes out, comes back, and a person decides.
     Mailbox,
+    /// Files: their bytes are stored beside the log, and their history in it.
+    Files,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -55,7 +68,7 @@ pub enum Section {
 pub type Operations = (
     workspace::Api,
     projects::Api,
-    keys::Api,
+    (keys::Api, members::Api, plans::Api, activations::Api),
     types::Api,
     aggregates::Api,
     graph::Api,
@@ -63,9 +76,9 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
-    agents::Api,
-    relay::Api,
+    (agents::Api, relay::Api),
     mailbox::Operations,
+    files::Api,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -76,7 +89,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,
         projects::Api,
-        keys::Api,
+        (keys::Api, members::Api, plans::Api, activations::Api),
         types::Api,
         aggregates::Api,
         graph::Api,
@@ -84,17 +97,21 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
-        agents::Api,
-        relay::Api,
+        (agents::Api, relay::Api),
         mailbox::OPERATIONS,
+        files::Api,
         plugins::Api,
         parked::Api,
         system::Api,
     );
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::API);
-    OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION"))
-        .description("An event-sourced content and task service with a fold pipeline language.")
-        .server(server)
+    OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
+}
+
+/// The service of the operations that are reached under another path than the rest, which apps on devices ask.
+pub fn functions(config: &Config) -> OpenApiService<licenses::Api, ()> {
+    let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::FUNCTIONS);
+    OpenApiService::new(licenses::Api, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
 /// The version that an `If-Match` header expects.

@@ -14,6 +14,7 @@ use super::body::Written;
 use super::error::{ApiResult, answer};
 use super::json::{AnyObject, AnyValue};
 use super::wire::object;
+use super::words::{LanguageKinds, Word};
 use crate::auth::ApiRead;
 
 pub struct Api;
@@ -46,8 +47,7 @@ struct OperatorExample {
 #[derive(Object)]
 struct Operator {
     name: String,
-    /// `stage`, `query`, `accumulator`, `expression` or `variable`.
-    kind: String,
+    kind: Word<LanguageKinds>,
     summary: String,
     arguments: Vec<OperatorArgument>,
     example: OperatorExample,
@@ -67,12 +67,14 @@ struct OperatorPage {
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Every stage, operator, accumulator and variable that a pipeline may use.
+    ///
+    /// The whole catalogue where nothing is asked for, each entry with an example that can be sent as it is.
     #[oai(path = "/pipelines/operators", method = "get", operation_id = "list_operators")]
     async fn list_operators(
         &self,
         _access: ApiRead,
-        /// `stage`, `query`, `accumulator`, `expression` or `variable`.
-        kind: Query<Option<String>>,
+        /// Those of this kind alone.
+        kind: Query<Option<Word<LanguageKinds>>>,
         /// The name, with or without its dollar.
         name: Query<Option<String>>,
     ) -> ApiResult<Written<OperatorPage>> {

@@ -1,9 +1,13 @@
 //! Lists: limits, opaque cursors, and the shape of a page.
 
+use std::borrow::Cow;
+
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Page;
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
-use serde::Serialize;
+use poem_openapi::registry::MetaSchemaRef;
+use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
+use serde::{Deserialize, Serialize};
 
 /// Rows of a page where the client does not say, and the most it may ask for.
 pub const DEFAULT_LIMIT: u64 = 50;
@@ -12,6 +16,66 @@ pub const MAX_LIMIT: u64 = 200;
 /// The bytes that a page of events may have. The application carries it with each request.
 #[derive(Debug, Clone, Copy)]
 pub struct PageBytes(pub usize);
+
+/// A whole number that a client sends: one that a signed number of 64 bits holds, as every client has them.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "i64")]
+pub struct Whole(u64);
+
+impl TryFrom<i64> for Whole {
+    type Error = std::num::TryFromIntError;
+
+    fn try_from(number: i64) -> Result<Whole, Self::Error> {
+        u64::try_from(number).map(Whole)
+    }
+}
+
+impl From<Whole> for u64 {
+    fn from(number: Whole) -> u64 {
+        number.0
+    }
+}
+
+impl Type for Whole {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        u64::name()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        u64::schema_ref()
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::empty())
+    }
+}
+
+impl ParseFromJSON for Whole {
+    fn parse_from_json(value: Option<serde_json::Value>) -> ParseResult<Self> {
+        serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
+    }
+}
+
+impl ToJSON for Whole {
+    fn to_json(&self) -> Option<serde_json::Value> {
+        Some(self.0.into())
+    }
+}
+
+impl ParseFromParameter for Whole {
+    fn parse_from_parameter(value: &str) -> ParseResult<Self> {
+        let known = value.parse().ok().and_then(|number: i64| Whole::try_from(number).ok());
+        known.ok_or_else(|| ParseError::custom(format!("expected a whole number from 0 to {}", i64::MAX)))
+    }
+}
 
 /// A page on the wire.
 #[derive(Serialize)]

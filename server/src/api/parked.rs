@@ -11,6 +11,7 @@ use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::page::limit;
+use super::words::{Hooks, Word};
 use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
@@ -21,7 +22,7 @@ pub struct Api;
 pub struct ParkedBody {
     id: String,
     plugin: String,
-    hook: String,
+    hook: Word<Hooks>,
     event_id: String,
     event_type: String,
     aggregate_id: String,
@@ -77,6 +78,8 @@ enum Deleted {
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
     /// Steps that failed and were put aside, in the order of their events.
+    ///
+    /// A step is one plugin's hook for one event. Each says why it failed and how often it was tried.
     #[oai(path = "/parked", method = "get", operation_id = "list_parked")]
     async fn list_parked(
         &self,
@@ -99,12 +102,16 @@ impl Api {
     }
 
     /// Tries a parked step again.
+    ///
+    /// It leaves the list where it succeeds; where it fails again, its new reason is answered.
     #[oai(path = "/parked/:step_id/replay", method = "post", operation_id = "replay_parked_step")]
     async fn replay_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Written<ReplayedBody>> {
         Ok(Written::new(&ReplayedBody::from(answer(access.0.replay_parked(&step_id).await)?)))
     }
 
     /// Tries the parked steps of a plugin, or all, again, oldest first.
+    ///
+    /// At most 1,000 in one request; `more` tells that there are others left.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<Written<ReplayedBody>> {
         let replayed = answer(access.0.replay_all_parked(body.plugin.as_deref()).await)?;
@@ -112,6 +119,8 @@ impl Api {
     }
 
     /// Gives a parked step up.
+    ///
+    /// What the plugin would have found in the event stays unknown, until it is replayed over the log.
     #[oai(path = "/parked/:step_id", method = "delete", operation_id = "delete_parked_step")]
     async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Deleted> {
         answer(access.0.delete_parked(&step_id).await)?;
@@ -132,7 +141,7 @@ impl From<&Parked> for ParkedBody {
         ParkedBody {
             id: id.text(),
             plugin: id.plugin.to_string(),
-            hook: id.hook.to_string(),
+            hook: (&*id.hook).into(),
             event_id: reason.event_id.to_string(),
             event_type: reason.event_type.to_string(),
             aggregate_id: reason.aggregate_id.to_string(),

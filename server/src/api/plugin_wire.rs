@@ -10,6 +10,8 @@ use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
 use super::json::{AnyObject, AnyValue};
+use super::page::Whole;
+use super::words::{FailurePolicies, Hooks, PluginStates, Word};
 
 /// All plugins.
 #[derive(Object, Serialize)]
@@ -24,14 +26,14 @@ pub struct PluginBody {
     name: String,
     version: String,
     description: String,
-    hooks: Vec<String>,
+    hooks: Vec<Word<Hooks>>,
     /// The events for which it is called: `{events, traits}`.
     on: AnyObject,
-    /// `park`, `skip` or `retry`.
-    on_error: String,
+    /// What becomes of a step that fails.
+    on_error: Word<FailurePolicies>,
     settings: AnyObject,
-    /// `running`, or `stopped` after failures in a row.
-    status: String,
+    /// Stopped after failures in a row.
+    status: Word<PluginStates>,
     /// The event whose failure stopped it.
     #[oai(nullable)]
     stopped_by: Option<String>,
@@ -66,7 +68,7 @@ pub struct DryRunBody {
     pub event_id: Option<String>,
     /// The events from this position on for which the plugin is called.
     #[oai(nullable)]
-    pub from_position: Option<u64>,
+    pub from_position: Option<Whole>,
     /// With `from_position`: how many events, 1 to 200; 10 where it is not given.
     #[oai(nullable)]
     pub limit: Option<u64>,
@@ -101,7 +103,7 @@ pub struct DryRunResult {
 pub struct TrialBody {
     event_id: String,
     position: u64,
-    hook: String,
+    hook: Word<Hooks>,
     /// What `enrich` found.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -126,7 +128,7 @@ pub struct TrialBody {
 pub struct ReplayBody {
     /// The first event; the log's first where it is not given.
     #[oai(nullable)]
-    pub from_position: Option<u64>,
+    pub from_position: Option<Whole>,
 }
 
 /// What a replay changed.
@@ -156,11 +158,11 @@ impl From<PluginStatus> for PluginBody {
             name: about.name.to_string(),
             version: about.version,
             description: about.description,
-            hooks: about.hooks.iter().map(|hook| Hook::name(*hook).to_owned()).collect(),
+            hooks: about.hooks.iter().map(|hook| Hook::name(*hook).into()).collect(),
             on: AnyObject(Fields::from_iter([("events", list(&about.on.events)), ("traits", list(&about.on.traits))])),
-            on_error: OnError::name(about.on_error).to_owned(),
+            on_error: OnError::name(about.on_error).into(),
             settings: AnyObject(about.settings),
-            status: if stopped_by.is_some() { "stopped" } else { "running" }.to_owned(),
+            status: if stopped_by.is_some() { "stopped" } else { "running" }.into(),
             stopped_by: stopped_by.map(|event| event.to_string()),
             runs: measures.runs,
             errors: measures.errors,
@@ -198,7 +200,7 @@ impl From<Trial> for TrialBody {
         let mut body = TrialBody {
             event_id: trial.context.event.event_id.to_string(),
             position: trial.context.event.position,
-            hook: trial.hook.name().to_owned(),
+            hook: trial.hook.name().into(),
             facts: None,
             assignments: None,
             changes: None,

@@ -16,6 +16,8 @@ pub struct Api;
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
     /// The plugins in the order of their execution, with what their calls did and cost.
+    ///
+    /// Measures are of this workspace since the program started.
     #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
     async fn list_plugins(&self, access: ApiRead) -> ApiResult<Written<PluginList>> {
         let data = answer(access.0.plugins().await)?.into_iter().map(PluginBody::from).collect();
@@ -23,12 +25,17 @@ impl Api {
     }
 
     /// One plugin.
+    ///
+    /// With its settings, its measures in this workspace, and why it failed last.
     #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
     async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<Written<PluginBody>> {
         Ok(Written::new(&PluginBody::from(answer(access.0.plugin(&name).await)?)))
     }
 
     /// What a plugin would make of events: one of the log, several of it, or one that is given. Nothing is written.
+    ///
+    /// For trying a plugin before it is enabled, or after it was changed: it is called as it would be, and what it says
+    /// is answered.
     #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
     async fn dry_run_plugin(
         &self,
@@ -42,6 +49,9 @@ impl Api {
     }
 
     /// Runs a plugin's enrichment again over the log. What it found before is replaced, not added to.
+    ///
+    /// For a plugin that was changed: it looks at old events again. Events that it once appended are not appended
+    /// again.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,
@@ -49,13 +59,15 @@ impl Api {
         name: Path<String>,
         body: Body<ReplayBody>,
     ) -> ApiResult<Written<ReplayResult>> {
-        let from = body.from_position.unwrap_or(1).saturating_sub(1);
+        let from = body.from_position.map_or(1, u64::from).saturating_sub(1);
         let Tally { events, failed, changed, edges_opened, edges_closed } =
             answer(access.0.replay_plugin(&name, from).await)?;
         Ok(Written::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
     }
 
     /// Lets a plugin work again that was stopped after failures in a row.
+    ///
+    /// After five failures in a row a plugin is stopped, and the steps that it misses are parked.
     #[oai(path = "/plugins/:name/resume", method = "post", operation_id = "resume_plugin")]
     async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<Written<ResumeResult>> {
         Ok(Written::new(&ResumeResult { resumed: answer(access.0.resume_plugin(&name).await)? }))
@@ -66,6 +78,7 @@ fn dry_run_input(body: DryRunBody) -> Result<DryRunInput, Error> {
     match (body.event_id, body.from_position, body.event) {
         (Some(event_id), None, None) => Ok(DryRunInput::Event(event_id)),
         (None, Some(position), None) => {
+            let position = u64::from(position);
             let limit = body.limit.unwrap_or(10);
             if !(1..=MAX_TRIALS as u64).contains(&limit) {
                 return Err(Error::invalid(format!("limit is {limit}; allowed is 1 to {MAX_TRIALS}")));

@@ -40,6 +40,8 @@ const LIST: &str = "projects";
 #[OpenApi(tag = "Section::Workspace")]
 impl Api {
     /// All projects of the workspace, newest first.
+    ///
+    /// A project groups aggregates: its slug may stand wherever a project's id may.
     #[oai(path = "/projects", method = "get", operation_id = "list_projects")]
     async fn list_projects(
         &self,
@@ -56,6 +58,8 @@ impl Api {
     }
 
     /// Makes a project.
+    ///
+    /// The slug is made from the name where none is given, and is unique in the workspace (409 `slug_taken`).
     #[oai(path = "/projects", method = "post", operation_id = "create_project")]
     async fn create_project(
         &self,
@@ -73,6 +77,8 @@ impl Api {
     }
 
     /// One project, by its id or its slug.
+    ///
+    /// Its name, slug and description as they are now; a project is an aggregate, and its history is in the log.
     #[oai(path = "/projects/:project_id", method = "get", operation_id = "get_project")]
     async fn get_project(
         &self,

@@ -18,7 +18,7 @@ use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of_feed};
 use super::json::AnyObject;
-use super::page::{PageBytes, cursor as cursor_at, limit, read_cursor};
+use super::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
 use super::wire::text;
 use crate::auth::AgentListen;
 use crate::edge::Shutdown;
@@ -105,6 +105,9 @@ struct FeedPage {
 #[OpenApi(tag = "Section::Agents")]
 impl Api {
     /// Says that agents are there, and hands out where and with what they listen.
+    ///
+    /// The answer is what clients of Supabase Realtime and of Phoenix take. Its credential is good for listening and
+    /// nothing else, so that it may stand in a URL.
     #[oai(path = "/agents/connect", method = "post", operation_id = "connect_agents")]
     async fn connect_agents(
         &self,
@@ -129,8 +132,11 @@ impl Api {
     }
 
     /// Says that agents are there, and prolongs the leases that they hold. 404 where none of them is known.
-    #[oai(path = "/agents/heartbeat", method = "post", operation_id = "heartbeat")]
-    async fn heartbeat(&self, access: AgentListen, body: Body<HeartbeatBody>) -> ApiResult<Written<Heartbeat>> {
+    ///
+    /// Sent as often as the answer says. An agent that misses three is offline, and the leases that it held are
+    /// another's.
+    #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
+    async fn send_heartbeat(&self, access: AgentListen, body: Body<HeartbeatBody>) -> ApiResult<Written<Heartbeat>> {
         let heard = answer(access.0.heartbeat(body.value.agent_ids).await)?;
         let pending = heard.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
         Ok(Written::new(&Heartbeat {
@@ -151,10 +157,10 @@ impl Api {
         access: AgentListen,
         agent_id: Path<String>,
         /// What is told of events after this position.
-        after: Query<Option<u64>>,
+        after: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
         /// How long to wait where there is nothing yet, in milliseconds.
-        wait_ms: Query<Option<u64>>,
+        wait_ms: Query<Option<Whole>>,
         /// The `next_cursor` of the page before.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
@@ -170,7 +176,7 @@ impl Api {
             true => answer(Start::position(last_event_id.as_deref()))?,
             false => answer(read_cursor(&list, cursor.as_deref()))?,
         };
-        let after = match asked.or(after.0) {
+        let after = match asked.or(after.0.map(u64::from)) {
             Some(after) => after,
             None => answer(listener.cursor(&agent).await)?,
         };
@@ -179,7 +185,7 @@ impl Api {
             let permit = streams.enter(&listener.record().id)?;
             return Ok(stream_of_feed(&listener, feed, bytes, permit, shutdown.clone()));
         }
-        let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
+        let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let mut standing = listener.standing();
         let page = tokio::select! {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Section;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
+use super::words::{MatchKinds, Word};
 use crate::auth::ApiRead;
 
 pub struct Api;
@@ -58,8 +59,8 @@ struct SearchHit {
 /// How well the aggregate answers the query by each measure, from 0 to 1.
 #[derive(Object, Serialize)]
 struct SearchMatch {
-    /// The best of them: `exact`, `prefix`, `trigram`, `token_set`, `bm25` or `vector`.
-    kind: String,
+    /// The best of them.
+    kind: Word<MatchKinds>,
     /// The label is what is asked, but for case, accents and signs.
     exact: f64,
     /// The label, or with less weight a word in it, begins with what is asked.
@@ -86,7 +87,7 @@ impl From<Hit> for SearchHit {
             label: label.to_string(),
             score,
             r#match: SearchMatch {
-                kind: kind.to_owned(),
+                kind: kind.into(),
                 exact: scores.exact,
                 prefix: scores.prefix,
                 trigram: scores.trigram,
@@ -102,6 +103,9 @@ impl From<Hit> for SearchHit {
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Searches aggregates by their labels: exact, by prefix, by likeness, and by words of label and body.
+    ///
+    /// Letters may be wrong, words in another order, accents left out, and the last word may be a beginning. Each hit
+    /// tells how well it answers by each measure; of equal scores the one changed last comes first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(&self, access: ApiRead, body: Body<SearchBody>) -> ApiResult<Written<SearchResult>> {
         let asked = LabelSearch {

@@ -13,6 +13,7 @@ pub struct Api;
 
 /// What follows the log.
 #[derive(Object, Serialize)]
+#[oai(rename = "ConsumerList")]
 struct Consumers {
     /// Position of the log's last event.
     head: u64,
@@ -49,6 +50,8 @@ struct RebuildResult {
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
     /// How far what follows the log has come.
+    ///
+    /// Their lag is the number of events that are in the log and not yet in what they keep.
     #[oai(path = "/system/consumers", method = "get", operation_id = "list_consumers")]
     async fn list_consumers(&self, access: ApiRead) -> ApiResult<Written<Consumers>> {
         let followers = answer(access.0.followers().await)?;
@@ -57,6 +60,8 @@ impl Api {
     }
 
     /// Builds the knowledge graph anew from the log; the old one serves until the new one is whole.
+    ///
+    /// Enrichment runs again over the whole log, with the plugins as they are now. The answer comes when it is done.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<Written<RebuildResult>> {
         let Rebuilt { events, nodes, edges, parked } = answer(access.0.rebuild_graph().await)?;

@@ -12,6 +12,7 @@ use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::json::{AnyObject, AnyValue};
 use super::wire::object;
+use super::words::{FieldFolds, FieldTypes, Word};
 use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
@@ -20,8 +21,7 @@ pub struct Api;
 #[derive(Object)]
 struct FieldDefinition {
     name: String,
-    /// `string`, `number`, `integer`, `boolean`, `date`, `object`, `array` or `reference`.
-    r#type: String,
+    r#type: Word<FieldTypes>,
     required: Option<bool>,
     default: Option<AnyValue>,
     r#enum: Option<Vec<AnyValue>>,
@@ -32,8 +32,8 @@ struct FieldDefinition {
     label: Option<bool>,
     /// The field holds personal data.
     personal: Option<bool>,
-    /// `last`, `first`, `sum`, `count`, `min`, `max`, `union` or `append`.
-    fold: Option<String>,
+    /// How its values fold; the last one counts where it is not given.
+    fold: Option<Word<FieldFolds>>,
     /// For references: the type referred to.
     reference_type: Option<String>,
 }
@@ -111,6 +111,9 @@ super::document::shown_as!(Definitions, TypeDefinition);
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Defines an aggregate type, or changes one by adding to it.
+    ///
+    /// Fields and traits may be added to a type that is there. A change that breaks what relies on it is a conflict
+    /// that lists the differences, unless `force` is given; built-in types cannot be changed.
     #[oai(path = "/aggregates/define", method = "post", operation_id = "define_type")]
     async fn define_type(
         &self,
@@ -132,6 +135,8 @@ impl Api {
     }
 
     /// All aggregate types, by name.
+    ///
+    /// Built-in ones and those that were defined here, all in one page.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
     async fn list_types(&self, access: ApiRead) -> Written<TypePage> {
         let data: Vec<Value> = access.0.list_types().iter().map(|definition| type_body(definition).into()).collect();
@@ -139,6 +144,8 @@ impl Api {
     }
 
     /// The schema of a type: its fields, its traits, and its events as declared and as seen.
+    ///
+    /// What was seen is taken from the events of the log, and is there too for types that declare nothing.
     #[oai(path = "/aggregate-types/:type_name/schema", method = "get", operation_id = "get_type_schema")]
     async fn get_type_schema(
         &self,

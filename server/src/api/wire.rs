@@ -10,6 +10,7 @@ use poem_openapi::Object;
 use serde::Serialize;
 
 use super::json::{AnyObject, AnyValue};
+use super::words::{Publication, Scopes, Word};
 
 /// The workspace of whoever asks.
 #[derive(Object, Serialize)]
@@ -68,7 +69,7 @@ impl From<&Aggregate> for ProjectBody {
 pub struct KeyBody {
     pub id: String,
     pub name: String,
-    pub scopes: Vec<String>,
+    pub scopes: Vec<Word<Scopes>>,
     /// What may be shown of the key, as `sk_ab12…9f`.
     pub display: String,
     pub created_at: String,
@@ -76,6 +77,9 @@ pub struct KeyBody {
     pub last_used_at: Option<String>,
     #[oai(nullable)]
     pub expires_at: Option<String>,
+    /// The key that made it, by its id, or `session:` and `user:` with who did; what a key made ends with it.
+    #[oai(nullable)]
+    pub derived_from: Option<String>,
 }
 
 impl From<&KeyRecord> for KeyBody {
@@ -83,11 +87,12 @@ impl From<&KeyRecord> for KeyBody {
         KeyBody {
             id: key.id.to_string(),
             name: key.name.clone(),
-            scopes: key.scopes.iter().map(|scope| scope.name().to_owned()).collect(),
+            scopes: key.scopes.iter().map(|scope| scope.name().into()).collect(),
             display: key.display.clone(),
             created_at: format_date(key.created_at),
             last_used_at: key.last_used_at.map(format_date),
             expires_at: key.expires_at.map(format_date),
+            derived_from: key.derived_from.as_deref().map(str::to_owned),
         }
     }
 }
@@ -146,8 +151,7 @@ pub struct ArticleBody {
     #[oai(nullable)]
     pub slug: Option<String>,
     pub tags: Vec<AnyValue>,
-    /// `draft` or `published`.
-    pub status: String,
+    pub status: Word<Publication>,
     pub version: u64,
     #[oai(nullable)]
     pub published_version: Option<u64>,

@@ -12,6 +12,8 @@ pub struct Api;
 #[OpenApi(tag = "Section::Workspace")]
 impl Api {
     /// The authenticated user's workspace.
+    ///
+    /// A token belongs to one user and one workspace; everything else that it can reach is in there.
     #[oai(path = "/workspace", method = "get", operation_id = "get_workspace")]
     async fn get_workspace(&self, access: ProfileRead) -> Written<WorkspaceBody> {
         Written::new(&WorkspaceBody::from(access.0.record()))

@@ -30,6 +30,9 @@ enum Action {
         /// What the key may do, as `api:read,content:read`.
         #[arg(long, value_delimiter = ',', default_value = "api:read,api:write")]
         scopes: Vec<String>,
+        /// When the key expires, as 2026-12-31T00:00:00Z; without it it does not.
+        #[arg(long)]
+        expires_at: Option<String>,
         /// Prints the whole record as JSON.
         #[arg(long)]
         json: bool,
@@ -40,7 +43,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a key, at once.
+    /// Revokes a key, at once, with all that were made with it.
     Revoke {
         /// The id of the key, as `keys list` shows it.
         id: String,
@@ -58,15 +61,23 @@ struct Page {
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     match arguments.action {
-        Action::Create { name, scopes, json } => create(&client, &name, &scopes, json).await,
+        Action::Create { name, scopes, expires_at, json } => {
+            create(&client, &name, &scopes, expires_at.as_deref(), json).await
+        }
         Action::List { json } => list(&client, json).await,
         Action::Revoke { id } => revoke(&client, &id).await,
     }
 }
 
-async fn create(client: &Client, name: &str, scopes: &[String], as_json: bool) -> anyhow::Result<()> {
+async fn create(
+    client: &Client,
+    name: &str,
+    scopes: &[String],
+    expires_at: Option<&str>,
+    as_json: bool,
+) -> anyhow::Result<()> {
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.trim()).filter(|scope| !scope.is_empty()).collect();
-    let request = client.request(Method::POST, &["keys"]).json(&json!({"name": name, "scopes": scopes}));
+    let request = client.request(Method::POST, &["keys"]).json(&json!({"name": name, "scopes": scopes, "expires_at": expires_at}));
     let record: Value = client.call(request).await?.json()?;
     if as_json {
         return print_line(&record.to_string());
@@ -106,7 +117,8 @@ async fn revoke(client: &Client, id: &str) -> anyhow::Result<()> {
 }
 
 fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {
-    const COLUMNS: [&str; 7] = ["id", "name", "display", "scopes", "created_at", "last_used_at", "expires_at"];
+    const COLUMNS: [&str; 8] =
+        ["id", "name", "display", "scopes", "created_at", "last_used_at", "expires_at", "derived_from"];
     let mut table = Table::new(&COLUMNS);
     for record in records {
         table.push(&COLUMNS.map(|column| record.get(column).unwrap_or(&Value::Null)));

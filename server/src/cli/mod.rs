@@ -11,7 +11,9 @@ mod git;
 mod import;
 mod input;
 mod keys;
+mod members;
 mod output;
+mod plans;
 mod plugins;
 mod progress;
 mod projects;
@@ -30,6 +32,10 @@ use std::process::ExitCode;
 pub enum Command {
     /// Creates, lists and revokes API keys.
     Keys(keys::Arguments),
+    /// Lists, invites, changes and removes members of the workspace.
+    Members(members::Arguments),
+    /// Gives users plans.
+    Plans(plans::Arguments),
     /// Appends the events of an NDJSON file, or of a git repository's history.
     Import(import::Arguments),
     /// Writes the workspace's events as NDJSON that `import` reads.
@@ -44,6 +50,8 @@ pub enum Command {
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let outcome = match command {
         Command::Keys(arguments) => keys::run(arguments).await,
+        Command::Members(arguments) => members::run(arguments).await,
+        Command::Plans(arguments) => plans::run(arguments).await,
         Command::Import(arguments) => import::run(arguments).await,
         Command::Export(arguments) => export::run(arguments).await,
         Command::Rebuild(arguments) => rebuild::run(arguments).await,

@@ -1,30 +1,40 @@
 //! What request bodies may take: each of them a limit and a time, all that are under way together a budget.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
+use foldwork_engine::Error;
+use foldwork_engine::workspace::files::Incoming;
 use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, IntoResponse, Request, Response};
 
 use crate::api::error::ApiError;
-use crate::config::Http;
+use crate::{API, Config};
 
 /// What every request's body has to keep to.
 #[derive(Clone)]
 pub struct Bodies {
     limit: usize,
+    /// The limit of a file in a JSON body, and of a file that is a body itself.
+    file_limit: usize,
+    upload_limit: u64,
     timeout: Duration,
     budget: usize,
     in_flight: Arc<AtomicUsize>,
 }
 
 impl Bodies {
-    pub fn new(settings: &Http) -> Bodies {
+    pub fn new(config: &Config) -> Bodies {
+        let (settings, files) = (&config.http, &config.files);
         Bodies {
             limit: settings.body_limit_bytes,
+            file_limit: files.json_limit_bytes,
+            upload_limit: if files.upload_limit_bytes == 0 { u64::MAX } else { files.upload_limit_bytes },
             timeout: Duration::from_secs(settings.body_timeout_s),
             budget: settings.bodies_in_flight_bytes,
             in_flight: Arc::default(),
@@ -36,10 +46,18 @@ impl Bodies {
 /// body lives so long.
 pub struct Share {
     bodies: Bodies,
+    /// The most that the body may have, where it is read as a whole.
+    limit: usize,
     taken: AtomicUsize,
 }
 
 impl Share {
+    /// Bytes that take their room until they are dropped.
+    fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
+        self.take(bytes.len())?;
+        Ok(Bytes::from_owner(Held { bytes, share: self.clone() }))
+    }
+
     fn take(&self, bytes: usize) -> Result<(), ApiError> {
         self.taken.fetch_add(bytes, Ordering::Relaxed);
         if self.bodies.in_flight.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bodies.budget {
@@ -59,7 +77,11 @@ impl Drop for Share {
 
 /// Gives a request its share, for as long as it takes to answer it.
 pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut request: Request) -> poem::Result<Response> {
-    let share = Arc::new(Share { bodies, taken: AtomicUsize::new(0) });
+    let limit = match request.uri().path().strip_prefix(API) {
+        Some("/files") => bodies.file_limit,
+        _ => bodies.limit,
+    };
+    let share = Arc::new(Share { bodies, limit, taken: AtomicUsize::new(0) });
     request.set_data(share.clone());
     let answer = endpoint.call(request).await;
     drop(share);
@@ -69,13 +91,10 @@ pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut reque
 /// The bytes of a body that keeps to what it may take.
 pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
-    let limit = share.bodies.limit;
-    let too_large = || {
-        let message = format!("the body is larger than {limit} bytes");
-        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
-    };
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if announced.is_some_and(|length: usize| length > limit) {
+    let limit = share.limit;
+    let too_large = || too_large(limit as u64);
+    let announced = announced(request).map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+    if announced.is_some_and(|length| length > limit) {
         return Err(too_large().into());
     }
     let reading = async {
@@ -94,10 +113,133 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     };
     match tokio::time::timeout(share.bodies.timeout, reading).await {
         Ok(text) => Ok(text?),
-        Err(_) => {
-            let message = "the body did not come in time";
-            Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", message).into())
+        Err(_) => Err(too_slow().into()),
+    }
+}
+
+/// How long the body will be, where the client says so.
+pub fn announced(request: &Request) -> Option<u64> {
+    request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
+}
+
+fn too_large(limit: u64) -> ApiError {
+    let message = format!("the body is larger than {limit} bytes");
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message)
+}
+
+fn too_slow() -> ApiError {
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not come in time")
+}
+
+/// Why a body that is handed on as it comes ended badly.
+#[derive(Clone, Default)]
+pub struct Failure(Arc<Mutex<Option<ApiError>>>);
+
+impl Failure {
+    fn set(&self, error: ApiError) -> Error {
+        let told = Error::invalid("the body ended badly");
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        told
+    }
+
+    /// What was wrong with the body; where nothing was, what else was.
+    pub fn or(&self, error: Error) -> ApiError {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| ApiError::from(error))
+    }
+}
+
+/// The bytes of a body as they come, in blocks, each of which takes its room of the budget for as long as it is held.
+/// They may be many, but not slow: each block has the time that another body has as a whole.
+pub fn blocks(request: &Request, body: Body) -> poem::Result<(Incoming, Failure)> {
+    let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
+    let (limit, announced) = (share.bodies.upload_limit, announced(request));
+    if announced.is_some_and(|length| length > limit) {
+        return Err(too_large(limit).into());
+    }
+    let failure = Failure::default();
+    let coming = Coming {
+        parts: body.into_bytes_stream().boxed(),
+        begun: Bytes::new(),
+        left: limit,
+        room: announced.unwrap_or(0).min(BLOCK as u64) as usize,
+        share: share.clone(),
+    };
+    let failed = failure.clone();
+    let blocks = stream::unfold(Some(coming), move |coming| {
+        let failed = failed.clone();
+        async move {
+            let mut coming = coming?;
+            match coming.next().await {
+                Ok(None) => None,
+                Ok(Some(block)) => Some((Ok(block), Some(coming))),
+                Err(error) => Some((Err(failed.set(error)), None)),
+            }
         }
+    });
+    Ok((blocks.boxed(), failure))
+}
+
+/// Bytes of a block: parts of a body may be tiny, and each costs more than its bytes.
+const BLOCK: usize = 128 << 10;
+
+/// A body that is handed on.
+struct Coming {
+    parts: BoxStream<'static, std::io::Result<Bytes>>,
+    /// What is left of a part that did not fit into a block.
+    begun: Bytes,
+    /// Bytes that may come still.
+    left: u64,
+    /// Room that is made for a block before its bytes have come.
+    room: usize,
+    share: Arc<Share>,
+}
+
+impl Coming {
+    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let mut block = Vec::with_capacity(self.room);
+        let (timeout, limit) = (self.share.bodies.timeout, self.share.bodies.upload_limit);
+        let reading = async {
+            while block.len() < BLOCK {
+                if self.begun.is_empty() {
+                    match self.parts.next().await {
+                        None => break,
+                        Some(Ok(part)) => self.begun = part,
+                        Some(Err(error)) => {
+                            return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()));
+                        }
+                    }
+                }
+                let taken = self.begun.split_to(self.begun.len().min(BLOCK - block.len()));
+                self.left = self.left.checked_sub(taken.len() as u64).ok_or_else(|| too_large(limit))?;
+                block.extend_from_slice(&taken);
+            }
+            Ok(())
+        };
+        match tokio::time::timeout(timeout, reading).await {
+            Ok(read) => read?,
+            Err(_) => return Err(too_slow()),
+        }
+        self.room = BLOCK;
+        if block.is_empty() { Ok(None) } else { self.share.hold(block).map(Some) }
+    }
+}
+
+/// Bytes that take room of the budget until they are dropped.
+struct Held {
+    bytes: Vec<u8>,
+    share: Arc<Share>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.share.taken.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+        self.share.bodies.in_flight.fetch_sub(self.bytes.len(), Ordering::Relaxed);
     }
 }
 

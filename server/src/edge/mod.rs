@@ -4,6 +4,7 @@ mod answer;
 pub mod aside;
 pub mod bodies;
 pub mod health;
+mod paths;
 pub mod rate;
 pub mod streams;
 
@@ -65,7 +66,9 @@ impl Drop for Held {
 pub type Methods = Vec<(Vec<String>, Vec<String>)>;
 
 /// Headers that pages of other origins may read and send.
-const EXPOSED: [&str; 9] = [
+const EXPOSED: [&str; 11] = [
+    "content-disposition",
+    "content-range",
     "etag",
     "link",
     "location",
@@ -76,16 +79,19 @@ const EXPOSED: [&str; 9] = [
     "www-authenticate",
     "idempotency-replayed",
 ];
-const ALLOWED: [&str; 12] = [
+const ALLOWED: [&str; 15] = [
     "authorization",
     "apikey",
     "content-type",
+    "foldwork-workspace",
     "x-client-info",
     "idempotency-key",
     "if-match",
     "if-none-match",
+    "if-range",
     "last-event-id",
     "prefer",
+    "range",
     "traceparent",
     "tracestate",
     "x-request-id",
@@ -97,13 +103,14 @@ pub fn around<E: Endpoint + 'static>(
     config: &Config,
     methods: Methods,
 ) -> impl Endpoint<Output = Response> + use<E> {
-    let bodies = bodies::Bodies::new(&config.http);
+    let bodies = bodies::Bodies::new(config);
     // Boxed: what stands around the routes would else hold all of theirs on the stack, once for each layer.
     let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::Limited::new(routes, &config.http);
     // Inside the cross-origin rules, so that errors carry them too.
-    answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal)
+    let answering = answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal);
+    answering.before(paths::one_segment)
 }
 
 fn cors() -> Cors {

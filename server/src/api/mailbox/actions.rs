@@ -19,6 +19,8 @@ pub struct Api;
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
     /// Accepts the output. The effects of its artifacts are appended with it, all or nothing.
+    ///
+    /// 409 `task_state_conflict` tells in which status the task is, and which actions are left.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
     async fn approve_task(
         &self,
@@ -31,6 +33,8 @@ impl Api {
     }
 
     /// Accepts the output with changes, which are kept as its next version. Effects are appended as with approval.
+    ///
+    /// Where the task's metadata says what an edit must keep to, one that does not is 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
     async fn edit_task(
         &self,
@@ -43,6 +47,8 @@ impl Api {
     }
 
     /// Refuses the output. An agent that holds the task holds it no more.
+    ///
+    /// The reason is a message of the task, which its agent reads.
     #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
     async fn reject_task(
         &self,
@@ -55,6 +61,8 @@ impl Api {
     }
 
     /// Sets the task aside. It wakes at its time, to the status that it left, or with whatever is done to it.
+    ///
+    /// Without a time it sleeps until something is done to it.
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
     async fn defer_task(
         &self,
@@ -67,6 +75,8 @@ impl Api {
     }
 
     /// Asks the agent something, or answers what it asked.
+    ///
+    /// The task waits for its agent then, which is told so.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
     async fn ask_task(
         &self,
@@ -79,6 +89,8 @@ impl Api {
     }
 
     /// Gives the task to an agent, a user, or nobody. An agent that holds it holds it no more.
+    ///
+    /// What was said and made of the task goes with it.
     #[oai(path = "/mailbox/:task_id/assign", method = "post", operation_id = "assign_task")]
     async fn assign_task(
         &self,
@@ -91,6 +103,8 @@ impl Api {
     }
 
     /// Marks the task as read.
+    ///
+    /// Marking it again changes nothing and is no event.
     #[oai(path = "/mailbox/:task_id/read", method = "post", operation_id = "read_task")]
     async fn read_task(
         &self,
@@ -103,6 +117,8 @@ impl Api {
     }
 
     /// Marks the task as unread.
+    ///
+    /// Marking it again changes nothing and is no event.
     #[oai(path = "/mailbox/:task_id/unread", method = "post", operation_id = "unread_task")]
     async fn unread_task(
         &self,

@@ -20,6 +20,9 @@ pub struct Api;
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
     /// Does one thing with many tasks. Each decides on its own, and is answered as if it had been asked alone.
+    ///
+    /// The tasks are named, or meant by a filter together with their number, so that none is acted on that was not
+    /// seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(&self, access: ApiWrite, body: Body<Sent<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
         let said = &body.fields;

@@ -15,6 +15,7 @@ use crate::api::body::{Body, Written};
 use crate::api::error::{ApiResult, answer};
 use crate::api::idempotent::{Created, Outcome, idempotent};
 use crate::api::page::{PageBody, limit, read_cursor};
+use crate::api::words::{AssigneesOrNone, Sources, Word};
 use crate::api::{Section, etag, is_known};
 use crate::auth::{ApiRead, ApiWrite};
 
@@ -35,6 +36,8 @@ enum Shown {
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
     /// Tasks, newest first.
+    ///
+    /// Filters may be combined. `open` and `closed` stand for all statuses of that kind.
     #[oai(path = "/mailbox", method = "get", operation_id = "list_tasks")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_tasks(
@@ -42,13 +45,15 @@ impl Api {
         access: ApiRead,
         /// A status, several with commas between them, `open` or `closed`.
         status: Query<Option<String>>,
+        /// Those assigned to this agent or user.
         assignee_id: Query<Option<String>>,
-        /// `agent`, `user` or `none`.
-        assignee_type: Query<Option<String>>,
+        /// Those assigned to somebody of this kind, or to nobody.
+        assignee_type: Query<Option<Word<AssigneesOrNone>>>,
         /// A project's id or slug.
         project_id: Query<Option<String>>,
-        /// `agent`, `event`, `user` or `api`.
-        source_type: Query<Option<String>>,
+        /// Those that came from somebody or something of this kind.
+        source_type: Query<Option<Word<Sources>>>,
+        /// Those with something new, or those without.
         unread: Query<Option<bool>>,
         /// A priority, or several with commas between them.
         priority: Query<Option<String>>,
@@ -62,9 +67,9 @@ impl Api {
             Ok(match name {
                 "status" => status.0.clone(),
                 "assignee_id" => assignee_id.0.clone(),
-                "assignee_type" => assignee_type.0.clone(),
+                "assignee_type" => assignee_type.as_deref().map(str::to_owned),
                 "project_id" => project_id.0.clone(),
-                "source_type" => source_type.0.clone(),
+                "source_type" => source_type.as_deref().map(str::to_owned),
                 _ => priority.0.clone(),
             })
         };
@@ -75,6 +80,8 @@ impl Api {
     }
 
     /// Makes a task.
+    ///
+    /// With an `idempotency_key` a task is made once: the same key answers with the first task, for ever.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(
         &self,
@@ -93,6 +100,8 @@ impl Api {
     }
 
     /// One task, with its messages, artifacts and timeline.
+    ///
+    /// The timeline has everything that happened to it in the order of the log, with the ids of messages and artifacts.
     #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
     async fn get_task(
         &self,

@@ -7,6 +7,9 @@ use poem_openapi::{ApiResponse, Object};
 use crate::api::body::Written;
 use crate::api::etag;
 use crate::api::json::{AnyObject, AnyValue};
+use crate::api::words::{
+    Assignees, AssigneesOrNone, Priorities, Sources, Speakers, TaskActions, TaskStatuses, WaitedFor, Word,
+};
 
 /// A task.
 #[derive(Object)]
@@ -14,34 +17,30 @@ use crate::api::json::{AnyObject, AnyValue};
 pub struct TaskBody {
     id: String,
     title: String,
-    /// `pending`, `in_progress`, `input_required`, `review`, `awaiting_reply` or `deferred`; ended: `approved`, `rejected`,
-    /// `completed`, `failed` or `canceled`.
-    status: String,
-    /// `low`, `normal`, `high` or `urgent`.
-    priority: String,
-    /// `agent`, `user` or null.
+    /// `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
+    status: Word<TaskStatuses>,
+    priority: Word<Priorities>,
     #[oai(nullable)]
-    assignee_type: Option<String>,
+    assignee_type: Option<Word<Assignees>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
     #[oai(nullable)]
     project_id: Option<String>,
-    /// `agent`, `event`, `user` or `api`.
     #[oai(nullable)]
-    source_type: Option<String>,
+    source_type: Option<Word<Sources>>,
     /// What the task came from; `aggregate_id` is what it is about.
     source: AnyObject,
-    /// As it was given. `review.allowed_decisions` narrows the actions, `review.arguments_schema` is what an edit must keep to.
+    /// As it was given. `review.allowed_decisions` narrows the actions, `review.arguments_schema` is what an edit must
+    /// keep to.
     metadata: AnyObject,
     /// There is something new for whom the task waits for.
     unread: bool,
-    /// `human`, `agent` or `none`.
-    waiting_on: String,
+    waiting_on: Word<WaitedFor>,
     /// How the task ended: `{action, by, at}` and what was said.
     #[oai(nullable)]
     resolution: Option<AnyObject>,
     /// What a person may do with it now.
-    allowed_actions: Vec<String>,
+    allowed_actions: Vec<Word<TaskActions>>,
     /// From 1: how often work on it was begun, or is about to be.
     attempt: u64,
     /// The agent that holds it.
@@ -100,8 +99,7 @@ struct LeaseBody {
 #[oai(rename = "Message")]
 pub struct MessageBody {
     id: String,
-    /// `user`, `agent` or `system`.
-    role: String,
+    role: Word<Speakers>,
     author: String,
     /// `{text}`, `{data}` or `{file}` each, with an optional `media_type`.
     parts: Vec<AnyObject>,
@@ -160,22 +158,22 @@ pub struct TaskPage {
 #[derive(Object)]
 pub struct CreateTask {
     title: String,
-    /// `agent` or `user`; both this and the id, or neither.
+    /// Both this and the id, or neither.
     #[oai(nullable)]
-    assignee_type: Option<String>,
+    assignee_type: Option<Word<Assignees>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
-    /// `low`, `normal` (default), `high` or `urgent`.
+    /// Normal where it is not given.
     #[oai(nullable)]
-    priority: Option<String>,
+    priority: Option<Word<Priorities>>,
     /// A project's id or slug.
     #[oai(nullable)]
     project_id: Option<String>,
     #[oai(nullable)]
     metadata: Option<AnyObject>,
-    /// `agent`, `event`, `user` or `api` (default).
+    /// `api` where it is not given.
     #[oai(nullable)]
-    source_type: Option<String>,
+    source_type: Option<Word<Sources>>,
     /// `aggregate_id` is what the task is about.
     #[oai(nullable)]
     source: Option<AnyObject>,
@@ -262,9 +260,8 @@ pub struct AskTask {
 /// Gives the task to somebody else. `agent_id` and `user_id` say both in one.
 #[derive(Object)]
 pub struct AssignTask {
-    /// `agent`, `user` or `none`.
     #[oai(nullable)]
-    assignee_type: Option<String>,
+    assignee_type: Option<Word<AssigneesOrNone>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
     #[oai(nullable)]
@@ -285,12 +282,11 @@ pub struct MarkTask {
 /// One action on many tasks, with what the action says beside it.
 #[derive(Object)]
 pub struct ActOnTasks {
-    /// `approve`, `edit`, `reject`, `defer`, `ask`, `assign`, `read` or `unread`.
-    action: String,
+    action: Word<TaskActions>,
     #[oai(nullable)]
     ids: Option<Vec<String>>,
-    /// Instead of ids, as in `GET /mailbox`: `status`, `assignee_id`, `assignee_type`, `project_id`, `source_type`, `unread`,
-    /// `priority`.
+    /// Instead of ids, as in `GET /mailbox`: `status`, `assignee_id`, `assignee_type`, `project_id`, `source_type`,
+    /// `unread`, `priority`.
     #[oai(nullable)]
     filter: Option<AnyObject>,
     /// How many tasks the filter means; any other number is a conflict.

@@ -35,6 +35,9 @@ enum Claimed {
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
     /// Takes the task for an agent, or holds it longer. Heartbeats of the agent hold it too.
+    ///
+    /// Only one agent holds a task. A lease that is neither renewed nor kept by heartbeats ends, and the task goes back
+    /// to where it was.
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,
@@ -60,6 +63,8 @@ impl Api {
     }
 
     /// Says something about the task. What an agent says while a person waits for its answer is the answer.
+    ///
+    /// A message may answer another (`in_reply_to`), and is told to the agent.
     #[oai(path = "/mailbox/:task_id/messages", method = "post", operation_id = "add_message")]
     async fn add_message(
         &self,
@@ -78,6 +83,8 @@ impl Api {
     }
 
     /// Adds output to the task that the agent holds, or the next version of some.
+    ///
+    /// Nothing is replaced: each version stays, and the newest counts.
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,
@@ -97,6 +104,8 @@ impl Api {
     }
 
     /// Delivers the task that the agent holds: for review, or, with `review: false`, for good.
+    ///
+    /// Output may come with it. A task without any output is complete all the same.
     #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
     async fn complete_task(
         &self,
@@ -116,6 +125,8 @@ impl Api {
     }
 
     /// Asks for something without which the agent cannot go on. It holds the task no more; the answer is `ask`.
+    ///
+    /// A schema may say what the answer has to be like.
     #[oai(path = "/mailbox/:task_id/request-input", method = "post", operation_id = "request_input")]
     async fn request_input(
         &self,
@@ -132,6 +143,8 @@ impl Api {
     }
 
     /// Says that it could not be done. Where another attempt may go well the task waits for one, up to five in all.
+    ///
+    /// After five attempts it has failed for good, and stands so in the mailbox.
     #[oai(path = "/mailbox/:task_id/fail", method = "post", operation_id = "fail_task")]
     async fn fail_task(
         &self,
@@ -149,6 +162,8 @@ impl Api {
     }
 
     /// Gives the task back as it was before it was claimed.
+    ///
+    /// Another agent, or this one, may claim it then.
     #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
     async fn release_task(
         &self,
@@ -163,6 +178,8 @@ impl Api {
     }
 
     /// Takes the task back: for whoever made it, and for the workspace's owner.
+    ///
+    /// An agent that holds it is told, and holds it no more.
     #[oai(path = "/mailbox/:task_id/cancel", method = "post", operation_id = "cancel_task")]
     async fn cancel_task(
         &self,

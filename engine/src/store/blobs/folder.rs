@@ -1,0 +1,163 @@
+//! Bytes in a local folder: written so that they are on the disk before anybody names them.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path as FilePath, PathBuf};
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path;
+use object_store::{GetOptions, GetResultPayload, ObjectStore};
+use tokio::task::{JoinHandle, spawn_blocking};
+
+use crate::store::{Error, Result};
+
+/// Bytes that are gathered for one write.
+const WRITTEN_AT_ONCE: usize = 1 << 20;
+/// Bytes that are read at once, and how many such blocks ahead of who takes them.
+const BLOCK: u64 = 128 << 10;
+const READ_AHEAD: usize = 2;
+
+pub struct Folder {
+    files: LocalFileSystem,
+}
+
+impl Folder {
+    pub fn open(path: &str) -> Result<Folder> {
+        let failed = |error: io::Error| Error::Opening(format!("the folder for files {path}: {error}"));
+        std::fs::create_dir_all(path).map_err(failed)?;
+        let files = LocalFileSystem::new_with_prefix(path).map_err(Error::Blobs)?;
+        Ok(Folder { files })
+    }
+
+    pub async fn write(&self, key: &Path) -> Result<FolderWriter> {
+        let path = self.files.path_to_filesystem(key)?;
+        let made = path.clone();
+        let file = blocking(move || make(&made)).await?;
+        Ok(FolderWriter { path, gathered: Vec::new(), gathered_bytes: 0, writing: Writing::Idle(file) })
+    }
+
+    pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let found = self.files.get_opts(key, GetOptions::default()).await?;
+        if range.end > found.meta.size {
+            return Err(Error::Corrupt(format!("{key} has {} bytes", found.meta.size)));
+        }
+        let GetResultPayload::File(file, _) = found.payload else { return Ok(found.into_stream().map(own).boxed()) };
+        let file = std::sync::Arc::new(file);
+        let begins = (range.start..range.end).step_by(BLOCK as usize);
+        let blocks = begins.map(move |begin| {
+            let (file, length) = (file.clone(), BLOCK.min(range.end - begin));
+            blocking(move || {
+                let mut block = vec![0; length as usize];
+                file.read_exact_at(&mut block, begin)?;
+                Ok(Bytes::from(block))
+            })
+        });
+        Ok(stream::iter(blocks).buffered(READ_AHEAD).boxed())
+    }
+
+    pub async fn remove(&self, key: &Path) -> Result<()> {
+        let path = self.files.path_to_filesystem(key)?;
+        blocking(move || match std::fs::remove_file(&path) {
+            Ok(()) => synced_folder(&path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        })
+        .await
+    }
+}
+
+/// A file that is written. No thread is held while its bytes are waited for.
+pub struct FolderWriter {
+    path: PathBuf,
+    gathered: Vec<Bytes>,
+    gathered_bytes: usize,
+    writing: Writing,
+}
+
+enum Writing {
+    Idle(File),
+    UnderWay(JoinHandle<io::Result<File>>),
+    Failed,
+}
+
+impl FolderWriter {
+    pub async fn write(&mut self, block: Bytes) -> Result<()> {
+        self.gathered_bytes += block.len();
+        self.gathered.push(block);
+        if self.gathered_bytes < WRITTEN_AT_ONCE {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// Hands what is gathered to the disk, once it has taken what came before.
+    async fn flush(&mut self) -> Result<()> {
+        let mut file = self.idle().await?;
+        let blocks = std::mem::take(&mut self.gathered);
+        self.gathered_bytes = 0;
+        self.writing = Writing::UnderWay(spawn_blocking(move || {
+            blocks.iter().try_for_each(|block| file.write_all(block))?;
+            Ok(file)
+        }));
+        Ok(())
+    }
+
+    async fn idle(&mut self) -> Result<File> {
+        match std::mem::replace(&mut self.writing, Writing::Failed) {
+            Writing::Idle(file) => Ok(file),
+            Writing::UnderWay(writing) => joined(writing).await,
+            Writing::Failed => Err(failed(io::Error::other("an earlier write failed"))),
+        }
+    }
+
+    pub async fn finish(mut self) -> Result<()> {
+        self.flush().await?;
+        let (file, path) = (self.idle().await?, self.path);
+        blocking(move || {
+            file.sync_all()?;
+            synced_folder(&path)
+        })
+        .await
+    }
+}
+
+/// A new file, in a folder that is made where there is none.
+fn make(path: &FilePath) -> io::Result<File> {
+    let new = || File::options().write(true).create_new(true).open(path);
+    match (new(), path.parent()) {
+        (Err(error), Some(folder)) if error.kind() == io::ErrorKind::NotFound => {
+            std::fs::create_dir_all(folder)?;
+            synced_folder(folder)?;
+            new()
+        }
+        (file, _) => file,
+    }
+}
+
+/// Has the disk remember which names are in the folder of a file.
+fn synced_folder(path: &FilePath) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> Result<T> {
+    joined(spawn_blocking(work)).await
+}
+
+async fn joined<T>(work: JoinHandle<io::Result<T>>) -> Result<T> {
+    work.await.map_err(io::Error::other).flatten().map_err(failed)
+}
+
+fn failed(error: io::Error) -> Error {
+    Error::Blobs(object_store::Error::Generic { store: "folder", source: Box::new(error) })
+}
+
+fn own(block: object_store::Result<Bytes>) -> Result<Bytes> {
+    block.map_err(Error::Blobs)
+}

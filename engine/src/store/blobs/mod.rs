@@ -1,0 +1,197 @@
+//! The bytes of files: in a local folder, in memory, or in an object store, each upload's under a key of its own.
+//!
+//! A key is written once and never again, so that whoever names it after it was written names all of its bytes.
+
+mod folder;
+mod objects;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use bytes::Bytes;
+use folder::{Folder, FolderWriter};
+use futures_util::stream::BoxStream;
+use object_store::path::Path;
+use objects::{Objects, ObjectsWriter};
+
+use super::{Error, Result};
+
+/// What an object store is told of the bytes, so that its own links can tell it too.
+#[derive(Debug, Clone)]
+pub struct BlobKind {
+    pub mime_type: String,
+    /// As the header of that name has it.
+    pub content_disposition: String,
+}
+
+/// Where bytes are kept.
+pub struct Blobs {
+    place: Place,
+}
+
+enum Place {
+    Folder(Folder),
+    Objects(Objects),
+}
+
+/// Bytes on their way to their place.
+pub struct BlobWriter {
+    writer: Writer,
+}
+
+enum Writer {
+    Folder(FolderWriter),
+    Objects(ObjectsWriter),
+}
+
+impl Blobs {
+    /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options` are
+    /// what object stores are reached with, under the names that their own programs give them in the environment.
+    pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
+        let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+        let place = match scheme {
+            "file" if !rest.is_empty() => Place::Folder(Folder::open(rest)?),
+            "mem" => Place::Objects(Objects::memory()),
+            _ => Place::Objects(Objects::open(scheme, url, rest, options)?),
+        };
+        Ok(Blobs { place })
+    }
+
+    /// Bytes that are gone with the process.
+    pub fn memory() -> Blobs {
+        Blobs { place: Place::Objects(Objects::memory()) }
+    }
+
+    /// Begins to write under a key that has nothing yet.
+    pub async fn write(&self, key: &str, kind: BlobKind) -> Result<BlobWriter> {
+        let key = parsed(key)?;
+        let writer = match &self.place {
+            Place::Folder(folder) => Writer::Folder(folder.write(&key).await?),
+            Place::Objects(objects) => Writer::Objects(objects.write(&key, kind)),
+        };
+        Ok(BlobWriter { writer })
+    }
+
+    /// A part of the bytes under a key. They are read as they are asked for, a few blocks at a time.
+    pub async fn read(&self, key: &str, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let key = parsed(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.read(&key, range).await,
+            Place::Objects(objects) => objects.read(&key, range).await,
+        }
+    }
+
+    /// Removes what is under a key, and of an upload in parts, where its id is known, the parts. That nothing is there is
+    /// no failure.
+    pub async fn remove(&self, key: &str, parts_id: Option<&str>) -> Result<()> {
+        let key = parsed(key)?;
+        match &self.place {
+            Place::Folder(folder) => folder.remove(&key).await,
+            Place::Objects(objects) => objects.remove(&key, parts_id).await,
+        }
+    }
+
+    /// The store's own link to what is under a key; `None` where the store has none.
+    pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
+        match &self.place {
+            Place::Folder(_) => Ok(None),
+            Place::Objects(objects) => objects.link(&parsed(key)?, valid).await,
+        }
+    }
+}
+
+impl BlobWriter {
+    /// Takes the next bytes. Returns the id of an upload in parts, once, before the first of them is sent: who is to remove
+    /// them after a failure has to know it.
+    pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
+        match &mut self.writer {
+            Writer::Folder(writer) => writer.write(block).await.map(|()| None),
+            Writer::Objects(writer) => writer.write(block).await,
+        }
+    }
+
+    /// Returns when all bytes are where a crash leaves them.
+    pub async fn finish(self) -> Result<()> {
+        match self.writer {
+            Writer::Folder(writer) => writer.finish().await,
+            Writer::Objects(writer) => writer.finish().await,
+        }
+    }
+}
+
+fn parsed(key: &str) -> Result<Path> {
+    Path::parse(key).map_err(|error| Error::Blobs(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::TryStreamExt;
+
+    use super::*;
+
+    fn kind() -> BlobKind {
+        BlobKind { mime_type: "text/plain".into(), content_disposition: "attachment".into() }
+    }
+
+    async fn read(blobs: &Blobs, key: &str, range: Range<u64>) -> Vec<u8> {
+        let blocks: Vec<Bytes> = blobs.read(key, range).await.expect("there").try_collect().await.expect("read");
+        blocks.concat()
+    }
+
+    /// Writes, reads and removes many bytes in a store.
+    async fn check(blobs: &Blobs) {
+        // More than one part, and no multiple of anything.
+        let blocks: Vec<Bytes> = (0..150u8).map(|number| Bytes::from(vec![number; 131_071])).collect();
+        let whole = blocks.concat();
+        let mut writer = blobs.write("w/1", kind()).await.expect("begun");
+        let mut parts = Vec::new();
+        for block in blocks {
+            parts.extend(writer.write(block).await.expect("written"));
+        }
+        writer.finish().await.expect("whole");
+        assert!(parts.len() <= 1);
+        assert!(read(blobs, "w/1", 0..whole.len() as u64).await == whole);
+        assert_eq!(read(blobs, "w/1", 131_070..131_073).await, [0, 1, 1]);
+        let mut writer = blobs.write("w/2", kind()).await.expect("begun");
+        writer.write(Bytes::from_static(b"few")).await.expect("written");
+        writer.finish().await.expect("whole");
+        assert_eq!(read(blobs, "w/2", 1..3).await, b"ew");
+        blobs.write("w/3", kind()).await.expect("begun").finish().await.expect("whole");
+        assert_eq!(read(blobs, "w/3", 0..0).await, b"");
+        for key in ["w/1", "w/2", "w/3", "w/never"] {
+            blobs.remove(key, None).await.expect("removed");
+            assert!(blobs.read(key, 0..1).await.is_err());
+        }
+        assert_eq!(blobs.link("w/1", Duration::from_secs(1)).await.expect("asked"), None);
+    }
+
+    #[tokio::test]
+    async fn memory_keeps_what_is_written() {
+        check(&Blobs::open("mem://", []).expect("memory")).await;
+    }
+
+    #[tokio::test]
+    async fn a_folder_keeps_what_is_written_and_has_nothing_else_in_it() {
+        let folder = std::env::temp_dir().join(format!("foldwork-blobs-{}", uuid::Uuid::now_v7()));
+        let blobs = Blobs::open(&format!("file://{}", folder.display()), []).expect("a folder");
+        check(&blobs).await;
+        // What is broken off is removed like anything else.
+        let mut writer = blobs.write("w/4", kind()).await.expect("begun");
+        writer.write(Bytes::from(vec![1; 1 << 20])).await.expect("written");
+        drop(writer);
+        blobs.remove("w/4", None).await.expect("removed");
+        let left: Vec<_> = std::fs::read_dir(folder.join("w")).expect("a folder").collect();
+        assert!(left.is_empty(), "{left:?}");
+        std::fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_store_and_no_key_is_refused() {
+        for url in ["", "file://", "nowhere://x", "s3://"] {
+            assert!(Blobs::open(url, []).is_err(), "{url}");
+        }
+        for key in ["w/../x", "/w//x", "w/\0"] {
+            assert!(Blobs::memory().write(key, kind()).await.is_err(), "{key}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Bytes in an object store, or in memory: what is large is sent in parts, and is there once all of them are.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt};
+use object_store::aws::AmazonS3Builder;
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::memory::InMemory;
+use object_store::multipart::{MultipartStore, PartId};
+use object_store::path::Path;
+use object_store::signer::Signer;
+use object_store::{Attribute, Attributes, GetOptions, GetRange, ObjectStore, ObjectStoreExt, PutOptions, PutPayload};
+use tokio::task::JoinHandle;
+
+use super::BlobKind;
+use crate::store::{Error, Result};
+
+/// Bytes of a part. What is not larger is sent at once.
+const PART: usize = 8 << 20;
+/// Parts under way at a time, beside the one that is gathered.
+const AT_ONCE: usize = 2;
+
+#[derive(Clone)]
+pub struct Objects {
+    objects: Arc<dyn ObjectStore>,
+    parts: Arc<dyn MultipartStore>,
+    signer: Option<Arc<dyn Signer>>,
+    /// What stands before every key.
+    prefix: Path,
+}
+
+impl Objects {
+    pub fn memory() -> Objects {
+        let memory = Arc::new(InMemory::new());
+        Objects { objects: memory.clone(), parts: memory, signer: None, prefix: Path::default() }
+    }
+
+    pub fn open(
+        scheme: &str,
+        url: &str,
+        rest: &str,
+        options: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Objects> {
+        let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+        match scheme {
+            "s3" | "s3a" => {
+                let known = options.filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let builder = AmazonS3Builder::new().with_url(url);
+                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
+            }
+            "gs" => {
+                let known = options.filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let builder = GoogleCloudStorageBuilder::new().with_url(url);
+                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
+            }
+            "az" | "adl" | "azure" | "abfs" | "abfss" => {
+                let known = options.filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let builder = MicrosoftAzureBuilder::new().with_url(url);
+                Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
+            }
+            _ => Err(Error::Opening("files are kept under file://, mem://, s3://, gs:// or az://".into())),
+        }
+    }
+
+    fn of<S: ObjectStore + MultipartStore + Signer>(store: S, rest: &str) -> Result<Objects> {
+        let store = Arc::new(store);
+        let (_, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let prefix = Path::parse(prefix).map_err(|error| Error::Blobs(error.into()))?;
+        Ok(Objects { objects: store.clone(), parts: store.clone(), signer: Some(store), prefix })
+    }
+
+    fn path(&self, key: &Path) -> Path {
+        self.prefix.parts().chain(key.parts()).collect()
+    }
+
+    pub fn write(&self, key: &Path, kind: BlobKind) -> ObjectsWriter {
+        let (path, objects) = (self.path(key), self.clone());
+        let sent = Sent { id: None, under_way: VecDeque::new(), parts: Vec::new(), count: 0 };
+        ObjectsWriter { objects, path, kind, gathered: Vec::new(), gathered_bytes: 0, sent }
+    }
+
+    pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
+        // An empty range is no range to them.
+        let asked = (!range.is_empty()).then_some(GetRange::Bounded(range));
+        let head = asked.is_none();
+        let options = GetOptions { range: asked, head, ..GetOptions::default() };
+        let found = self.objects.get_opts(&self.path(key), options).await?;
+        Ok(found.into_stream().map(|block| block.map_err(Error::Blobs)).boxed())
+    }
+
+    pub async fn remove(&self, key: &Path, parts_id: Option<&str>) -> Result<()> {
+        let path = self.path(key);
+        if let Some(id) = parts_id {
+            // One that was completed, or is gone, is not there any more.
+            match self.parts.abort_multipart(&path, &id.to_owned()).await {
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => tracing::debug!(%error, "an upload in parts was not given up"),
+            }
+        }
+        match self.objects.delete(&path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub async fn link(&self, key: &Path, valid: Duration) -> Result<Option<String>> {
+        let Some(signer) = &self.signer else { return Ok(None) };
+        let get = "GET".parse().map_err(|_| Error::Corrupt("GET is a method".into()))?;
+        let url = signer.signed_url(get, &self.path(key), valid).await?;
+        Ok(Some(url.to_string()))
+    }
+}
+
+/// Bytes that are gathered and sent.
+pub struct ObjectsWriter {
+    objects: Objects,
+    path: Path,
+    kind: BlobKind,
+    gathered: Vec<Bytes>,
+    gathered_bytes: usize,
+    sent: Sent,
+}
+
+/// The parts of an upload, where it is one in parts.
+struct Sent {
+    id: Option<String>,
+    under_way: VecDeque<JoinHandle<object_store::Result<PartId>>>,
+    parts: Vec<PartId>,
+    count: usize,
+}
+
+impl ObjectsWriter {
+    pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
+        // What is gathered is sent when it is known that there is more of it.
+        let mut begun = None;
+        if self.gathered_bytes >= PART {
+            match &self.sent.id {
+                Some(_) => self.send().await?,
+                None => {
+                    let id = self.objects.parts.create_multipart(&self.path).await?;
+                    self.sent.id = Some(id.clone());
+                    begun = Some(id);
+                }
+            }
+        }
+        self.gathered_bytes += block.len();
+        self.gathered.push(block);
+        Ok(begun)
+    }
+
+    /// Sends what is gathered as the next part.
+    async fn send(&mut self) -> Result<()> {
+        let Some(id) = self.sent.id.clone() else { return Ok(()) };
+        self.wait(AT_ONCE - 1).await?;
+        self.gathered_bytes = 0;
+        let payload = PutPayload::from_iter(std::mem::take(&mut self.gathered));
+        let (parts, path, index) = (self.objects.parts.clone(), self.path.clone(), self.sent.count);
+        self.sent.count += 1;
+        let sending = async move { parts.put_part(&path, &id, index, payload).await };
+        self.sent.under_way.push_back(tokio::spawn(sending));
+        Ok(())
+    }
+
+    /// Waits until no more parts than this are under way.
+    async fn wait(&mut self, most: usize) -> Result<()> {
+        while self.sent.under_way.len() > most {
+            let Some(sending) = self.sent.under_way.pop_front() else { break };
+            let sent = sending.await.map_err(|source| object_store::Error::JoinError { source })?;
+            self.sent.parts.push(sent?);
+        }
+        Ok(())
+    }
+
+    pub async fn finish(mut self) -> Result<()> {
+        let Some(id) = self.sent.id.clone() else {
+            let payload = PutPayload::from_iter(std::mem::take(&mut self.gathered));
+            let options = PutOptions { attributes: attributes(&self.kind), ..PutOptions::default() };
+            return self.objects.objects.put_opts(&self.path, payload, options).await.map(drop).map_err(Error::Blobs);
+        };
+        if self.gathered_bytes > 0 {
+            self.send().await?;
+        }
+        self.wait(0).await?;
+        let parts = std::mem::take(&mut self.sent.parts);
+        self.objects.parts.complete_multipart(&self.path, &id, parts).await?;
+        Ok(())
+    }
+}
+
+impl Drop for ObjectsWriter {
+    fn drop(&mut self) {
+        self.sent.under_way.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn attributes(kind: &BlobKind) -> Attributes {
+    Attributes::from_iter([
+        (Attribute::ContentType, kind.mime_type.clone()),
+        (Attribute::ContentDisposition, kind.content_disposition.clone()),
+    ])
+}

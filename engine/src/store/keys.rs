@@ -1,0 +1,245 @@
+//! Keys in the control database, with what they were derived from.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use surrealdb::types::{Object as RecordObject, Value as Record};
+
+use super::members::{member_id, read_member};
+use super::users::read_user;
+use super::{Database, Error, Result, convert, retry};
+use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
+
+/// A key, whose it is, and where that user may go.
+pub struct FoundKey {
+    pub key: KeyRecord,
+    pub user: UserRecord,
+    pub memberships: Vec<Membership>,
+}
+
+/// Why no key can be derived from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// It was revoked, or something that it was derived from; or its user has left.
+    Gone,
+    /// It was derived over too many steps itself.
+    TooDeep,
+}
+
+/// What must be there when a key is made. It is written to, so that of this and its end at once one fails; and the
+/// `$lineage` of the new key is made of it.
+pub(super) const ORIGIN: &str = "
+IF !record::exists($member) { THROW 'origin gone' };
+UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;
+IF $origin != NONE {
+    IF !record::exists($origin) { THROW 'origin gone' };
+    UPDATE $origin SET keys_made = (keys_made ?? 0) + 1 RETURN NONE
+};
+LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
+FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };
+LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
+IF array::len($lineage) > 16 { THROW 'origin too deep' };";
+
+impl Database {
+    /// Writes a key, unless there is one of its id. Returns the key that is there now, or why it cannot be derived.
+    pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, Origin>> {
+        let values = [
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("content", Record::Object(key_content(key))),
+            ("workspace", convert::text(&key.workspace_id)),
+            ("member", member_id(&key.workspace_id, &key.user_id)),
+            ("origin", origin_id(key.derived_from.as_deref())),
+        ];
+        let found = "SELECT *, record::id(id) AS key FROM $id WHERE workspace_id = $workspace";
+        let present = self.query(found, values.clone()).await?;
+        if convert::list(present.first())?.next().is_some() {
+            return only_key(&present).map(Ok);
+        }
+        let statements = format!(
+            "BEGIN; {ORIGIN}
+            CREATE $id CONTENT $content RETURN NONE;
+            UPDATE $id SET ancestors = $lineage RETURN NONE;
+            {found};
+            COMMIT;"
+        );
+        for wait in retry::waits() {
+            let written = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
+            match written {
+                Err(Error::Conflict) => {
+                    // Somebody wrote the origin, or this very key.
+                    let present = self.query(found, values.clone()).await?;
+                    if convert::list(present.first())?.next().is_some() {
+                        return only_key(&present).map(Ok);
+                    }
+                    tokio::time::sleep(Duration::from_millis(wait)).await;
+                }
+                other => return refused_by_origin(other),
+            }
+        }
+        Err(Error::Conflict)
+    }
+
+    /// The key whose secret has this hash, with its user; none where something that it was derived from is gone.
+    pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
+        let statements = "
+            LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
+            RETURN $found;
+            SELECT *, record::id(id) AS key FROM type::record('user', $found[0].user_id ?? '');
+            SELECT * FROM member WHERE user_id = ($found[0].user_id ?? '') ORDER BY joined_at, workspace_id;
+            SELECT VALUE id FROM ($found[0].ancestors ?? []).map(|$one| type::record('key', $one));";
+        let answers = self.query(statements, [("hash", convert::text(hash))]).await?;
+        let [_, key, user, members, ancestors] = answers.as_slice() else { return Ok(None) };
+        let Some(key) = convert::list(Some(key))?.next().map(read_key).transpose()? else { return Ok(None) };
+        if convert::list(Some(ancestors))?.count() < key.ancestors.len() {
+            return Ok(None);
+        }
+        let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
+        let user = user.ok_or_else(|| Error::Corrupt("the user of a key is not there".into()))?;
+        let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
+        Ok(Some(FoundKey { key, user, memberships }))
+    }
+
+    /// The keys of a workspace, newest first.
+    pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        convert::list(found.first())?.map(read_key).collect()
+    }
+
+    /// The key of this id, in whatever workspace.
+    pub async fn read_key(&self, id: &str) -> Result<Option<KeyRecord>> {
+        let values = [("id", convert::record_id("key", id.to_owned()))];
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
+        convert::list(found.first())?.next().map(read_key).transpose()
+    }
+
+    /// All keys that are derived from one, over however many steps.
+    pub async fn derived_keys(&self, id: &str) -> Result<Vec<KeyRecord>> {
+        let statement = "SELECT *, record::id(id) AS key FROM key WHERE ancestors CONTAINS $name";
+        let answers = self.query(statement, [("name", convert::text(id))]).await?;
+        convert::list(answers.first())?.map(read_key).collect()
+    }
+
+    /// Deletes a key, with which nothing opens any more that was derived from it, and the codes made with it. Keys that
+    /// stay though they were derived from it get other origins.
+    pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
+        let moved = moved.iter().map(|key| {
+            Record::Object(convert::fields([
+                ("id", convert::record_id("key", key.id.to_string())),
+                ("origin", convert::optional_text(key.derived_from.as_deref())),
+                ("ancestors", names(&key.ancestors)),
+            ]))
+        });
+        let values = [
+            ("id", convert::record_id("key", id.to_owned())),
+            ("name", convert::text(id)),
+            ("moved", Record::Array(moved.collect::<Vec<_>>().into())),
+        ];
+        let statements = "BEGIN;
+            IF !record::exists($id) { THROW 'stale head' };
+            FOR $one IN $moved {
+                IF !record::exists($one.id) { THROW 'stale head' };
+                UPDATE $one.id SET derived_from = $one.origin, ancestors = $one.ancestors RETURN NONE
+            };
+            DELETE $id RETURN NONE;
+            DELETE sign_in_code WHERE derived_from = $name RETURN NONE;
+            COMMIT;";
+        self.query(statements, values).await.map(drop)
+    }
+
+    /// Deletes keys that open nothing any more, and codes made with them.
+    pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
+        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let values = [("records", Record::Array(records.into())), ("names", names(ids))];
+        let statements = "BEGIN;
+            DELETE $records RETURN NONE;
+            DELETE sign_in_code WHERE derived_from IN $names RETURN NONE;
+            COMMIT;";
+        self.query_again(statements, values).await.map(drop)
+    }
+
+    pub async fn touch_key(&self, key_id: &str, at: i64) -> Result<()> {
+        let values = [("id", convert::record_id("key", key_id.to_owned())), ("at", convert::integer(at))];
+        self.query_again("UPDATE $id SET last_used_at = $at RETURN NONE", values).await.map(drop)
+    }
+}
+
+/// Tells apart that nothing can be derived from an origin.
+pub(super) fn refused_by_origin<T>(written: Result<T>) -> Result<std::result::Result<T, Origin>> {
+    match written {
+        Ok(written) => Ok(Ok(written)),
+        Err(Error::Database(error)) if error.to_string().contains("origin gone") => Ok(Err(Origin::Gone)),
+        Err(Error::Database(error)) if error.to_string().contains("origin too deep") => Ok(Err(Origin::TooDeep)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The one key among what statements returned.
+pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
+    let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
+    let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
+    key.map_or_else(|| Err(Error::Corrupt("a key that was just written is not there".into())), read_key)
+}
+
+fn names(ids: &[Arc<str>]) -> Record {
+    Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
+}
+
+/// The key that another is derived from; none where it was made in a session.
+pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
+    let key = derived_from.filter(|origin| !origin.contains(':'));
+    key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))
+}
+
+pub(super) fn scope_names(scopes: &[Scope]) -> Record {
+    Record::Array(scopes.iter().map(|scope| convert::text(scope.name())).collect::<Vec<_>>().into())
+}
+
+pub(super) fn read_scopes(record: &Record) -> Result<Vec<Scope>> {
+    let Record::Object(object) = record else { return Ok(Vec::new()) };
+    let scope = |scope: &Record| match scope {
+        Record::String(name) => Scope::parse(name),
+        _ => None,
+    };
+    Ok(convert::list(object.get("scopes"))?.filter_map(scope).collect())
+}
+
+pub(super) fn key_content(key: &KeyRecord) -> RecordObject {
+    convert::fields([
+        ("workspace_id", convert::text(&key.workspace_id)),
+        ("user_id", convert::text(&key.user_id)),
+        ("name", convert::text(&key.name)),
+        ("scopes", scope_names(&key.scopes)),
+        ("display", convert::text(&key.display)),
+        ("hash", convert::text(&key.hash)),
+        ("created_at", convert::integer(key.created_at)),
+        ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
+        ("derived_from", convert::optional_text(key.derived_from.as_deref())),
+    ])
+}
+
+pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
+    Ok(KeyRecord {
+        id: convert::text_field(record, "key")?.into(),
+        workspace_id: Arc::from(convert::text_field(record, "workspace_id")?),
+        user_id: Arc::from(convert::text_field(record, "user_id")?),
+        name: convert::text_field(record, "name")?.to_owned(),
+        scopes: read_scopes(record)?,
+        display: convert::text_field(record, "display")?.to_owned(),
+        hash: convert::text_field(record, "hash")?.to_owned(),
+        created_at: convert::int_field(record, "created_at")?,
+        expires_at: convert::optional_int_field(record, "expires_at"),
+        last_used_at: convert::optional_int_field(record, "last_used_at"),
+        derived_from: convert::optional_text_field(record, "derived_from"),
+        ancestors: read_ancestors(record)?,
+    })
+}
+
+fn read_ancestors(record: &Record) -> Result<Vec<Arc<str>>> {
+    let Record::Object(object) = record else { return Ok(Vec::new()) };
+    let name = |name: &Record| match name {
+        Record::String(name) => Some(Arc::from(name.as_str())),
+        _ => None,
+    };
+    Ok(convert::list(object.get("ancestors"))?.filter_map(name).collect())
+}

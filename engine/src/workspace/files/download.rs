@@ -1,0 +1,114 @@
+//! Downloading: links that are good for an hour and one path, and what they lead to.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+
+use super::{is_live, key_of, not_found};
+use crate::access::Access;
+use crate::access::signing::{Purpose, Signature};
+use crate::core::State;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::ARTICLE;
+use crate::model::file;
+use crate::model::file_path::FilePath;
+use crate::store::blobs::Blobs;
+use crate::workspace::articles::{Perspective, published_version};
+use crate::workspace::rights::ContentReader;
+
+/// How long a link is good for, in seconds.
+pub const LINK_S: i64 = 60 * 60;
+
+/// A link to a file, for whoever has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileLink {
+    /// The store's own.
+    Stored { url: String, expires_at: i64 },
+    /// One that a server of this store answers.
+    Signed(SignedLink),
+}
+
+/// What a link has in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignedLink {
+    pub path: String,
+    /// When it ends, in seconds since the epoch.
+    pub expires_s: i64,
+    pub key_id: String,
+    pub signature: Vec<u8>,
+}
+
+/// A file that may be read.
+pub struct StoredFile {
+    pub file: Arc<Aggregate>,
+    blobs: Arc<Blobs>,
+    key: String,
+}
+
+impl ContentReader {
+    /// A link to a file. Who sees published content alone sees the files that are attached to it.
+    pub async fn file_link(&self, path: &str) -> Result<FileLink> {
+        let state = self.entered.state();
+        state.refresh().await?;
+        let found = self.entered.find_file(path)?;
+        if self.shown(Perspective::Draft) == Perspective::Published && !is_of_published(state, &found) {
+            return Err(not_found(path));
+        }
+        let key = key_of(&state.record.id, &found).ok_or_else(|| not_found(path))?;
+        let expires_s = state.clock.now_ms().div_euclid(1_000) + LINK_S;
+        let valid = Duration::from_secs(LINK_S.unsigned_abs());
+        if let Some(url) = state.storage.blobs().link(&key, valid).await? {
+            return Ok(FileLink::Stored { url, expires_at: expires_s * 1_000 });
+        }
+        let signature = self.entered.sign(Purpose::FileLink, &message(path, expires_s)).await?;
+        let (key_id, signature) = (signature.key_id, signature.mac);
+        Ok(FileLink::Signed(SignedLink { path: path.to_owned(), expires_s, key_id, signature }))
+    }
+}
+
+/// Whether a file is attached to an article that is published.
+fn is_of_published(state: &State, found: &Aggregate) -> bool {
+    let attached = file::text(found, file::ATTACHED_ID).and_then(|id| state.folded.get(id));
+    attached.is_some_and(|article| {
+        &*article.aggregate_type == ARTICLE && !article.deleted && published_version(&article).is_some()
+    })
+}
+
+/// What is signed. A path has no line ends.
+fn message(path: &str, expires_s: i64) -> Vec<u8> {
+    format!("GET\n{path}\n{expires_s}").into_bytes()
+}
+
+/// Whether a link was made here and is still good. Whoever has it needs no other right.
+pub async fn check_link(access: &Access, link: &SignedLink, now_ms: i64) -> Result<()> {
+    let refused = || {
+        let message = "the link is not valid, or not any more".to_owned();
+        Error::Forbidden { code: "invalid_link", message }
+    };
+    let signature = Signature { key_id: link.key_id.clone(), mac: link.signature.clone() };
+    let message = message(&link.path, link.expires_s);
+    let is_ours = access.verify(Purpose::FileLink, &message, &signature).await?;
+    if is_ours && now_ms < link.expires_s.saturating_mul(1_000) { Ok(()) } else { Err(refused()) }
+}
+
+impl StoredFile {
+    /// The file at a path of an open workspace.
+    pub async fn find(state: &State, path: &str) -> Result<StoredFile> {
+        state.refresh().await?;
+        let found = state.folded.get(FilePath::aggregate_id(path).as_str()).filter(|found| is_live(found));
+        let file = found.ok_or_else(|| not_found(path))?;
+        let key = key_of(&state.record.id, &file).ok_or_else(|| not_found(path))?;
+        Ok(StoredFile { file, blobs: state.storage.blobs().clone(), key })
+    }
+
+    /// A part of its bytes, read as they are asked for.
+    pub async fn read(&self, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
+        let blocks = self.blobs.read(&self.key, range).await?;
+        Ok(blocks.map(|block| block.map_err(Error::from)).boxed())
+    }
+}

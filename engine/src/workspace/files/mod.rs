@@ -1,0 +1,159 @@
+//! Files: managed aggregates, one for each path, whose events name bytes that are wholly there.
+//!
+//! The order is always the same: room is reserved, the bytes are written, the event is appended, and only then what no
+//! file names any more is removed. Deleting an aggregate leaves the files that are attached to it.
+
+mod clearing;
+mod download;
+mod receive;
+mod upload;
+
+use std::sync::Arc;
+
+pub use clearing::keep_clearing;
+pub use download::{FileLink, SignedLink, StoredFile, check_link};
+pub use receive::Incoming;
+pub use upload::{NewFile, Uploaded};
+
+use super::Page;
+use super::entered::{Entered, Operation};
+use super::rights::{Reader, Writer};
+use crate::core::append::Decide;
+use crate::core::staging::View;
+use crate::core::storage::Storage;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::FILE;
+use crate::model::event::NewEvent;
+use crate::model::file::{self, named_bytes};
+use crate::model::file_path::{FilePath, check_segments};
+
+/// How much a workspace keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Bytes of files, of uploads under way, and of what is to be removed.
+    pub used_bytes: u64,
+    /// As many there may be.
+    pub quota_bytes: Option<u64>,
+    pub files: u64,
+    /// Bytes of the files that are listed.
+    pub file_bytes: u64,
+}
+
+impl Entered {
+    /// How many bytes the workspace may keep; `None` where there is no bound. This is the one place that is asked.
+    async fn storage_quota(&self) -> Result<Option<u64>> {
+        let quota = self.state().settings.quota_bytes;
+        Ok((quota > 0).then_some(quota))
+    }
+
+    /// The file at a path, among those loaded.
+    fn find_file(&self, path: &str) -> Result<Arc<Aggregate>> {
+        let found = self.state().folded.get(FilePath::aggregate_id(path).as_str());
+        found.filter(|found| is_live(found)).ok_or_else(|| not_found(path))
+    }
+}
+
+impl Reader {
+    /// Files, the one whose path is newest first; those below a prefix, which ends where a segment does.
+    pub async fn list_files(
+        &self,
+        prefix: Option<&str>,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        let prefix =
+            prefix.map(|prefix| prefix.strip_suffix('/').unwrap_or(prefix)).filter(|prefix| !prefix.is_empty());
+        if let Some(prefix) = prefix {
+            check_segments(prefix).map_err(|message| Error::invalid(format!("prefix: {message}")))?;
+            if prefix.split('/').next() != Some(&*self.record().id) {
+                return Err(Error::invalid("prefix: it begins with the workspace's id"));
+            }
+        }
+        let is_below = |path: &str, prefix: &str| {
+            path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let wanted = |found: &Aggregate| {
+            prefix.is_none_or(|prefix| file::text(found, file::PATH).is_some_and(|path| is_below(path, prefix)))
+        };
+        self.entered.list_aggregates(FILE, before, limit, wanted).await
+    }
+
+    /// How much the workspace keeps.
+    pub async fn storage_usage(&self) -> Result<Usage> {
+        let state = self.entered.state();
+        state.refresh().await?;
+        let snapshot = state.folded.snapshot();
+        let files = snapshot.iter().filter(|found| is_live(found));
+        let (files, file_bytes) =
+            files.fold((0, 0), |(count, bytes), found| (count + 1, bytes + file::size_bytes(found)));
+        let quota_bytes = self.entered.storage_quota().await?;
+        Ok(Usage { used_bytes: state.log.used_bytes().await?, quota_bytes, files, file_bytes })
+    }
+}
+
+impl Writer {
+    /// Deletes a file: its bytes are removed and its room is given back. Its history stays.
+    pub async fn delete_file(&self, path: &str) -> Result<()> {
+        let (path, id) = (path.to_owned(), FilePath::aggregate_id(path));
+        self.entered.state().refresh().await?;
+        self.entered.find_file(&path)?;
+        let left = Left::default();
+        let (leaves, aggregate_id) = (left.clone(), id.clone());
+        let decide: Decide = Box::new(move |view: &View<'_>| {
+            let found = view.aggregate(aggregate_id.as_str()).filter(|found| is_live(found));
+            leaves.note(found.as_deref());
+            found.ok_or_else(|| not_found(&path))?;
+            Ok(vec![NewEvent {
+                aggregate_id: aggregate_id.to_string(),
+                aggregate_type: FILE.into(),
+                event_type: "file.deleted".into(),
+                ..NewEvent::default()
+            }])
+        });
+        Operation::perform(self, |operation| async move {
+            operation.append(decide, None, 0).await?;
+            operation.clear(left).await;
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// The upload that a file leaves by an event, as it was when that was decided last.
+#[derive(Clone, Default)]
+struct Left(Arc<std::sync::Mutex<Option<Arc<str>>>>);
+
+impl Left {
+    fn note(&self, before: Option<&Aggregate>) {
+        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = named_bytes(before).map(|(id, _)| id);
+    }
+
+    fn take(&self) -> Option<Arc<str>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    }
+}
+
+impl Operation {
+    /// Removes what a file left. Where that fails, it is done later.
+    async fn clear(&self, left: Left) {
+        let Some(upload) = left.take() else { return };
+        let state = self.state();
+        if let Err(error) = state.storage.clear(&state.log, &state.record.id, &upload, None).await {
+            tracing::warn!(%error, %upload, "the bytes that a file left are not removed yet");
+        }
+    }
+}
+
+fn is_live(found: &Aggregate) -> bool {
+    &*found.aggregate_type == FILE && !found.deleted
+}
+
+fn not_found(path: &str) -> Error {
+    Error::not_found("file", path)
+}
+
+/// Where the bytes that a file names are.
+fn key_of(workspace_id: &str, found: &Aggregate) -> Option<String> {
+    named_bytes(Some(found)).map(|(upload, _)| Storage::key(workspace_id, &upload))
+}

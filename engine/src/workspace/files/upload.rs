@@ -1,0 +1,198 @@
+//! Uploading: from what a client says of a file to the event that names its bytes.
+
+use std::sync::Arc;
+
+use super::receive::{Incoming, Received, Receiving};
+use super::{Left, is_live};
+use crate::core::append::{Appended, Decide};
+use crate::core::request::KEPT_MS;
+use crate::core::staging::{View, object_of};
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::FILE;
+use crate::model::event::NewEvent;
+use crate::model::file::{ATTACHED_ID, ATTACHED_TYPE, FILENAME, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
+use crate::model::file_path::{FilePath, Place};
+use crate::model::id::AggregateId;
+use crate::model::value::{Object, Value};
+use crate::store::blobs::BlobKind;
+use crate::workspace::answers::RequestId;
+use crate::workspace::articles::unknown_project;
+use crate::workspace::entered::{Entered, Operation};
+use crate::workspace::rights::Writer;
+
+/// A file that is to be stored.
+#[derive(Debug, Clone, Default)]
+pub struct NewFile {
+    pub filename: String,
+    pub mime_type: String,
+    /// What an object store is to send as the header of that name.
+    pub content_disposition: String,
+    pub place: Place,
+    /// The path, where the client says it: it has to be the one that is made.
+    pub path: Option<String>,
+    /// How many bytes will come, where that is known.
+    pub size: Option<u64>,
+    pub request: Option<RequestId>,
+}
+
+/// What became of an upload.
+#[derive(Debug)]
+pub struct Uploaded {
+    pub file: Arc<Aggregate>,
+    /// There was a file at the path before.
+    pub replaced: bool,
+    /// It was uploaded for an earlier request.
+    pub repeated: bool,
+}
+
+/// Where a file is to be, checked.
+struct Target {
+    path: FilePath,
+    id: AggregateId,
+    place: Place,
+}
+
+impl Writer {
+    /// Stores a file at the path that its place and name make. One that is there is replaced: its bytes are removed once
+    /// the new ones are in their place, and count until then. The same bytes again change nothing.
+    pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<Uploaded> {
+        Operation::perform(self, |operation| async move {
+            operation.state().refresh().await?;
+            let target = operation.entered().target(&new)?;
+            if let Some(first) = operation.answered_before(&new).await? {
+                return Ok(first);
+            }
+            let quota = operation.entered().storage_quota().await?;
+            let mut receiving = Receiving::new(operation.state(), quota);
+            let kind =
+                BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
+            let stored = match receiving.write(new.size, bytes, kind).await {
+                Ok(received) => operation.name_bytes(target, new, received, receiving.upload_id().clone()).await,
+                Err(error) => Err(error),
+            };
+            // What a file names is left alone.
+            receiving.give_up().await;
+            stored
+        })
+        .await
+    }
+}
+
+impl Entered {
+    /// Where a file is to be: its project is there, and so is its type; the aggregate may come later, but where it is
+    /// there it is of this type and project.
+    fn target(&self, new: &NewFile) -> Result<Target> {
+        let state = self.state();
+        let mut place = new.place.clone();
+        // Before anything is looked up by it: it may be anything.
+        self.path_of(&place, &new.filename)?;
+        if let Some(project) = &place.project {
+            place.project = Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.to_string());
+        }
+        if let Some(name) = place.aggregate_type.as_deref().filter(|name| state.types.get(name).is_none()) {
+            return Err(Error::invalid_at("/aggregate_type", format!("unknown aggregate type '{name}'")));
+        }
+        if let Some(found) = place.aggregate_id.as_deref().and_then(|id| state.folded.get(id)) {
+            let own_type = found.aggregate_type.to_string();
+            if place.aggregate_type.get_or_insert_with(|| own_type.clone()) != &own_type {
+                let message = format!("the aggregate is of type '{own_type}'");
+                return Err(Error::conflict("aggregate_type_mismatch", message));
+            }
+            let own_project = found.project_id.as_deref().map(str::to_owned);
+            if place.project.is_some() && place.project != own_project {
+                return Err(Error::conflict("project_mismatch", "the aggregate belongs to another project"));
+            }
+            place.project = own_project;
+        }
+        let path = self.path_of(&place, &new.filename)?;
+        if new.path.as_ref().is_some_and(|given| given != path.as_str()) {
+            return Err(Error::invalid(format!("the path of the file is '{}'", path.as_str())));
+        }
+        Ok(Target { id: FilePath::aggregate_id(path.as_str()), path, place })
+    }
+
+    fn path_of(&self, place: &Place, filename: &str) -> Result<FilePath> {
+        FilePath::new(&self.record().id, place, filename)
+            .map_err(|(field, message)| Error::invalid_at(format!("/{field}"), message))
+    }
+}
+
+impl Operation {
+    /// What an earlier request under the same key was answered with. It is asked for before room is: a repeat takes none.
+    async fn answered_before(&self, new: &NewFile) -> Result<Option<Uploaded>> {
+        let Some(request) = &new.request else { return Ok(None) };
+        let state = self.state();
+        let expired = state.clock.now_ms() - KEPT_MS;
+        let kept = state.log.read_answers(std::slice::from_ref(&request.key)).await?;
+        if !kept.values().any(|kept| kept.created_at > expired) {
+            return Ok(None);
+        }
+        // The appender answers from what is kept, and does not ask what is wanted.
+        let gone = || Error::Unavailable(crate::store::Error::Conflict);
+        let appended = self.append(Box::new(move |_| Err(gone())), Some(request.clone()), 0).await?;
+        self.uploaded(&appended, None).map(Some)
+    }
+
+    /// Appends the event by which a file names its bytes, unless it says nothing new.
+    async fn name_bytes(&self, target: Target, new: NewFile, received: Received, upload: Arc<str>) -> Result<Uploaded> {
+        let left = Left::default();
+        let (leaves, id, given_bytes) = (left.clone(), target.id.clone(), target.path.as_str().len());
+        let payload = payload(&target, &new, &received, &upload);
+        let decide: Decide = Box::new(move |view: &View<'_>| {
+            let found = view.aggregate(target.id.as_str());
+            let live = found.as_deref().filter(|found| is_live(found));
+            leaves.note(live);
+            let is_new = |(name, value): (&Arc<str>, &Value)| {
+                **name != *UPLOAD_ID && live.is_none_or(|live| live.state.get(name) != Some(value))
+            };
+            if live.is_some() && !payload.iter().any(is_new) {
+                leaves.note(None);
+                return Ok(Vec::new());
+            }
+            let verb = if live.is_some() { "replaced" } else { "created" };
+            Ok(vec![NewEvent {
+                aggregate_id: target.id.to_string(),
+                aggregate_type: FILE.into(),
+                event_type: format!("{FILE}.{verb}"),
+                project: target.place.project.clone(),
+                payload: payload.clone(),
+                ..NewEvent::default()
+            }])
+        });
+        let appended = self.append_upload(decide, new.request, given_bytes, upload).await?;
+        self.clear(left).await;
+        self.uploaded(&appended, Some(&id))
+    }
+
+    /// What is answered: the file as the event made it, or as it was where there was nothing to say.
+    fn uploaded(&self, appended: &Appended, id: Option<&AggregateId>) -> Result<Uploaded> {
+        let repeated = appended.is_repeat();
+        let Some(event) = appended.events.first() else {
+            let found = id.and_then(|id| self.state().folded.get(id.as_str())).filter(|found| is_live(found));
+            let file = found.ok_or_else(|| Error::not_found("file", ""))?;
+            return Ok(Uploaded { file, replaced: true, repeated });
+        };
+        let (mut file, _) = self.entered().made(appended)?;
+        // When the path was first there is told by what is there now.
+        if let Some(now) = self.state().folded.get(event.aggregate_id.as_str()) {
+            Arc::make_mut(&mut file).created_at = now.created_at;
+        }
+        Ok(Uploaded { file, replaced: event.verb() == "replaced", repeated })
+    }
+}
+
+/// What an event says of a file: all of it, each time.
+fn payload(target: &Target, new: &NewFile, received: &Received, upload: &Arc<str>) -> Object {
+    let text = |text: &Option<String>| text.as_deref().map(Value::from);
+    object_of([
+        (PATH, Some(Value::from(target.path.as_str()))),
+        (FILENAME, Some(Value::from(new.filename.as_str()))),
+        (MIME_TYPE, Some(Value::from(new.mime_type.as_str()))),
+        (SIZE, Some(Value::Int(i64::try_from(received.size).unwrap_or(i64::MAX)))),
+        (SHA256, Some(Value::from(received.sha256.as_str()))),
+        (UPLOAD_ID, Some(Value::from(upload.clone()))),
+        (ATTACHED_ID, text(&target.place.aggregate_id)),
+        (ATTACHED_TYPE, text(&target.place.aggregate_type)),
+    ])
+}

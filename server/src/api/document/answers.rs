@@ -1,0 +1,95 @@
+//! What any operation of a kind may answer beside what its handler says: errors, and headers.
+
+
+use serde_json::{Map, Value, json};
+
+use super::Needed;
+
+/// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
+const WITHOUT_CONFLICT: [&str; 9] = [
+    "/query",
+    "/search",
+    "/dry-run",
+    "/replay",
+    "/files/delete",
+    "/plan",
+    "/sign-in-codes",
+    "/validate-license",
+    DEACTIVATE,
+];
+/// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
+const EXCHANGE: &str = "/sign-in-codes/exchange";
+/// The end of the path of what only callers with a key have.
+const OWN_KEY: &str = "/keys/self";
+const DEACTIVATE: &str = "/deactivate-license";
+/// The end of the path of an operation whose body names what may not be there.
+const NAMED_IN_BODY: &str = "/files/delete";
+
+/// Adds the errors that the operation may answer, and the headers that its answers carry.
+pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
+    let errors = errors(path, method, operation, needed);
+    let responses = operation.entry("responses").or_insert_with(|| json!({}));
+    for (status, description) in errors {
+        let schema = json!({"$ref": "#/components/schemas/Error"});
+        responses[status] = json!({"description": description, "content": {"application/json": {"schema": schema}}});
+    }
+    for (status, response) in responses.as_object_mut().into_iter().flatten() {
+        let mut add = |name: &str, description: &str| {
+            response["headers"][name] =
+                json!({"description": description, "schema": {"type": "string"}, "required": true});
+        };
+        add("X-Request-Id", "The request, as in the server's log: the client's own id where it sent one.");
+        match status.as_str() {
+            "401" => add("WWW-Authenticate", "`Bearer`."),
+            "429" | "503" => add("Retry-After", "Seconds after which it may go better."),
+            _ => {}
+        }
+    }
+}
+
+fn errors(
+    path: &str,
+    method: &str,
+    operation: &Map<String, Value>,
+    needed: Option<&Needed>,
+) -> Vec<(&'static str, &'static str)> {
+    let content = operation.get("requestBody").map(|body| &body["content"]);
+    let parameters = operation.get("parameters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let stands_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == *place);
+    let has_input = content.is_some() || stands_in("query") || stands_in("header");
+    let mut errors = Vec::new();
+    if has_input {
+        errors.push(("400", "Invalid input."));
+    }
+    match needed {
+        Some(needed) => {
+            errors.push(("401", "Missing or invalid bearer token."));
+            if needed.is_paid() {
+                errors.push(("402", "The scope takes an active subscription."));
+            }
+            errors.push(("403", "The token lacks the required scope, or its user the required role."));
+        }
+        None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is not valid.")),
+        None => {}
+    }
+    if stands_in("path") || [NAMED_IN_BODY, DEACTIVATE, OWN_KEY].iter().any(|end| path.ends_with(end)) {
+        errors.push(("404", "Not found, or not in the caller's workspace."));
+    }
+    // Members have a state of their own, which nothing in the request speaks of.
+    let is_member = method == "delete" && path.ends_with("{member_id}");
+    if needed.is_some() && (has_input || is_member) && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
+        errors.push(("409", "A conflict with what is there."));
+    }
+    if content.is_some() {
+        errors.push(("413", "The body is too large."));
+    }
+    if content.is_some_and(|content| content.get("application/json").is_some()) {
+        errors.push(("415", "The body is no JSON."));
+    }
+    errors.extend([
+        ("429", "Too many requests."),
+        ("500", "Internal server error."),
+        ("503", "The store is not available."),
+    ]);
+    errors
+}

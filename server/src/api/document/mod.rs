@@ -1,0 +1,195 @@
+//! The OpenAPI document: what the handlers say, made to say it as generators and linters expect.
+//!
+//! What holds for operations alike (their errors, headers, paging, scopes) is written here by rule, so that it holds for
+//! those that are yet to come.
+
+mod answers;
+mod examples;
+mod normalised;
+mod parameters;
+mod plugins;
+mod schemas;
+mod served;
+
+use foldwork_engine::model::access::Scope;
+use poem_openapi::OpenApiService;
+use serde_json::{Map, Value, json};
+
+use super::{Operations, licenses};
+use crate::Config;
+pub use served::{json, language, page, yaml};
+
+/// Gives a type the schema of another one: what is read as it comes, but is shown field by field.
+macro_rules! shown_as {
+    ($type:ident, $shown:ident) => {
+        impl poem_openapi::types::Type for $type {
+            const IS_REQUIRED: bool = true;
+            type RawValueType = Self;
+            type RawElementValueType = Self;
+
+            fn name() -> std::borrow::Cow<'static, str> {
+                <$shown as poem_openapi::types::Type>::name()
+            }
+
+            fn schema_ref() -> poem_openapi::registry::MetaSchemaRef {
+                <$shown as poem_openapi::types::Type>::schema_ref()
+            }
+
+            fn register(registry: &mut poem_openapi::registry::Registry) {
+                <$shown as poem_openapi::types::Type>::register(registry);
+            }
+
+            fn as_raw_value(&self) -> Option<&Self> {
+                Some(self)
+            }
+
+            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+                Box::new(std::iter::empty())
+            }
+        }
+    };
+}
+pub(super) use shown_as;
+
+/// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
+const SCHEME: &str = "bearer";
+const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+
+/// What a reader must know who reads no further.
+const ABOUT: &str = "An event-sourced content and task service with a fold pipeline language.\n\n\
+    **Errors** are JSON: `error` says it to a person, `code` to a program, `request_id` names the request in the server's log.\n\n\
+    **Lists** answer `data` and `next_cursor`. Send the cursor as `cursor` for the next page; after the last one it is null.\n\n\
+    **Repeats**: a request that creates something may carry an `Idempotency-Key`. Sent again with the same key and body within 24 \
+    hours it answers 200 with what the first one made, and `Idempotency-Replayed: true`.\n\n\
+    **Versions**: an `ETag` is a version. `If-None-Match` spares an answer that is known (304), `If-Match` refuses a change of what \
+    has changed meanwhile (409).";
+
+/// The document of a service, of the functions beside it, whose paths name a server of their own, and of what the enabled
+/// plugins mount.
+pub fn finished(
+    service: &OpenApiService<Operations, ()>,
+    functions: &OpenApiService<licenses::Api, ()>,
+    config: &Config,
+) -> Value {
+    let mut document = described(&service.spec());
+    add(&mut document, described(&functions.spec()));
+    document["info"]["description"] = ABOUT.into();
+    document["info"]["contact"] = json!({"name": "Whoever runs this server"});
+    document["info"]["license"] = json!({"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"});
+    document["components"]["securitySchemes"] = json!({SCHEME: {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key: sk_ and 64 hexadecimal characters; or a JWT of an issuer that the server is configured to trust.",
+    }});
+    document["components"]["schemas"]["Error"] = schemas::error();
+    plugins::mount(&mut document, &config.plugins.enabled);
+    let asked = schemas::asked(&document);
+    let mut schemas = document["components"]["schemas"].take();
+    schemas::complete_answers(&mut schemas, &asked);
+    for (path, method, operation) in operations_mut(&mut document) {
+        finish_operation(path, method, operation, &schemas);
+    }
+    document["components"]["schemas"] = schemas;
+    normalised::normalise(&mut document);
+    document
+}
+
+fn described(text: &str) -> Value {
+    serde_json::from_str(text).expect("the service describes itself in JSON")
+}
+
+/// Adds the paths and schemas of another document.
+fn add(document: &mut Value, mut other: Value) {
+    let servers = other["servers"].take();
+    for (path, mut item) in std::mem::take(other["paths"].as_object_mut().unwrap_or(&mut Map::new())) {
+        item["servers"] = servers.clone();
+        document["paths"][path] = item;
+    }
+    for (name, schema) in std::mem::take(other["components"]["schemas"].as_object_mut().unwrap_or(&mut Map::new())) {
+        document["components"]["schemas"][name] = schema;
+    }
+}
+
+/// Where the operations of a path are reached.
+pub fn base(item: &Value) -> &str {
+    let Some(url) = item["servers"][0]["url"].as_str() else { return crate::API };
+    // A server may be named with its scheme and host.
+    url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
+}
+
+/// Every operation with its path and method.
+fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mut Map<String, Value>)> {
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    paths.flat_map(|(path, item)| {
+        let operations = item.as_object_mut().into_iter().flatten();
+        let operations = operations.filter(|(method, _)| METHODS.contains(&method.as_str()));
+        operations.filter_map(|(method, operation)| Some((path.as_str(), method.as_str(), operation.as_object_mut()?)))
+    })
+}
+
+fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>, schemas: &Value) {
+    let needed = Needed::of(operation);
+    describe(operation, needed.as_ref());
+    parameters::describe(operation);
+    schemas::ask_for_body(operation, schemas);
+    answers::complete(path, method, operation, needed.as_ref());
+    examples::show(operation);
+}
+
+/// Who may call an operation, as the name of its guard says it: scopes, and after `@` the least role.
+struct Needed {
+    scopes: Vec<String>,
+    role: Option<String>,
+}
+
+impl Needed {
+    /// `None` for an operation that anybody may call.
+    fn of(operation: &Map<String, Value>) -> Option<Needed> {
+        let scheme = operation.get("security").and_then(|security| security[0].as_object()?.keys().next())?;
+        let (scopes, role) = scheme.split_once('@').unzip();
+        let scopes = scopes.unwrap_or(scheme).split('|').map(str::to_owned).collect();
+        Some(Needed { scopes, role: role.map(str::to_owned) })
+    }
+
+    /// Whether a plan that has lapsed keeps from it.
+    fn is_paid(&self) -> bool {
+        let paid = |name: &String| Scope::parse(name).is_some_and(Scope::is_paid);
+        self.scopes.iter().all(paid) && self.role.as_deref() != Some("operator")
+    }
+}
+
+/// Says in the operation's description, and to programs, what it needs.
+fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
+    let text = match needed {
+        Some(Needed { scopes, role }) => {
+            let names: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+            let role = role.as_ref().map_or_else(String::new, |role| format!(", and the role `{role}`"));
+            format!("Needs the scope {}{role}.", names.join(" or "))
+        }
+        None => "Needs no token.".to_owned(),
+    };
+    let described = operation.get("description").and_then(Value::as_str).unwrap_or_default();
+    let described = if described.is_empty() { text } else { format!("{described}\n\n{text}") };
+    operation.insert("description".into(), described.into());
+    let security = if needed.is_some() { json!([{SCHEME: []}]) } else { json!([]) };
+    operation.insert("security".into(), security);
+    if let Some(Needed { scopes, role }) = needed {
+        operation.insert("x-required-scope".into(), json!(scopes));
+        role.iter().for_each(|role| _ = operation.insert("x-required-role".into(), json!(role)));
+    }
+}
+
+/// Which methods each path knows: what an answer 405 tells.
+pub fn methods(document: &Value) -> Vec<(Vec<String>, Vec<String>)> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let mut methods: Vec<(Vec<String>, Vec<String>)> = paths
+        .map(|(path, item)| {
+            let methods = item.as_object().into_iter().flatten().map(|(method, _)| method.to_ascii_uppercase());
+            let segments = format!("{}{path}", base(item)).split('/').map(str::to_owned).collect();
+            (segments, methods.filter(|method| METHODS.contains(&method.to_ascii_lowercase().as_str())).collect())
+        })
+        .collect();
+    // Static paths come before those with parameters that would fit too.
+    methods.sort_by_key(|(segments, _)| segments.iter().filter(|segment| segment.starts_with('{')).count());
+    methods
+}

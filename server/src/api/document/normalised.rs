@@ -1,0 +1,132 @@
+//! Mends what generators and linters stumble over: bare numbers as bounds, header names in capitals, `allOf` around one
+//! reference, `nullable` beside no type, times that do not say so.
+
+use serde_json::{Map, Value, json};
+
+/// Goes through the whole document.
+pub fn normalise(node: &mut Value) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(normalise),
+        Value::Object(object) => {
+            unwrap_reference(object);
+            move_nullable(object);
+            whole_numbers(object);
+            // A schema that says nothing is taken for an object by some generators.
+            if let Some(additional) = object.get_mut("additionalProperties").filter(|schema| **schema == json!({})) {
+                *additional = true.into();
+            }
+            if object.get("in").is_some_and(|place| place == "header")
+                && let Some(Value::String(name)) = object.get_mut("name")
+            {
+                *name = header_name(name);
+            }
+            if let Some(Value::Object(properties)) = object.get_mut("properties") {
+                properties.iter_mut().for_each(|(name, property)| tell_by_name(name, property));
+            }
+            for (name, child) in object.iter_mut() {
+                if name == "description" && child.as_str() == Some("") {
+                    *child = "Done.".into();
+                }
+                if name == "headers" {
+                    rename_headers(child);
+                }
+                // Examples are what was answered, and no schemas.
+                if name != "example" && name != "examples" && name != "default" && name != "enum" {
+                    normalise(child);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `{allOf: [{$ref}], …}` says no more than the reference, unless it may be null.
+fn unwrap_reference(object: &mut Map<String, Value>) {
+    let reference = match object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
+        Some([only, rest @ ..])
+            if rest.iter().all(|part| part.get("$ref").is_none() && part.get("properties").is_none()) =>
+        {
+            let nullable = |part: &Value| part.get("nullable").is_some_and(|nullable| *nullable == json!(true));
+            let nullable = object.get("nullable").is_some_and(|it| *it == json!(true)) || rest.iter().any(nullable);
+            only.get("$ref").cloned().map(|reference| (reference, nullable))
+        }
+        _ => None,
+    };
+    if let Some((reference, nullable)) = reference {
+        object.clear();
+        match nullable {
+            true => {
+                object.insert("type".into(), "object".into());
+                object.insert("nullable".into(), true.into());
+                object.insert("allOf".into(), json!([{"$ref": reference}]));
+            }
+            false => {
+                object.insert("$ref".into(), reference);
+            }
+        }
+    }
+}
+
+/// `nullable` counts only beside a type. One of several may be null where the first of them may; any value may anyway.
+fn move_nullable(object: &mut Map<String, Value>) {
+    let is_nullable = object.get("nullable").is_some_and(|nullable| *nullable == json!(true));
+    if !is_nullable || object.contains_key("type") {
+        return;
+    }
+    object.remove("nullable");
+    for choice in ["oneOf", "anyOf"] {
+        if let Some(first) = object.get_mut(choice).and_then(|choice| choice.get_mut(0)) {
+            first["nullable"] = true.into();
+        }
+    }
+}
+
+/// Bounds and formats of integers: the framework writes `200.0`, and formats that nobody knows.
+fn whole_numbers(object: &mut Map<String, Value>) {
+    if object.get("type").is_none_or(|kind| kind != "integer") {
+        return;
+    }
+    for bound in ["minimum", "maximum"] {
+        if let Some(value) = object.get(bound).and_then(Value::as_f64) {
+            object.insert(bound.into(), (value as i64).into());
+        }
+    }
+    let known = match object.get("format").and_then(Value::as_str) {
+        Some("uint64") => "int64",
+        Some("uint32") => "int32",
+        _ => return,
+    };
+    object.insert("format".into(), known.into());
+    object.entry("minimum").or_insert_with(|| 0.into());
+}
+
+/// What a property's name says of it everywhere.
+fn tell_by_name(name: &str, property: &mut Value) {
+    let Some(property) = property.as_object_mut() else { return };
+    if property.get("type").is_some_and(|kind| kind == "string") && name.ends_with("_at") {
+        property.entry("format").or_insert_with(|| "date-time".into());
+    }
+    if name == "next_cursor" && property.contains_key("type") {
+        let text = "Sent as `cursor` it gives the next page; null after the last.";
+        property.entry("description").or_insert_with(|| text.into());
+    }
+}
+
+fn rename_headers(headers: &mut Value) {
+    if let Some(headers) = headers.as_object_mut() {
+        *headers = std::mem::take(headers).into_iter().map(|(name, header)| (header_name(&name), header)).collect();
+    }
+}
+
+/// `IF-NONE-MATCH` as it is usually written.
+fn header_name(name: &str) -> String {
+    let special = ["ETag", "Last-Event-ID", "WWW-Authenticate"];
+    if let Some(known) = special.iter().find(|known| name.eq_ignore_ascii_case(known)) {
+        return (*known).to_owned();
+    }
+    let capital = |part: &str| match part.split_at_checked(1) {
+        Some((first, rest)) => format!("{}{}", first.to_ascii_uppercase(), rest.to_ascii_lowercase()),
+        None => part.to_owned(),
+    };
+    name.split('-').map(capital).collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,94 @@
+//! Schemas that no type of the handlers has.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+const COMPONENTS: &str = "#/components/schemas/";
+
+/// The one shape of errors.
+pub fn error() -> Value {
+    json!({
+        "type": "object",
+        "required": ["error", "code", "request_id"],
+        "description": "What went wrong.",
+        "properties": {
+            "error": {"type": "string", "description": "What went wrong, for a person."},
+            "code": {
+                "description": "A stable word; of a pipeline, MongoDB's number.",
+                "oneOf": [{"type": "string"}, {"type": "integer"}],
+            },
+            "request_id": {"type": "string", "description": "The request, as in the server's log."},
+            "details": {
+                "type": "array",
+                "description": "Everything that is wrong with the body.",
+                "items": {
+                    "type": "object",
+                    "required": ["pointer", "message"],
+                    "properties": {
+                        "pointer": {"type": "string", "description": "Where in the body, as a JSON pointer."},
+                        "message": {"type": "string", "description": "What is wrong there."},
+                    },
+                },
+            },
+        },
+        "additionalProperties": true,
+    })
+}
+
+/// What is answered has all its fields: one that may be null is null, and not left out.
+pub fn complete_answers(schemas: &mut Value, asked: &BTreeSet<String>) {
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        if asked.contains(name) {
+            continue;
+        }
+        let properties = schema["properties"].as_object();
+        let nullable = properties.into_iter().flatten().filter(|(_, property)| is_nullable(property));
+        let nullable: Vec<Value> = nullable.map(|(name, _)| name.as_str().into()).collect();
+        if !nullable.is_empty()
+            && let Some(schema) = schema.as_object_mut()
+            && let Some(required) = schema.entry("required").or_insert_with(|| json!([])).as_array_mut()
+        {
+            required.extend(nullable);
+        }
+    }
+}
+
+fn is_nullable(property: &Value) -> bool {
+    let parts = property["allOf"].as_array().into_iter().flatten();
+    std::iter::once(property).chain(parts).any(|part| part["nullable"] == true)
+}
+
+/// The schemas that request bodies are made of.
+pub fn asked(document: &Value) -> BTreeSet<String> {
+    let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object()).flatten();
+    let mut asked = BTreeSet::new();
+    items.for_each(|(_, operation)| collect(&operation["requestBody"], &document["components"]["schemas"], &mut asked));
+    asked
+}
+
+fn collect(node: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
+    match node {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, schemas, names)),
+        Value::Object(object) => {
+            let named = object.get("$ref").and_then(Value::as_str).and_then(|name| name.strip_prefix(COMPONENTS));
+            if let Some(name) = named
+                && names.insert(name.to_owned())
+            {
+                collect(&schemas[name], schemas, names);
+            }
+            object.values().for_each(|child| collect(child, schemas, names));
+        }
+        _ => {}
+    }
+}
+
+/// A body without which nothing is missing may be left out.
+pub fn ask_for_body(operation: &mut Map<String, Value>, schemas: &Value) {
+    let Some(body) = operation.get_mut("requestBody") else { return };
+    let Some(schema) = body["content"].get("application/json").map(|content| &content["schema"]) else { return };
+    let named = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix(COMPONENTS));
+    let schema = named.map_or(schema, |name| &schemas[name]);
+    let required = schema["required"].as_array().is_some_and(|required| !required.is_empty());
+    body["required"] = required.into();
+}

@@ -1,0 +1,65 @@
+//! The document on its way out: as JSON, as YAML and as a page, made once and known by an entity tag.
+
+use bytes::Bytes;
+use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
+use poem::http::{HeaderMap, StatusCode};
+use poem::{Endpoint, Response};
+use poem_openapi::OpenApiService;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::api::{Operations, is_known, operators};
+
+/// A text that does not change while the server runs.
+#[derive(Clone)]
+struct Text {
+    content_type: &'static str,
+    bytes: Bytes,
+    tag: String,
+}
+
+impl Text {
+    fn new(content_type: &'static str, text: String) -> Text {
+        let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&text)[..16]));
+        Text { content_type, bytes: text.into(), tag }
+    }
+}
+
+impl Endpoint for Text {
+    type Output = Response;
+
+    async fn call(&self, request: poem::Request) -> poem::Result<Response> {
+        // A cache asks each time whether what it has is right: another version of the server has another document.
+        let response = Response::builder().header(ETAG, &self.tag).header(CACHE_CONTROL, "no-cache");
+        Ok(match knows(request.headers(), &self.tag) {
+            true => response.status(StatusCode::NOT_MODIFIED).finish(),
+            false => response.content_type(self.content_type).body(self.bytes.clone()),
+        })
+    }
+}
+
+fn knows(headers: &HeaderMap, tag: &str) -> bool {
+    is_known(headers.get(IF_NONE_MATCH).and_then(|known| known.to_str().ok()), tag)
+}
+
+/// Serves the document as JSON.
+pub fn json(document: &Value) -> impl Endpoint + use<> {
+    Text::new("application/json", serde_json::to_string_pretty(document).unwrap_or_default())
+}
+
+/// Serves the document as YAML.
+pub fn yaml(document: &Value) -> impl Endpoint + use<> {
+    Text::new("application/yaml", serde_saphyr::to_string(document).unwrap_or_default())
+}
+
+/// The page that shows the pipeline language.
+pub fn language() -> impl Endpoint {
+    Text::new("text/html; charset=utf-8", operators::page())
+}
+
+/// An interactive page that shows the document and sends requests.
+pub fn page(service: &OpenApiService<Operations, ()>, document: &Value) -> impl Endpoint + use<> {
+    // The page holds the document as text of a script, which no text in the document may end; ours stands in its place.
+    let shown = document.to_string().replace("</", "<\\/");
+    Text::new("text/html; charset=utf-8", service.swagger_ui_html().replace(&service.spec(), &shown))
+}

@@ -1,0 +1,312 @@
+//! `/files`.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use bytes::Bytes;
+use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::file;
+use foldwork_engine::model::file_path::{FilePath, Place};
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, Uploaded};
+use foldwork_engine::{Error, Writer};
+use futures_util::StreamExt;
+use poem::Request;
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::Section;
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::idempotent::request_id;
+use super::page::{PageBody, limit, read_cursor};
+use super::raw_body::RawBody;
+use crate::auth::{ApiRead, ApiWrite, ContentRead};
+use crate::download;
+use crate::edge::aside::aside;
+
+pub struct Api;
+
+/// A file that is to be stored.
+#[derive(Object, Deserialize)]
+struct UploadFile {
+    filename: String,
+    /// The bytes, in base64.
+    data: String,
+    /// Told by the filename where it is not given.
+    #[oai(nullable)]
+    mime_type: Option<String>,
+    /// The aggregate that the file is attached to.
+    #[oai(nullable)]
+    aggregate_id: Option<String>,
+    #[oai(nullable)]
+    aggregate_type: Option<String>,
+    /// A project's id or slug.
+    #[oai(nullable)]
+    project_id: Option<String>,
+}
+
+#[derive(Object, Deserialize)]
+struct DeleteFile {
+    path: String,
+}
+
+/// A file.
+#[derive(Object, Serialize)]
+#[oai(rename = "File")]
+struct FileBody {
+    /// `workspace/project/type/aggregate/filename`; `_` stands where there is none.
+    path: String,
+    /// The aggregate that the file itself is: its events are its history.
+    file_id: String,
+    filename: String,
+    mime_type: String,
+    /// In bytes.
+    size: u64,
+    sha256: String,
+    /// The aggregate that the file is attached to.
+    #[oai(nullable)]
+    aggregate_id: Option<String>,
+    #[oai(nullable)]
+    aggregate_type: Option<String>,
+    #[oai(nullable)]
+    project_id: Option<String>,
+    version: u64,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<&Aggregate> for FileBody {
+    fn from(found: &Aggregate) -> FileBody {
+        let text = |field| file::text(found, field).unwrap_or_default().to_owned();
+        let optional = |field| found.state.get(field).and_then(Value::as_str).map(str::to_owned);
+        FileBody {
+            path: text(file::PATH),
+            file_id: found.id.to_string(),
+            filename: text(file::FILENAME),
+            mime_type: text(file::MIME_TYPE),
+            size: file::size_bytes(found),
+            sha256: text(file::SHA256),
+            aggregate_id: optional(file::ATTACHED_ID),
+            aggregate_type: optional(file::ATTACHED_TYPE),
+            project_id: found.project_id.as_deref().map(str::to_owned),
+            version: found.version,
+            created_at: format_date(found.created_at),
+            updated_at: format_date(found.last_event_at),
+        }
+    }
+}
+
+/// A page of files.
+#[derive(Object)]
+struct FilePage {
+    data: Vec<FileBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+/// Where a file's bytes can be had without a token.
+#[derive(Object, Serialize)]
+#[oai(rename = "FileLink")]
+struct LinkBody {
+    url: String,
+    expires_at: String,
+}
+
+/// How much the workspace keeps.
+#[derive(Object, Serialize)]
+#[oai(rename = "StorageUsage")]
+struct UsageBody {
+    /// Bytes of files, of uploads under way, and of what is to be removed.
+    used_bytes: u64,
+    /// As many there may be.
+    #[oai(nullable)]
+    quota_bytes: Option<u64>,
+    files: u64,
+    /// Bytes of the files that are listed.
+    file_bytes: u64,
+}
+
+#[derive(ApiResponse)]
+enum Stored {
+    /// The path had no file.
+    #[oai(status = 201)]
+    New(Written<FileBody>, #[oai(header = "Location")] String),
+    /// The file at the path was replaced, or this request came before.
+    #[oai(status = 200)]
+    Known(
+        Written<FileBody>,
+        #[oai(header = "Location")] String,
+        #[oai(header = "Idempotency-Replayed")] Option<String>,
+    ),
+}
+
+#[derive(ApiResponse)]
+enum Deleted {
+    /// Its bytes are gone; its history stays.
+    #[oai(status = 204)]
+    Done,
+}
+
+const LIST: &str = "files";
+/// Base64 with its padding, or without.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+/// Bytes of a decoded file that are handed on at once.
+const BLOCK: usize = 128 << 10;
+
+#[OpenApi(tag = "Section::Files")]
+impl Api {
+    /// Files, newest first.
+    ///
+    /// Of a part of the workspace where a prefix is given. Only what they are is listed; their bytes are had by a link.
+    #[oai(path = "/files", method = "get", operation_id = "list_files")]
+    async fn list_files(
+        &self,
+        access: ApiRead,
+        /// Only files below it: the first segments of their paths, from the workspace's id on.
+        prefix: Query<Option<String>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<Written<FilePage>> {
+        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
+        let page = answer(access.0.list_files(prefix.as_deref(), before, answer(limit(rows))?).await)?;
+        Ok(Written::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
+    }
+
+    /// Stores a file whose bytes are in the body, in base64. A file that is at its path is replaced.
+    ///
+    /// The path is made from the project, the aggregate and the filename. What the workspace keeps stays within its
+    /// quota (400 `storage_quota_exceeded`).
+    #[oai(path = "/files", method = "post", operation_id = "create_file")]
+    async fn create_file(
+        &self,
+        access: ApiWrite,
+        body: Body<UploadFile>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Stored> {
+        let Body { value: UploadFile { filename, data, mime_type, aggregate_id, aggregate_type, project_id }, text } =
+            body;
+        let request = answer(key.0.map(|key| request_id(&key, "create_file", &text)).transpose())?;
+        drop(text);
+        let decoded = aside(data.len(), || BASE64.decode(data));
+        let bytes = answer(decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}"))))?;
+        let mime_type = answer(download::mime_type(mime_type.as_deref(), &filename))?;
+        let new = NewFile {
+            content_disposition: download::attachment(&filename),
+            filename,
+            mime_type,
+            place: Place { project: project_id, aggregate_type, aggregate_id },
+            path: None,
+            size: Some(bytes.len() as u64),
+            request,
+        };
+        Ok(stored(&answer(access.0.upload_file(new, blocks(bytes)).await)?))
+    }
+
+    /// A link by which the file's bytes are had without a token, for an hour.
+    ///
+    /// The path has slashes, which may be sent as they are or as `%2F`. Who has the link needs no token; it is good for
+    /// this path alone.
+    #[oai(path = "/files/:path", method = "get", operation_id = "get_file")]
+    async fn get_file(
+        &self,
+        access: ContentRead,
+        request: &Request,
+        /// `workspace/project/type/aggregate/filename`, its slashes as they are or as `%2F`.
+        path: Path<String>,
+    ) -> ApiResult<Written<LinkBody>> {
+        Ok(Written::new(&match answer(access.0.file_link(&path).await)? {
+            FileLink::Stored { url, expires_at } => LinkBody { url, expires_at: format_date(expires_at) },
+            FileLink::Signed(link) => {
+                let expires_at = format_date(link.expires_s.saturating_mul(1_000));
+                LinkBody { url: download::url(request, &link), expires_at }
+            }
+        }))
+    }
+
+    /// Stores a file whose bytes are the body. A file that is at the path is replaced.
+    ///
+    /// For files of any size: the bytes are stored as they come. The path is the file's whole path, as answers tell it.
+    #[oai(path = "/files/:path", method = "put", operation_id = "upload_file")]
+    async fn upload_file(
+        &self,
+        access: ApiWrite,
+        /// `workspace/project/type/aggregate/filename`, its slashes as they are or as `%2F`.
+        path: Path<String>,
+        body: RawBody,
+    ) -> ApiResult<Stored> {
+        let new = answer(new_at(&access.0, path.0, &body))?;
+        let RawBody { bytes, failure, .. } = body;
+        match access.0.upload_file(new, bytes).await {
+            Ok(uploaded) => Ok(stored(&uploaded)),
+            Err(error) => Err(failure.or(error).into()),
+        }
+    }
+
+    /// Deletes a file.
+    ///
+    /// Its room is free again at once, and its history stays in the log.
+    #[oai(path = "/files/delete", method = "post", operation_id = "delete_file")]
+    async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<Deleted> {
+        answer(access.0.delete_file(&body.path).await)?;
+        Ok(Deleted::Done)
+    }
+
+    /// How much the workspace keeps of files, and how much it may.
+    ///
+    /// Counted are uploads under way too, since they may not exceed the quota either.
+    #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
+    async fn get_storage(&self, access: ApiRead) -> ApiResult<Written<UsageBody>> {
+        let usage = answer(access.0.storage_usage().await)?;
+        Ok(Written::new(&UsageBody {
+            used_bytes: usage.used_bytes,
+            quota_bytes: usage.quota_bytes,
+            files: usage.files,
+            file_bytes: usage.file_bytes,
+        }))
+    }
+}
+
+/// The file that a path and the headers of a body speak of.
+fn new_at(writer: &Writer, path: String, body: &RawBody) -> Result<NewFile, Error> {
+    let invalid = |message: String| Error::invalid(format!("path: {message}"));
+    let (workspace, place, filename) = FilePath::read(&path).map_err(invalid)?;
+    if workspace != writer.caller().workspace_id() {
+        return Err(Error::not_found("workspace", &workspace));
+    }
+    let mime_type = download::mime_type(body.content_type.as_deref(), &filename)?;
+    Ok(NewFile {
+        content_disposition: download::attachment(&filename),
+        filename,
+        mime_type,
+        place,
+        path: Some(path),
+        size: body.announced,
+        request: None,
+    })
+}
+
+fn stored(uploaded: &Uploaded) -> Stored {
+    let body = FileBody::from(&*uploaded.file);
+    let location = format!("{}/files/{}", crate::API, download::encoded(&body.path));
+    let body = Written::new(&body);
+    match uploaded {
+        Uploaded { repeated: true, .. } => Stored::Known(body, location, Some("true".into())),
+        Uploaded { replaced: true, .. } => Stored::Known(body, location, None),
+        _ => Stored::New(body, location),
+    }
+}
+
+/// Bytes that are there, handed on like those that come.
+fn blocks(bytes: Vec<u8>) -> Incoming {
+    let bytes = Bytes::from(bytes);
+    let begins = (0..bytes.len()).step_by(BLOCK);
+    let blocks = begins.map(move |begin| Ok(bytes.slice(begin..bytes.len().min(begin + BLOCK))));
+    futures_util::stream::iter(blocks).boxed()
+}

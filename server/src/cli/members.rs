@@ -1,0 +1,89 @@
+//! `foldwork members`: who is in the workspace, and who is to be.
+
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::{Client, Connection};
+use super::output::{print, print_line};
+use super::table::Table;
+
+/// Lists, invites, changes and removes members of the workspace.
+#[derive(clap::Args, Debug)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum Action {
+    /// Lists who is there, and who is invited.
+    List {
+        /// Prints the records as JSON, one a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Invites an e-mail address: whoever signs in with it joins.
+    Invite {
+        email: String,
+        /// owner, editor or viewer.
+        #[arg(long, default_value = "editor")]
+        role: String,
+    },
+    /// Gives a member another role.
+    Role {
+        /// The id, as `members list` shows it.
+        id: String,
+        /// owner, editor or viewer.
+        role: String,
+    },
+    /// Takes a member out of the workspace, with all their keys in it, or an invitation back.
+    Remove {
+        /// The id, as `members list` shows it.
+        id: String,
+    },
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    data: Vec<Value>,
+}
+
+/// Runs one action on members.
+pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
+    let client = arguments.connection.client()?;
+    match arguments.action {
+        Action::List { json } => list(&client, json).await,
+        Action::Invite { email, role } => {
+            let request = client.request(Method::POST, &["members"]).json(&json!({"email": email, "role": role}));
+            print(&listing([&client.call(request).await?.json()?]))
+        }
+        Action::Role { id, role } => {
+            let request = client.request(Method::PATCH, &["members", &id]).json(&json!({"role": role}));
+            print(&listing([&client.call(request).await?.json()?]))
+        }
+        Action::Remove { id } => {
+            client.call(client.request(Method::DELETE, &["members", &id])).await?;
+            print_line(&format!("removed {id}"))
+        }
+    }
+}
+
+async fn list(client: &Client, as_json: bool) -> anyhow::Result<()> {
+    let page: Page = client.call(client.request(Method::GET, &["members"])).await?.json()?;
+    if as_json {
+        return print(&page.data.iter().map(|record| format!("{record}\n")).collect::<String>());
+    }
+    print(&listing(&page.data))
+}
+
+fn listing<'a>(records: impl IntoIterator<Item = &'a Value>) -> String {
+    const COLUMNS: [&str; 6] = ["id", "name", "email", "role", "status", "created_at"];
+    let mut table = Table::new(&COLUMNS);
+    for record in records {
+        table.push(&COLUMNS.map(|column| record.get(column).unwrap_or(&Value::Null)));
+    }
+    table.render()
+}

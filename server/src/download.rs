@@ -1,0 +1,233 @@
+//! Links to files, and the endpoint that they lead to: bytes without a token, whole or a range of them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use foldwork_engine::model::file;
+use foldwork_engine::workspace::files::{SignedLink, StoredFile};
+use foldwork_engine::{Engine, Error};
+use futures_util::TryStreamExt;
+use mime_guess::Mime;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use poem::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use poem::web::{Path, Query};
+use poem::{Body, FromRequest, Request, Response};
+use serde::Deserialize;
+
+use crate::api::error::ApiError;
+use crate::api::is_known;
+
+/// Where links lead to.
+pub const DOWNLOADS: &str = "/files-dl";
+/// What stands for itself in a path, and in the extended form of a header's parameter (RFC 5987).
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+const IN_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const LONGEST_TYPE: usize = 255;
+
+/// What URLs in answers begin with, where a setting says it.
+#[derive(Clone)]
+pub struct PublicUrl(pub String);
+
+/// What a link has behind its path.
+#[derive(Deserialize)]
+struct Signed {
+    exp: i64,
+    kid: String,
+    sig: String,
+}
+
+/// A path as it stands in a URL.
+pub fn encoded(path: &str) -> String {
+    utf8_percent_encode(path, IN_PATH).to_string()
+}
+
+/// The URL of a link that this server answers.
+pub fn url(request: &Request, link: &SignedLink) -> String {
+    let SignedLink { path, expires_s, key_id, signature } = link;
+    let set = request.data::<PublicUrl>().map(|url| url.0.as_str()).filter(|url| !url.is_empty());
+    let address = || request.local_addr().as_socket_addr().map_or_else(|| "localhost".into(), ToString::to_string);
+    let begin = set.map_or_else(|| format!("http://{}", address()), str::to_owned);
+    let signature = URL_SAFE_NO_PAD.encode(signature);
+    format!("{begin}{DOWNLOADS}/{}?exp={expires_s}&kid={key_id}&sig={signature}", encoded(path))
+}
+
+/// The kind of a file: as it is given, or as its name tells.
+pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String, Error> {
+    let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) else {
+        return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());
+    };
+    match given.parse::<Mime>() {
+        Ok(kind) if given.len() <= LONGEST_TYPE => Ok(kind.to_string()),
+        _ => Err(Error::invalid_at("/mime_type", "expected type/subtype")),
+    }
+}
+
+/// The header that has a browser save a file under its name (RFC 6266).
+pub fn attachment(filename: &str) -> String {
+    let plain = |letter: char| match letter {
+        '"' | '\\' | '%' => '_',
+        letter if letter.is_ascii_graphic() || letter == ' ' => letter,
+        _ => '_',
+    };
+    let plain: String = filename.chars().map(plain).collect();
+    if plain == filename {
+        return format!("attachment; filename=\"{plain}\"");
+    }
+    let extended = utf8_percent_encode(filename, IN_PARAMETER);
+    format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{extended}")
+}
+
+/// Answers a link.
+#[poem::handler]
+pub async fn download(request: &Request) -> poem::Result<Response> {
+    let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
+    let stored = engine.linked_file(&link(request).await?).await.map_err(ApiError::from)?;
+    Ok(answer(request, &stored).await?)
+}
+
+/// The link as it was asked for. One that is no link is answered like one that is not valid.
+async fn link(request: &Request) -> Result<SignedLink, ApiError> {
+    let refused = || ApiError::new(StatusCode::FORBIDDEN, "invalid_link", "the link is not valid, or not any more");
+    let Path(path) = Path::<String>::from_request_without_body(request).await.map_err(|_| refused())?;
+    let Query(signed) = Query::<Signed>::from_request_without_body(request).await.map_err(|_| refused())?;
+    let signature = URL_SAFE_NO_PAD.decode(&signed.sig).map_err(|_| refused())?;
+    Ok(SignedLink { path, expires_s: signed.exp, key_id: signed.kid, signature })
+}
+
+async fn answer(request: &Request, stored: &StoredFile) -> Result<Response, ApiError> {
+    let size = file::size_bytes(&stored.file);
+    let tag = format!("\"{}\"", file::text(&stored.file, file::SHA256).unwrap_or_default());
+    let mut response = Response::builder().status(StatusCode::OK).finish();
+    *response.headers_mut() = headers(stored, &tag);
+    if is_known(request.header(header::IF_NONE_MATCH), &tag) {
+        response.set_status(StatusCode::NOT_MODIFIED);
+        return Ok(response);
+    }
+    // Of another version no part is wanted.
+    let of_this = request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
+    let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| asked(range, size)) {
+        None => 0..size,
+        Some(Some(range)) => {
+            response.set_status(StatusCode::PARTIAL_CONTENT);
+            let told = format!("bytes {}-{}/{size}", range.start, range.end.saturating_sub(1));
+            insert(response.headers_mut(), header::CONTENT_RANGE, &told);
+            range
+        }
+        Some(None) => {
+            let message = format!("the file has {size} bytes");
+            let error = ApiError::new(StatusCode::RANGE_NOT_SATISFIABLE, "range_not_satisfiable", message);
+            return Err(error.with_header(header::CONTENT_RANGE, value(&format!("bytes */{size}"))));
+        }
+    };
+    insert(response.headers_mut(), header::CONTENT_LENGTH, &(range.end - range.start).to_string());
+    if request.method() != Method::HEAD {
+        let blocks = stored.read(range).await.map_err(ApiError::from)?;
+        response.set_body(Body::from_bytes_stream(blocks.map_err(std::io::Error::other)));
+    }
+    Ok(response)
+}
+
+fn headers(stored: &StoredFile, tag: &str) -> HeaderMap {
+    let text = |field| file::text(&stored.file, field).unwrap_or_default();
+    let mut headers = HeaderMap::new();
+    insert(&mut headers, header::CONTENT_TYPE, text(file::MIME_TYPE));
+    insert(&mut headers, header::CONTENT_DISPOSITION, &attachment(text(file::FILENAME)));
+    insert(&mut headers, header::ETAG, tag);
+    insert(&mut headers, header::ACCEPT_RANGES, "bytes");
+    insert(&mut headers, header::CACHE_CONTROL, "private");
+    insert(&mut headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    // What somebody uploaded runs nothing in the name of this server.
+    insert(&mut headers, header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
+    headers
+}
+
+fn insert(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
+    headers.insert(name, value(text));
+}
+
+fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The range that is asked for; `None` where all is sent instead, as for several ranges, and `Some(None)` where there is
+/// no such range.
+fn asked(range: &str, size: u64) -> Option<Option<Range<u64>>> {
+    let (unit, range) = range.split_once('=')?;
+    if !unit.trim().eq_ignore_ascii_case("bytes") || range.contains(',') {
+        return None;
+    }
+    let (first, last) = range.trim().split_once('-')?;
+    let number = |text: &str| -> Option<Option<u64>> {
+        match text {
+            "" => Some(None),
+            // One that is too large for anything is as good as the largest.
+            text if text.bytes().all(|byte| byte.is_ascii_digit()) => Some(Some(text.parse().unwrap_or(u64::MAX))),
+            _ => None,
+        }
+    };
+    match (number(first)?, number(last)?) {
+        (None, None) => None,
+        (None, Some(0)) => Some(None),
+        (None, Some(_)) if size == 0 => Some(None),
+        (None, Some(from_end)) => Some(Some(size.saturating_sub(from_end)..size)),
+        (Some(first), Some(last)) if last < first => None,
+        (Some(first), _) if first >= size => Some(None),
+        (Some(first), None) => Some(Some(first..size)),
+        (Some(first), Some(last)) => Some(Some(first..size.min(last.saturating_add(1)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_they_are_meant() {
+        for (text, expected) in [
+            ("bytes=0-0", Some(Some(0..1))),
+            ("bytes=2-", Some(Some(2..10))),
+            ("bytes=2-99", Some(Some(2..10))),
+            ("bytes=-3", Some(Some(7..10))),
+            ("bytes=-99", Some(Some(0..10))),
+            ("BYTES=9-9", Some(Some(9..10))),
+            ("bytes=0-99999999999999999999", Some(Some(0..10))),
+            ("bytes=10-", Some(None)),
+            ("bytes=99999999999999999999-", Some(None)),
+            ("bytes=-0", Some(None)),
+            // What is no range is passed over, and so are several.
+            ("bytes=3-2", None),
+            ("bytes=-", None),
+            ("bytes=0-1,4-5", None),
+            ("bytes=a-b", None),
+            ("bytes=+1-2", None),
+            ("lines=0-1", None),
+            ("", None),
+        ] {
+            assert_eq!(asked(text, 10), expected, "{text}");
+        }
+        assert_eq!(asked("bytes=0-", 0), Some(None));
+        assert_eq!(asked("bytes=-1", 0), Some(None));
+    }
+
+    #[test]
+    fn names_of_files_are_told_so_that_nothing_else_is() {
+        assert_eq!(attachment("report 1.pdf"), "attachment; filename=\"report 1.pdf\"");
+        let extended = "attachment; filename=\"na_ve.pdf\"; filename*=UTF-8''na%C3%AFve.pdf";
+        assert_eq!(attachment("naïve.pdf"), extended);
+        let quoted = "attachment; filename=\"a_; x=_.pdf\"; filename*=UTF-8''a%22%3B%20x%3D%5C.pdf";
+        assert_eq!(attachment("a\"; x=\\.pdf"), quoted);
+        assert!(!attachment("a\r\nb").contains(['\r', '\n']));
+    }
+
+    #[test]
+    fn a_kind_is_given_or_told_by_the_name() {
+        assert_eq!(mime_type(None, "a.PNG").expect("a kind"), "image/png");
+        assert_eq!(mime_type(Some(" "), "a").expect("a kind"), "application/octet-stream");
+        assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a kind"), "text/plain; charset=utf-8");
+        for wrong in ["text", "text/", "a/b\r\nx: y", "a b/c", &format!("a/{}", "x".repeat(255))] {
+            assert!(mime_type(Some(wrong), "a").is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Paths of files in URLs: their slashes may stand as they are.
+
+use poem::Request;
+use poem::http::Uri;
+use poem::http::uri::PathAndQuery;
+
+use crate::API;
+use crate::download::DOWNLOADS;
+
+/// Makes what stands behind `/files/` one segment, as the router has it. Whoever encoded the slashes did so already.
+pub async fn one_segment(mut request: Request) -> poem::Result<Request> {
+    if let Some(uri) = rewritten(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    Ok(request)
+}
+
+fn rewritten(uri: &Uri) -> Option<Uri> {
+    let path = uri.path();
+    let files = path.strip_prefix(API).and_then(|rest| rest.strip_prefix("/files/"));
+    let rest = files.or_else(|| path.strip_prefix(DOWNLOADS).and_then(|rest| rest.strip_prefix('/')))?;
+    if !rest.contains('/') {
+        return None;
+    }
+    let begin = &path[..path.len() - rest.len()];
+    let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let path = PathAndQuery::try_from(format!("{begin}{}{query}", rest.replace('/', "%2F"))).ok()?;
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path);
+    Uri::from_parts(parts).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slashes_of_a_files_path_are_encoded_and_nothing_else() {
+        for (from, to) in [
+            ("/api/v1/files/w/_/_/_/x%2520.txt?a=b/c", Some("/api/v1/files/w%2F_%2F_%2F_%2Fx%2520.txt?a=b/c")),
+            ("/files-dl/w/x?exp=1", Some("/files-dl/w%2Fx?exp=1")),
+            ("http://h:1/api/v1/files/w/x", Some("http://h:1/api/v1/files/w%2Fx")),
+            ("/api/v1/files/w%2Fx", None),
+            ("/api/v1/files/delete", None),
+            ("/api/v1/files", None),
+            ("/api/v1/filesystem/a/b", None),
+            ("/api/v1/articles/a/b", None),
+        ] {
+            let uri: Uri = from.parse().expect("a URI");
+            assert_eq!(rewritten(&uri).map(|uri| uri.to_string()).as_deref(), to, "{from}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+"""What is done with the document: it is linted, and clients are generated from it, checked and used."""
+
+import json
+import re
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+
+from installed import CACHE, HERE, Failed, node, npm, python, run
+
+METHODS = ("get", "put", "post", "delete", "patch")
+
+
+class Suite:
+    """One of them, and how it ended."""
+
+    def __init__(self, name, document):
+        self.name, self.document, self.failure = name, document, None
+
+    def run(self, server):
+        folder = Path(tempfile.mkdtemp(prefix=f"foldwork-{self.name}-"))
+        try:
+            SUITES[self.name](folder, self.document, environment(server))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(server):
+    """What the stories are told: where the server is, a key, and a name for this run."""
+    return {
+        "FOLDWORK_BASE": f"http://{server.address}/api/v1",
+        "FOLDWORK_TOKEN": server.key,
+        "FOLDWORK_RUN": secrets.token_hex(4),
+    }
+
+
+def operations(document):
+    """The ids of the document's operations."""
+    paths = json.loads(document.read_text(encoding="utf-8"))["paths"]
+    return {operation["operationId"] for item in paths.values() for method, operation in item.items() if method in METHODS}
+
+
+def camel(name):
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def none_dropped(generator, document, found, written=lambda name: name):
+    """A generator that does not like an operation leaves it out with a warning, or with none."""
+    wanted = {written(name) for name in operations(document)}
+    if wanted - found:
+        raise Failed(f"{generator} leaves {', '.join(sorted(wanted - found))} out")
+    print(f"{generator}: {len(wanted)} operations of {len(wanted)}", flush=True)
+
+
+def lint(folder, document, _):
+    packages = npm(HERE / "typescript")
+    tools = node(packages)
+    for rules in ("redocly.yaml", "spectral.yaml"):
+        shutil.copy(HERE / "lint" / rules, folder)
+    print(run(["redocly", "lint", "--config", "redocly.yaml", document], folder, **tools,
+              REDOCLY_TELEMETRY="off", REDOCLY_SUPPRESS_UPDATE_NOTICE="true").strip().splitlines()[-1])
+    # Rules that only warn are errors here.
+    print(run(["spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "warn", document], folder,
+              **tools).strip())
+
+
+def typescript(folder, document, told):
+    packages, jar = npm(HERE / "typescript"), generator_jar()
+    tools = node(packages)
+    for file in (HERE / "typescript").iterdir():
+        shutil.copy(file, folder)
+    (folder / "node_modules").symlink_to(packages / "node_modules")
+    generated = folder / "generated"
+    generated.mkdir()
+    run(["openapi-typescript", document, "-o", generated / "openapi_typescript.ts"], folder, **tools)
+    run(["openapi-ts", "-i", document, "-o", generated / "hey_api", "-c", "@hey-api/client-fetch"], folder, **tools)
+    run(["java", "-jar", jar, "generate", "-i", document, "-g", "typescript-fetch", "-o", generated / "typescript_fetch",
+         "-p", "importFileExtension=.js"], folder)
+    text = (generated / "openapi_typescript.ts").read_text(encoding="utf-8")
+    listed = text.split("export interface operations {", 1)[1]
+    none_dropped("openapi-typescript", document, set(re.findall(r"^    (\w+): \{", listed, re.M)))
+    text = (generated / "hey_api" / "sdk.gen.ts").read_text(encoding="utf-8")
+    none_dropped("hey-api", document, set(re.findall(r"^export const (\w+) = <", text, re.M)), camel)
+    text = "".join(path.read_text(encoding="utf-8") for path in (generated / "typescript_fetch" / "apis").iterdir())
+    none_dropped("typescript-fetch", document, set(re.findall(r"async (\w+)Raw\(", text)), camel)
+    run(["tsc"], folder, **tools)
+    for story in ("openapi_fetch", "hey_api", "typescript_fetch"):
+        print(run(["node", f"built/{story}.js"], folder, **tools, **told).strip(), flush=True)
+
+
+def generator_jar():
+    binaries = python(HERE / "python" / "requirements.txt")
+    return next(binaries.parent.glob("lib/python*/site-packages/openapi_generator_cli/openapi-generator.jar"))
+
+
+def python_client(folder, document, told):
+    binaries = python(HERE / "python" / "requirements.txt")
+    # What the generator finds on its path formats what it wrote.
+    said = run([binaries / "openapi-python-client", "generate", "--path", document, "--output-path", "client", "--meta", "none",
+                "--fail-on-warning"], folder, PATH=f"{binaries}:/usr/bin:/bin")
+    found = {path.stem for path in (folder / "client" / "api").glob("*/*.py")}
+    none_dropped("openapi-python-client", document, found)
+    if "WARNING" in said:
+        raise Failed(said)
+    for name in ("story.py", "mypy.ini"):
+        shutil.copy(HERE / "python" / name, folder)
+    run([binaries / "mypy", "story.py", "client"], folder)
+    print(run([binaries / "python", "story.py"], folder, **told).strip(), flush=True)
+
+
+def rust(folder, document, told):
+    target = CACHE / "rust"
+    run(["cargo", "build", "--locked", "--quiet", "--manifest-path", HERE / "rust" / "Cargo.toml"], folder,
+        CARGO_TARGET_DIR=str(target), FOLDWORK_DOCUMENT=str(document))
+    text = newest(target.glob("debug/build/foldwork-client-story-*/out/client.rs")).read_text(encoding="utf-8")
+    none_dropped("progenitor", document, set(re.findall(r"pub fn (\w+)\(&self\) -> builder::", text)))
+    print(run([target / "debug" / "foldwork-client-story"], folder, **told).strip(), flush=True)
+
+
+def newest(paths):
+    return max(paths, key=lambda path: path.stat().st_mtime)
+
+
+SUITES = {"lint": lint, "typescript": typescript, "python": python_client, "rust": rust}

@@ -1,0 +1,154 @@
+//! An identity provider in the test itself: keys that it changes, tokens that it signs, and how often it is asked.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
+use aws_lc_rs::rsa::{KeyPair as RsaPair, KeySize};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use foldwork_engine::{AccessSettings, FetchKeys, Fetched, IssuerSettings, Trust};
+use jsonwebtoken::jwk::Jwk;
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use serde_json::{Value, json};
+
+/// The claims `iss` and `aud` of good tokens.
+pub const ISSUER: &str = "https://id.example.com";
+pub const AUDIENCE: &str = "foldwork";
+/// The issuer that every test server trusts by a secret, and the secret.
+pub const SECRET_ISSUER: &str = "https://project.example.com/auth/v1";
+pub const SECRET: &[u8] = b"a secret that only tests have, of 40 bytes";
+
+/// A private key with the name under which the public one is published.
+#[derive(Clone)]
+pub struct SigningKey {
+    pub id: String,
+    pub algorithm: Algorithm,
+    private: EncodingKey,
+    pub public: Value,
+}
+
+impl SigningKey {
+    /// A new key for ES256, RS256 or EdDSA.
+    pub fn new(id: &str, algorithm: Algorithm) -> SigningKey {
+        let (private, mut public) = match algorithm {
+            Algorithm::EdDSA => {
+                let pair = Ed25519KeyPair::generate().expect("a pair of keys");
+                let private = pem(pair.to_pkcs8v1().expect("the private key").as_ref());
+                let x = URL_SAFE_NO_PAD.encode(pair.public_key().as_ref());
+                let private = EncodingKey::from_ed_pem(private.as_bytes()).expect("an Ed25519 key");
+                (private, json!({"kty": "OKP", "crv": "Ed25519", "x": x}))
+            }
+            Algorithm::RS256 => {
+                let pair = RsaPair::generate(KeySize::Rsa2048).expect("a pair of keys");
+                let der: Pkcs8V1Der<'_> = pair.as_der().expect("the private key");
+                let private = EncodingKey::from_rsa_pem(pem(der.as_ref()).as_bytes()).expect("an RSA key");
+                let public = Jwk::from_encoding_key(&private, algorithm).expect("the public key");
+                (private, serde_json::to_value(public).expect("JSON"))
+            }
+            _ => {
+                let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a pair of keys");
+                let private = pem(pair.to_pkcs8v1().expect("the private key").as_ref());
+                let private = EncodingKey::from_ec_pem(private.as_bytes()).expect("a key of P-256");
+                let public = Jwk::from_encoding_key(&private, Algorithm::ES256).expect("the public key");
+                (private, serde_json::to_value(public).expect("JSON"))
+            }
+        };
+        public["kid"] = id.into();
+        public["use"] = "sig".into();
+        SigningKey { id: id.into(), algorithm, private, public }
+    }
+
+    /// A token with these claims, signed by this key.
+    pub fn sign(&self, claims: &Value) -> String {
+        let header = Header { kid: Some(self.id.clone()), ..Header::new(self.algorithm) };
+        encode(&header, claims, &self.private).expect("a token")
+    }
+}
+
+fn pem(der: &[u8]) -> String {
+    format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der))
+}
+
+/// A token signed with a secret.
+pub fn signed_with(secret: &[u8], claims: &Value) -> String {
+    encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret)).expect("a token")
+}
+
+/// A token made of any header, claims and signature.
+pub fn forged(header: &Value, claims: &Value, signature: &[u8]) -> String {
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    format!("{}.{}.{}", part(header), part(claims), URL_SAFE_NO_PAD.encode(signature))
+}
+
+/// A published set of keys, and what it costs to ask for it.
+#[derive(Default)]
+pub struct Provider {
+    published: Mutex<Vec<u8>>,
+    asked: AtomicUsize,
+    is_out: AtomicBool,
+}
+
+impl Provider {
+    /// One that publishes these keys.
+    pub fn with(keys: &[&SigningKey]) -> Arc<Provider> {
+        let provider = Provider::default();
+        provider.publish(keys);
+        Arc::new(provider)
+    }
+
+    pub fn publish(&self, keys: &[&SigningKey]) {
+        let keys: Vec<&Value> = keys.iter().map(|key| &key.public).collect();
+        self.publish_text(json!({"keys": keys}).to_string().into_bytes());
+    }
+
+    pub fn publish_text(&self, text: Vec<u8>) {
+        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    /// Stops answering, or begins again.
+    pub fn go_out(&self, is_out: bool) {
+        self.is_out.store(is_out, Ordering::SeqCst);
+    }
+
+    /// How often it was asked.
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+
+    /// Settings that trust it for signatures of this family.
+    pub fn settings(algorithms: &[&str]) -> AccessSettings {
+        let issuer = IssuerSettings {
+            issuer: ISSUER.into(),
+            audience: AUDIENCE.into(),
+            trust: Trust::KeySet { url: "https://id.example.com/jwks".into() },
+            algorithms: algorithms.iter().map(|name| (*name).to_owned()).collect(),
+            trusts_email: false,
+        };
+        AccessSettings { issuers: vec![issuer, secret_issuer()], ..AccessSettings::default() }
+    }
+}
+
+/// An issuer as Supabase projects are by default: its tokens are signed with a secret, and addresses in them are confirmed.
+pub fn secret_issuer() -> IssuerSettings {
+    IssuerSettings {
+        issuer: SECRET_ISSUER.into(),
+        audience: "authenticated".into(),
+        trust: Trust::Secret(SECRET.to_vec()),
+        algorithms: vec!["HS256".into()],
+        trusts_email: true,
+    }
+}
+
+impl FetchKeys for Provider {
+    fn fetch<'a>(&'a self, _: &'a str, _: usize) -> Fetched<'a> {
+        Box::pin(async {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            match self.is_out.load(Ordering::SeqCst) {
+                true => Err("nobody answers".to_owned()),
+                false => Ok(self.published.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            }
+        })
+    }
+}

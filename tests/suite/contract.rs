@@ -1,0 +1,179 @@
+//! The document keeps its promises: every operation is described whole, and what the scenarios send and get is what the
+//! document says.
+
+use std::collections::BTreeSet;
+
+use foldwork_engine::model::access::Scope;
+use foldwork_plugins::native;
+use foldwork_server::Config;
+use foldwork_tests::expectation::{all_well, files};
+use foldwork_tests::scenario::exchanges;
+use jsonschema::Validator;
+use serde_json::{Map, Value, json};
+
+use crate::coverage::{meant, operations};
+
+/// Longest summary that fits on a line of a list.
+const LONGEST_SUMMARY: usize = 140;
+
+/// The document of a server on which everything is enabled that mounts something.
+fn document() -> Value {
+    let mut config = Config::default();
+    config.plugins.enabled.extend(native().iter().map(|plugin| plugin.name().to_owned()));
+    foldwork_server::openapi(&config)
+}
+
+#[test]
+fn every_operation_is_described_whole() {
+    let document = document();
+    let mut failures = Vec::new();
+    let mut ids = BTreeSet::new();
+    let tags: BTreeSet<&str> = list(&document["tags"]).filter_map(|tag| tag["name"].as_str()).collect();
+    for (path, item) in object(&document["paths"]) {
+        for (method, operation) in object(item) {
+            let id = operation["operationId"].as_str().unwrap_or_default();
+            let mut wrong = wrong_with(path, operation);
+            if !ids.insert(id) {
+                wrong.push("its id is another's too".into());
+            }
+            if list(&operation["tags"]).filter_map(Value::as_str).filter(|tag| tags.contains(tag)).count() != 1 {
+                wrong.push("it stands in no section of the document".into());
+            }
+            failures.extend(wrong.into_iter().map(|wrong| format!("{method} {path} ({id}): {wrong}")));
+        }
+    }
+    for (name, schema) in object(&document["components"]["schemas"]) {
+        let own = |property: &&String| property.replace('_', "").eq_ignore_ascii_case(name);
+        if object(&schema["properties"]).map(|(property, _)| property).any(|property| own(&property)) {
+            failures.push(format!("{name} has a property of its own name, for which some clients have no word left"));
+        }
+    }
+    assert!(ids.contains("get_feed"), "what plugins mount is not in the document");
+    all_well(failures);
+}
+
+fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut must = |holds: bool, text: &str| {
+        if !holds {
+            wrong.push(text.to_owned());
+        }
+    };
+    let words: Vec<&str> = operation["operationId"].as_str().unwrap_or_default().split('_').collect();
+    let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    must(words.len() > 1 && words.iter().all(is_word), "its id is no <verb>_<resource>");
+    let summary = operation["summary"].as_str().unwrap_or_default();
+    must(!summary.is_empty() && summary.len() <= LONGEST_SUMMARY, "it has no summary of one line");
+    // The last paragraph tells the scope, and is written for it.
+    let paragraphs = operation["description"].as_str().unwrap_or_default().split("\n\n").count();
+    must(paragraphs > 1, "it has no description: a paragraph below the handler's first line");
+    let scopes: Vec<&str> = list(&operation["x-required-scope"]).filter_map(Value::as_str).collect();
+    let is_open = operation["security"] == json!([]);
+    must(is_open || list(&operation["security"]).count() == 1, "it does not say how it is secured");
+    must(is_open == scopes.is_empty(), "it needs a token and no scope, or a scope and no token");
+    must(scopes.iter().all(|name| Scope::parse(name).is_some()), "it needs a scope that there is not");
+    let named = list(&operation["parameters"]).filter(|parameter| parameter["in"] == "path");
+    let named: BTreeSet<&str> = named.filter_map(|parameter| parameter["name"].as_str()).collect();
+    let wanted = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+    must(named == wanted, "its parameters are not those of its path");
+    for parameter in list(&operation["parameters"]) {
+        let described = parameter["description"].as_str().is_some_and(|text| !text.is_empty());
+        must(described, &format!("its parameter {} has no description", parameter["name"]));
+    }
+    let responses: Vec<(&String, &Value)> = object(&operation["responses"]).collect();
+    must(responses.iter().any(|(status, _)| status.starts_with('2')), "it never succeeds");
+    let of_callers = ["401", "403"].into_iter().filter(|_| !is_open);
+    for status in of_callers.chain(["429", "500", "503"]) {
+        must(responses.iter().any(|(known, _)| *known == status), &format!("it does not answer {status}"));
+    }
+    for (status, response) in responses {
+        let described = response["description"].as_str().is_some_and(|text| !text.is_empty());
+        must(described, &format!("its {status} has no description"));
+        let schema = &response["content"]["application/json"]["schema"];
+        if status.starts_with(['4', '5']) {
+            must(schema["$ref"] == "#/components/schemas/Error", &format!("its {status} is no error"));
+        }
+        must(response["headers"].get("X-Request-Id").is_some(), &format!("its {status} names no request"));
+    }
+    wrong
+}
+
+#[test]
+fn what_scenarios_send_and_get_is_what_the_document_says() {
+    let document = document();
+    let operations = operations();
+    let mut failures = Vec::new();
+    let mut compared = 0;
+    for file in files("api", "yaml") {
+        for exchange in exchanges(&file) {
+            let Some(operation) = meant(&operations, &exchange) else { continue };
+            let pointer = |text: &str| text.replace('~', "~0").replace('/', "~1");
+            let bases = [foldwork_server::API, foldwork_server::FUNCTIONS];
+            let path = bases.iter().find_map(|base| operation.path.strip_prefix(base)).unwrap_or_default();
+            let described = &document["paths"][path][exchange.method.to_lowercase()];
+            let mut compare = |body: &Option<Value>, place: String, strict: bool| {
+                let Some(body) = body else { return };
+                let Some(schema) =
+                    described.pointer(&format!("{place}/content/{}/schema", pointer("application/json")))
+                else {
+                    // What is no JSON is shown as text.
+                    if body.is_object() && described.pointer(&place).is_some() {
+                        failures.push(format!("{}: {}: {place} has no schema", file.display(), exchange.name));
+                    }
+                    return;
+                };
+                compared += 1;
+                let validator = validator(schema, &document, strict);
+                let errors = validator.iter_errors(body).map(|error| format!("{} at {}", error, error.instance_path()));
+                failures.extend(errors.map(|error| {
+                    format!("{}: '{}': {} {place}: {error}", file.display(), exchange.name, operation.id)
+                }));
+            };
+            if exchange.status.starts_with('2') {
+                compare(&exchange.body, "/requestBody".into(), false);
+            }
+            // A long answer is shown by its length.
+            let answer = exchange.answer.clone().filter(|answer| !answer.is_string());
+            compare(&answer, format!("/responses/{}", exchange.status), true);
+        }
+    }
+    assert!(compared > 500, "the scenarios show {compared} bodies only");
+    all_well(failures);
+}
+
+/// A schema of the document as JSON Schema. Of answers nothing is left out: they have no field that the document does
+/// not know.
+fn validator(schema: &Value, document: &Value, strict: bool) -> Validator {
+    let mut root = json!({"$schema": "http://json-schema.org/draft-04/schema#", "allOf": [schema]});
+    root["components"] = json!({"schemas": document["components"]["schemas"]});
+    translate(&mut root, strict);
+    jsonschema::options().should_validate_formats(true).build(&root).expect("a schema")
+}
+
+/// OpenAPI 3.0 says `nullable` where JSON Schema has a type `null`.
+fn translate(node: &mut Value, strict: bool) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(|item| translate(item, strict)),
+        Value::Object(schema) => {
+            schema.values_mut().for_each(|child| translate(child, strict));
+            if strict && schema.contains_key("properties") && !schema.contains_key("additionalProperties") {
+                schema.insert("additionalProperties".into(), false.into());
+            }
+            if schema.get("nullable") == Some(&Value::Bool(true)) {
+                schema.remove("nullable");
+                let meant = Value::Object(std::mem::take(schema));
+                schema.insert("anyOf".into(), json!([{"type": "null"}, meant]));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn object(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    static NOTHING: std::sync::LazyLock<Map<String, Value>> = std::sync::LazyLock::new(Map::new);
+    value.as_object().unwrap_or(&NOTHING).iter()
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}

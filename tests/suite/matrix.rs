@@ -1,0 +1,398 @@
+//! Every operation of the document, called as everybody: each is answered with the status that follows from what the
+//! document says of it, with an error of the one shape, and with nothing of another workspace.
+//!
+//! Operations are taken from the document, so that a new one is called too. What it does not say stands in `matrix.toml`.
+
+use std::collections::BTreeMap;
+
+use foldwork_engine::model::access::{Role, Scope};
+use foldwork_engine::model::plan::PlanStatus;
+use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::licenses::Device;
+use foldwork_engine::workspace::members::NewPlan;
+use foldwork_engine::workspace::projects::NewProject;
+use foldwork_engine::{Operator, Unlocker};
+use foldwork_server::{API, Config};
+use foldwork_tests::entered::Entered;
+use foldwork_tests::expectation::{all_well, read, root};
+use foldwork_tests::server::Server;
+use futures_util::{StreamExt, stream};
+use poem::http::Method;
+use poem::{Body, Request};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// Operations that are called at a time.
+const AT_A_TIME: usize = 4;
+const HOUR_MS: i64 = 3_600_000;
+/// An id of nothing.
+const NOTHING: &str = "019b76da-a800-7001-8000-ffffffffffff";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    parameters: BTreeMap<String, String>,
+    bodies: BTreeMap<String, String>,
+    exceptions: Vec<Exception>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    operation: String,
+    case: String,
+    status: u16,
+    #[expect(dead_code, reason = "it is there for whoever reads the file")]
+    why: String,
+}
+
+/// An operation as the document describes it.
+struct Operation {
+    id: String,
+    method: Method,
+    path: String,
+    /// Scopes, one of which is needed; none where anybody may call it.
+    scopes: Option<Vec<Scope>>,
+    role: Option<String>,
+    statuses: Vec<u16>,
+    parameters: Vec<String>,
+    /// The media type of its body, and a body.
+    body: Option<(String, String)>,
+    /// Whether the body is a good one.
+    is_exact: bool,
+}
+
+fn operations(said: &Said) -> Vec<Operation> {
+    let document = foldwork_server::openapi(&Config::default());
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        let base = item["servers"][0]["url"].as_str().unwrap_or(API);
+        for (method, operation) in item.as_object().expect("operations") {
+            let Some(id) = operation["operationId"].as_str() else { continue };
+            let scopes = operation["x-required-scope"].as_array();
+            let scope = |name: &Value| Scope::parse(name.as_str().unwrap_or_default()).expect("a scope");
+            let body = operation["requestBody"]["content"].as_object().and_then(|content| content.iter().next());
+            let body = body.map(|(media_type, content)| {
+                let made = || sample(&document, &content["schema"]).to_string();
+                (media_type.clone(), said.bodies.get(id).cloned().unwrap_or_else(made))
+            });
+            let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let in_path = parameters.iter().filter(|parameter| parameter["in"] == "path");
+            operations.push(Operation {
+                id: id.to_owned(),
+                method: method.to_uppercase().parse().expect("a method"),
+                path: format!("{base}{path}"),
+                scopes: scopes.map(|names| names.iter().map(scope).collect()),
+                role: operation["x-required-role"].as_str().map(str::to_owned),
+                statuses: statuses(operation),
+                parameters: in_path.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect(),
+                is_exact: body.is_none() || said.bodies.contains_key(id),
+                body,
+            });
+        }
+    }
+    operations
+}
+
+fn statuses(operation: &Value) -> Vec<u16> {
+    let responses = operation["responses"].as_object().expect("responses");
+    responses.keys().filter_map(|status| status.parse().ok()).collect()
+}
+
+/// The least that fits a schema.
+fn sample(document: &Value, schema: &Value) -> Value {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return sample(document, document.pointer(&reference[1..]).expect("a schema"));
+    }
+    if let Some(example) = schema.get("example").or_else(|| schema["enum"].get(0)) {
+        return example.clone();
+    }
+    match schema["type"].as_str() {
+        Some("object") => {
+            let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let field = |name: &Value| {
+                let name = name.as_str()?;
+                Some((name.to_owned(), sample(document, &schema["properties"][name])))
+            };
+            Value::Object(required.iter().filter_map(field).collect::<Map<_, _>>())
+        }
+        Some("array") => json!([]),
+        Some("integer" | "number") => json!(1),
+        Some("boolean") => json!(true),
+        _ => json!("x"),
+    }
+}
+
+/// What one workspace has of each kind, and texts that are nowhere but in it.
+struct Things {
+    ids: BTreeMap<&'static str, String>,
+    marks: Vec<String>,
+}
+
+/// Who calls, as what.
+struct Cast {
+    server: Server,
+    ours: Things,
+    theirs: Things,
+    expired: String,
+    revoked: String,
+}
+
+async fn cast() -> anyhow::Result<Cast> {
+    let server = Server::start().await?;
+    let owner = server.workspace("owner").await?;
+    let other = server.workspace("other").await?;
+    let new = |expires_at| NewKey { name: "one".into(), scopes: Scope::ALL.to_vec(), expires_at };
+    let expired = owner.owner.create_key(new(Some(1_767_225_600_000 + HOUR_MS)), None).await?;
+    let revoked = owner.owner.create_key(new(None), None).await?;
+    owner.owner.revoke_key(&revoked.record.id).await?;
+    for (name, role) in [("bob", Role::Viewer), ("cleo", Role::Owner)] {
+        owner.owner.invite(&format!("{name}@example.com"), role).await?;
+    }
+    let lapsed = server.engine.authenticate(server.key("cleo").expect("a token")).await?;
+    let operator: Operator =
+        server.engine.enter(server.engine.authenticate(server.key("owner").expect("a key")).await?).await?;
+    let plan = NewPlan { status: Some(PlanStatus::Canceled), ..NewPlan::default() };
+    operator.set_plan(lapsed.user_id(), plan).await?;
+    let ours = things(&server, &owner, "main", "owner").await?;
+    let theirs = things(&server, &other, "else", "other").await?;
+    server.clock.advance(HOUR_MS);
+    let secret = |key: foldwork_engine::workspace::keys::CreatedKey| key.secret.expect("a key");
+    Ok(Cast { server, ours, theirs, expired: secret(expired), revoked: secret(revoked) })
+}
+
+/// Makes one thing of each kind in a workspace.
+async fn things(server: &Server, workspace: &Entered, mark: &str, owner: &str) -> anyhow::Result<Things> {
+    let marked = format!("marked-of-{mark}");
+    let project = NewProject { name: marked.clone(), ..NewProject::default() };
+    let (project, _) = workspace.writer.create_project(project).await?;
+    let article = NewArticle { title: marked.clone(), body: Some(marked.clone()), ..NewArticle::default() };
+    let (article, _) = workspace.writer.create_article(article).await?;
+    let key = NewKey { name: marked.clone(), scopes: vec![Scope::ApiRead], expires_at: None };
+    let key = workspace.owner.create_key(key, None).await?;
+    workspace.owner.invite(&format!("{marked}@example.com"), Role::Viewer).await?;
+    let joins = format!("dan-{mark}@example.com");
+    workspace.owner.invite(&joins, Role::Viewer).await?;
+    let mut claims = foldwork_tests::server::claims_of("dan");
+    claims["sub"] = joins.clone().into();
+    claims["email"] = joins.into();
+    let token = foldwork_tests::issuer::signed_with(foldwork_tests::issuer::SECRET, &claims);
+    let member = server.engine.authenticate(&token).await?;
+    let caller = server.engine.authenticate(server.key(owner).expect("a key")).await?;
+    let unlocker: Unlocker = server.engine.enter(caller).await?;
+    let device = Device { instance_id: format!("device-of-{mark}"), name: Some(marked.clone()), ..Device::default() };
+    let (activated, _) = unlocker.validate_device(device).await?;
+    let type_name = format!("type_{mark}");
+    let definition = json!({"type_name": type_name, "display_name": marked, "traits": [], "fields": []});
+    let definition = serde_json::from_value(definition)?;
+    workspace.writer.define_type(&definition, false).await?;
+    let workspace_id = workspace.reader.record().id.to_string();
+    let ids = BTreeMap::from([
+        ("project", project.id.to_string()),
+        ("article", article.id.to_string()),
+        ("key", key.record.id.to_string()),
+        ("member", member.user_id().to_owned()),
+        ("activation", activated.activation.expect("a device").id.to_string()),
+        ("type", type_name),
+    ]);
+    let marks = ids.values().cloned().chain([marked, workspace_id]).collect();
+    Ok(Things { ids, marks })
+}
+
+/// What came of a call.
+struct Answered {
+    status: u16,
+    code: String,
+    required: Value,
+    text: String,
+}
+
+impl Cast {
+    async fn call(&self, operation: &Operation, ids: &[String], token: Option<&str>) -> Result<Answered, String> {
+        let mut path = operation.path.clone();
+        for (name, id) in operation.parameters.iter().zip(ids) {
+            path = path.replace(&format!("{{{name}}}"), id);
+        }
+        let uri: poem::http::Uri = path.parse().map_err(|error| format!("{path}: {error}"))?;
+        let mut request = Request::builder().method(operation.method.clone()).uri(uri);
+        if let Some(token) = token {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        let request = match &operation.body {
+            Some((media_type, body)) => request.header("content-type", media_type).body(Body::from(body.clone())),
+            None => request.finish(),
+        };
+        let answer = self.server.call(request).await;
+        let status = answer.status();
+        let request_id = answer.headers().get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let text = answer.into_body().into_string().await.map_err(|error| error.to_string())?;
+        let body: Value = serde_json::from_str(&text).unwrap_or_default();
+        if status.is_client_error() || status.is_server_error() {
+            let has_shape = body["error"].is_string()
+                && (body["code"].is_string() || body["code"].is_i64())
+                && body["request_id"].as_str() == request_id.as_deref();
+            if !has_shape {
+                return Err(format!("{status} is no error of the one shape: {text}"));
+            }
+        }
+        let code = body["code"].as_str().unwrap_or_default().to_owned();
+        Ok(Answered { status: status.as_u16(), code, required: body["required"].clone(), text })
+    }
+
+    fn token(&self, name: &str) -> Option<&str> {
+        self.server.key(name)
+    }
+}
+
+/// What a call must be answered with.
+enum Expected {
+    /// This, with this code.
+    Refused(u16, &'static str),
+    /// Success, where the call is a good one; else whatever is said of no caller.
+    Served,
+    /// Nothing there.
+    Absent,
+}
+
+struct Case<'a> {
+    name: &'static str,
+    token: Option<String>,
+    things: &'a Things,
+    hidden: &'a Things,
+    expected: Expected,
+}
+
+async fn cases<'a>(cast: &'a Cast, operation: &Operation) -> Vec<Case<'a>> {
+    let Cast { ours, theirs, .. } = cast;
+    let of = |name, token: Option<&str>, expected| Case {
+        name,
+        token: token.map(str::to_owned),
+        things: ours,
+        hidden: theirs,
+        expected,
+    };
+    let mut cases = Vec::new();
+    let paid = |scopes: &[Scope]| scopes.iter().all(|scope| scope.is_paid());
+    if let Some(scopes) = &operation.scopes {
+        let strange = [
+            ("no token", None),
+            ("garbage", Some("garbage")),
+            ("no such key", Some(NO_KEY)),
+            ("expired key", Some(cast.expired.as_str())),
+            ("revoked key", Some(cast.revoked.as_str())),
+        ];
+        cases.extend(strange.map(|(name, token)| of(name, token, Expected::Refused(401, "unauthenticated"))));
+        let lesser = Scope::ALL.into_iter().filter(|scope| !scopes.contains(scope)).collect();
+        let owner = cast.server.workspace("owner").await.expect("a workspace");
+        let new = NewKey { name: "lesser".into(), scopes: lesser, expires_at: None };
+        let lesser = owner.owner.create_key(new, None).await.expect("a key").secret;
+        cases.push(of("without the scope", lesser.as_deref(), Expected::Refused(403, "insufficient_scope")));
+        let lapsed = match paid(scopes) && operation.role.as_deref() != Some("operator") {
+            true => Expected::Refused(402, "subscription_required"),
+            false => Expected::Served,
+        };
+        cases.push(of("lapsed", cast.token("cleo"), lapsed));
+        let viewer = match operation.role.as_deref() {
+            None => Expected::Served,
+            Some("editor") => Expected::Refused(403, "insufficient_role"),
+            Some(_) => Expected::Refused(403, "owner_required"),
+        };
+        cases.push(of("viewer", cast.token("bob"), viewer));
+        let absent = || if operation.parameters.is_empty() { Expected::Served } else { Expected::Absent };
+        let foreign = of("foreign member", cast.token("other"), absent());
+        cases.push(Case { hidden: ours, ..foreign });
+        if !operation.parameters.is_empty() {
+            let foreign = of("foreign id", cast.token("owner"), Expected::Absent);
+            cases.push(Case { things: theirs, ..foreign });
+        }
+    }
+    // Last, since it may take away what the others name.
+    cases.push(of("valid", cast.token("owner"), Expected::Served));
+    cases
+}
+
+const NO_KEY: &str = "sk_ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
+
+async fn check(said: &Said, operation: &Operation) -> anyhow::Result<Vec<String>> {
+    let cast = cast().await?;
+    let mut failures = Vec::new();
+    let known = |name: &String| said.parameters.get(name);
+    let is_exact = operation.is_exact && operation.parameters.iter().all(|name| known(name).is_some());
+    for case in cases(&cast, operation).await {
+        let at = format!("{} as {}", operation.id, case.name);
+        let id = |name: &String| {
+            known(name)
+                .and_then(|kind| case.things.ids.get(kind.as_str()).cloned())
+                .unwrap_or_else(|| NOTHING.to_owned())
+        };
+        let ids: Vec<String> = operation.parameters.iter().map(id).collect();
+        let answered = match cast.call(operation, &ids, case.token.as_deref()).await {
+            Ok(answered) => answered,
+            Err(wrong) => {
+                failures.push(format!("{at}: {wrong}"));
+                continue;
+            }
+        };
+        let Answered { status, code, required, text } = &answered;
+        if !operation.statuses.contains(status) {
+            failures.push(format!("{at}: {status} is not in the document"));
+        }
+        let exception = said.exceptions.iter().find(|one| one.operation == operation.id && one.case == case.name);
+        let is_expected = match (&case.expected, exception) {
+            (_, Some(exception)) => exception.status == *status,
+            (Expected::Refused(expected, word), None) => expected == status && word == code,
+            (Expected::Served, None) if operation.id == "exchange_sign_in_code" => *status == 401,
+            (Expected::Served, None) if is_exact => (200..300).contains(status),
+            (Expected::Served, None) => matches!(status, 200..=299 | 304 | 400 | 404 | 409),
+            (Expected::Absent, None) if operation.is_exact => *status == 404,
+            (Expected::Absent, None) => matches!(status, 400 | 404),
+        };
+        if !is_expected {
+            failures.push(format!("{at}: {status} {text}"));
+        }
+        if let (Some(scopes), "insufficient_scope") = (&operation.scopes, code.as_str()) {
+            let names: Vec<&str> = scopes.iter().map(|scope| scope.name()).collect();
+            if *required != json!(names) {
+                failures.push(format!("{at}: required is {required}"));
+            }
+        }
+        // What was asked for may be told again.
+        let told = ids.iter().fold(text.clone(), |text, id| text.replace(id.as_str(), ""));
+        if let Some(mark) = case.hidden.marks.iter().find(|mark| told.contains(mark.as_str())) {
+            failures.push(format!("{at}: tells {mark} of another workspace: {text}"));
+        }
+        // An id of another workspace is one of nothing.
+        if case.name == "foreign id" && matches!(case.expected, Expected::Absent) && exception.is_none() {
+            let nothing: Vec<String> = operation.parameters.iter().map(|_| NOTHING.to_owned()).collect();
+            let unknown = cast.call(operation, &nothing, case.token.as_deref()).await.map_err(anyhow::Error::msg)?;
+            let alike = |text: &str, ids: &[String]| {
+                let mut body: Value = serde_json::from_str(text).unwrap_or_default();
+                if let Some(body) = body.as_object_mut() {
+                    body.remove("request_id");
+                }
+                ids.iter().fold(body.to_string(), |text, id| text.replace(id.as_str(), "?"))
+            };
+            if (unknown.status, alike(&unknown.text, &nothing)) != (*status, alike(text, &ids)) {
+                failures.push(format!("{at}: {text}, but an unknown id: {}", unknown.text));
+            }
+        }
+    }
+    Ok(failures)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_operation_answers_everybody_as_the_document_says() {
+    let said: Said = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
+    let operations = operations(&said);
+    let known = |id: &str| operations.iter().any(|operation| operation.id == id);
+    let named = said.bodies.keys().chain(said.exceptions.iter().map(|exception| &exception.operation));
+    let mut failures: Vec<String> =
+        named.filter(|id| !known(id)).map(|id| format!("matrix.toml: there is no operation {id}")).collect();
+    let said = &said;
+    let checked = stream::iter(&operations).map(|operation| async move {
+        check(said, operation).await.unwrap_or_else(|error| vec![format!("{}: {error:#}", operation.id)])
+    });
+    failures.extend(checked.buffer_unordered(AT_A_TIME).collect::<Vec<_>>().await.into_iter().flatten());
+    all_well(failures);
+}

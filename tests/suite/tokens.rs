@@ -1,0 +1,263 @@
+//! Tokens of identity providers: good ones open a workspace, attacks open nothing, and keys change while they are used.
+
+use std::sync::Arc;
+
+use foldwork_engine::{AccessSettings, Error};
+use foldwork_server::Config;
+use foldwork_tests::issuer::{AUDIENCE, ISSUER, Provider, SECRET, SigningKey, forged, signed_with};
+use foldwork_tests::server::{Server, claims_of};
+use jsonwebtoken::Algorithm;
+use serde_json::{Value, json};
+
+/// The time at which every server stands, in seconds.
+const NOW: i64 = 1_767_225_600;
+
+fn config() -> Config {
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    config
+}
+
+async fn trusting(provider: &Arc<Provider>, settings: AccessSettings) -> Server {
+    Server::start_deciding(&config(), settings, provider.clone()).await.expect("a server")
+}
+
+fn claims() -> Value {
+    json!({"iss": ISSUER, "aud": AUDIENCE, "sub": "ada", "exp": NOW + 3_600, "iat": NOW})
+}
+
+fn with(name: &str, value: Value) -> Value {
+    let mut claims = claims();
+    claims[name] = value;
+    claims
+}
+
+fn without(name: &str) -> Value {
+    let mut claims = claims();
+    claims.as_object_mut().expect("an object").remove(name);
+    claims
+}
+
+/// What a request with this token is answered with.
+async fn status(server: &Server, token: &str) -> u16 {
+    let request = poem::Request::builder().uri_str("/api/v1/workspace");
+    server.call(request.header("authorization", format!("Bearer {token}")).finish()).await.status().as_u16()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_family_of_signatures_opens_a_workspace() {
+    for (algorithm, name) in [(Algorithm::ES256, "ES256"), (Algorithm::RS256, "RS256"), (Algorithm::EdDSA, "EdDSA")] {
+        let key = SigningKey::new("one", algorithm);
+        let server = trusting(&Provider::with(&[&key]), Provider::settings(&[name])).await;
+        let caller = server.engine.authenticate(&key.sign(&claims())).await.expect("a caller");
+        assert_eq!(caller.role().name(), "owner");
+        let again = server.engine.authenticate(&key.sign(&with("exp", (NOW + 7_200).into()))).await.expect("a caller");
+        assert_eq!(caller.workspace_id(), again.workspace_id(), "the user is the same");
+        let other = server.engine.authenticate(&key.sign(&with("sub", "bob".into()))).await.expect("a caller");
+        assert_ne!(caller.workspace_id(), other.workspace_id());
+        assert_eq!(status(&server, &key.sign(&with("aud", json!(["else", AUDIENCE])))).await, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attacks_open_nothing() {
+    let rsa = SigningKey::new("one", Algorithm::RS256);
+    let stranger = SigningKey::new("one", Algorithm::RS256);
+    let ec = SigningKey::new("one", Algorithm::ES256);
+    let provider = Provider::with(&[&rsa]);
+    let server = trusting(&provider, Provider::settings(&["RS256"])).await;
+    assert_eq!(status(&server, &rsa.sign(&claims())).await, 200);
+    let public = rsa.public.to_string();
+    let modulus = rsa.public["n"].as_str().expect("a modulus").to_owned();
+    let none = json!({"alg": "none", "kid": "one"});
+    let traversing = |kid: &str| {
+        let mut key = rsa.clone();
+        key.id = kid.to_owned();
+        key.sign(&claims())
+    };
+    let good = rsa.sign(&claims());
+    let (signed, signature) = good.rsplit_once('.').expect("three parts");
+    let altered = rsa.sign(&with("sub", "bob".into()));
+    let (altered, _) = altered.rsplit_once('.').expect("three parts");
+    let critical = forged(&json!({"alg": "RS256", "kid": "one", "crit": ["b64"], "b64": false}), &claims(), &[1; 256]);
+    let attacks: Vec<(&str, String)> = vec![
+        ("no signature wanted", forged(&none, &claims(), b"")),
+        ("no signature wanted, in capitals", forged(&json!({"alg": "NONE"}), &claims(), b"")),
+        ("no signature", format!("{signed}.")),
+        ("two parts", signed.to_owned()),
+        ("four parts", format!("{good}.x")),
+        ("a signature of other claims", format!("{altered}.{signature}")),
+        ("the public key as a secret", signed_with(public.as_bytes(), &claims())),
+        ("the modulus as a secret", signed_with(modulus.as_bytes(), &claims())),
+        ("another issuer's secret", signed_with(SECRET, &claims())),
+        ("a stranger's key under the same name", stranger.sign(&claims())),
+        ("another family under the same name", ec.sign(&claims())),
+        ("an extension that must be understood", critical),
+        ("another audience", rsa.sign(&with("aud", "else".into()))),
+        ("no audience", rsa.sign(&without("aud"))),
+        ("another issuer", rsa.sign(&with("iss", "https://else.example.com".into()))),
+        ("an issuer with a slash more", rsa.sign(&with("iss", format!("{ISSUER}/").into()))),
+        ("no issuer", rsa.sign(&without("iss"))),
+        ("no subject", rsa.sign(&without("sub"))),
+        ("an empty subject", rsa.sign(&with("sub", "".into()))),
+        ("no end", rsa.sign(&without("exp"))),
+        ("an end that is a text", rsa.sign(&with("exp", (NOW + 60).to_string().into()))),
+        ("expired by 61 s", rsa.sign(&with("exp", (NOW - 61).into()))),
+        ("valid in 61 s", rsa.sign(&with("nbf", (NOW + 61).into()))),
+        ("a path for a name", traversing("../../../../etc/passwd")),
+        ("a path with a zero for a name", traversing("one\0")),
+        ("a statement for a name", traversing("' OR 1=1 --")),
+        ("an anonymous user", rsa.sign(&with("is_anonymous", true.into()))),
+        ("nobody", rsa.sign(&with("role", "anon".into()))),
+        ("a service", rsa.sign(&with("role", "service_role".into()))),
+        ("a long one", format!("{good}{}", "a".repeat(20_000))),
+        ("dots", "..".into()),
+        ("a key in the place of a token", "sk_0".into()),
+    ];
+    for (name, token) in attacks {
+        assert_eq!(status(&server, &token).await, 401, "{name}");
+    }
+    // Within the leeway clocks may differ.
+    assert_eq!(status(&server, &rsa.sign(&with("exp", (NOW - 59).into()))).await, 200);
+    assert_eq!(status(&server, &rsa.sign(&with("nbf", (NOW + 59).into()))).await, 200);
+    assert_eq!(status(&server, &good).await, 200);
+    assert!(provider.asked() <= 2, "asked {} times", provider.asked());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_count_for_their_issuer_alone_and_what_users_write_for_nothing() {
+    let server = trusting(&Arc::default(), Provider::settings(&["ES256"])).await;
+    let good = claims_of("ada");
+    assert_eq!(status(&server, &signed_with(SECRET, &good)).await, 200);
+    assert_eq!(status(&server, &signed_with(b"another secret, of forty bytes and a few", &good)).await, 401);
+    for (name, value) in [("is_anonymous", true.into()), ("role", "anon".into()), ("role", "service_role".into())] {
+        let mut claims: Value = good.clone();
+        claims[name] = value;
+        assert_eq!(status(&server, &signed_with(SECRET, &claims)).await, 401, "{claims}");
+    }
+    // Its owner has invited a viewer: that users may say of themselves that they are owners makes them none.
+    let owner = server.workspace("owner").await.expect("a workspace");
+    owner.owner.invite("bob@example.com", foldwork_engine::model::access::Role::Viewer).await.expect("invited");
+    let bob = server.engine.authenticate(server.key("bob").expect("a token")).await.expect("a caller");
+    assert_eq!((bob.role().name(), bob.workspace_id()), ("viewer", &*owner.reader.record().id));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_change_while_they_are_used() {
+    let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
+    let provider = Provider::with(&[&old]);
+    let server = trusting(&provider, Provider::settings(&["ES256"])).await;
+    assert_eq!(status(&server, &old.sign(&claims())).await, 200);
+    provider.publish(&[&new, &old]);
+    // It was asked just now.
+    assert_eq!(status(&server, &new.sign(&claims())).await, 401);
+    server.clock.advance(30_000);
+    assert_eq!(status(&server, &new.sign(&claims())).await, 200);
+    assert_eq!(status(&server, &old.sign(&claims())).await, 200);
+    assert_eq!(provider.asked(), 2);
+    // What is no longer published is no longer taken, once the keys are asked for again.
+    provider.publish(&[&new]);
+    let later = SigningKey::new("later", Algorithm::ES256);
+    server.clock.advance(30_000);
+    assert_eq!(status(&server, &later.sign(&claims())).await, 401);
+    assert_eq!(status(&server, &old.sign(&claims())).await, 401);
+    assert_eq!(status(&server, &new.sign(&claims())).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_issuer_that_is_out_keeps_nobody_away_whose_key_is_known() {
+    let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
+    let provider = Provider::with(&[&old]);
+    provider.go_out(true);
+    let server = trusting(&provider, Provider::settings(&["ES256"])).await;
+    assert_eq!(status(&server, &old.sign(&claims())).await, 503, "it has never told its keys");
+    provider.go_out(false);
+    server.clock.advance(30_000);
+    assert_eq!(status(&server, &old.sign(&claims())).await, 200);
+    for broken in [Vec::new(), b"not found".to_vec(), b"{}".to_vec(), vec![b' '; 10 << 20]] {
+        provider.publish_text(broken);
+        server.clock.advance(30_000);
+        assert_eq!(status(&server, &new.sign(&claims())).await, 401);
+        assert_eq!(status(&server, &old.sign(&claims())).await, 200, "the last good keys are kept");
+    }
+    provider.go_out(true);
+    server.clock.advance(3_000_000);
+    assert_eq!(status(&server, &old.sign(&with("sub", "bob".into()))).await, 200);
+    provider.go_out(false);
+    provider.publish(&[&new]);
+    server.clock.advance(30_000);
+    assert_eq!(status(&server, &new.sign(&claims())).await, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn made_up_names_of_keys_ask_the_issuer_once_in_half_a_minute() {
+    let key = SigningKey::new("one", Algorithm::ES256);
+    let provider = Provider::with(&[&key]);
+    let server = Arc::new(trusting(&provider, Provider::settings(&["ES256"])).await);
+    assert_eq!(status(&server, &key.sign(&claims())).await, 200);
+    server.clock.advance(30_000);
+    let attackers = (0..4).map(|attacker| {
+        let (server, mut key) = (server.clone(), key.clone());
+        tokio::spawn(async move {
+            for number in 0..2_500 {
+                key.id = format!("{attacker}-{number}");
+                let refused = server.engine.authenticate(&key.sign(&claims())).await;
+                assert!(matches!(refused, Err(Error::Unauthenticated(_))));
+            }
+        })
+    });
+    for attacker in attackers.collect::<Vec<_>>() {
+        attacker.await.expect("an attacker");
+    }
+    assert_eq!(provider.asked(), 2);
+    assert_eq!(status(&server, &key.sign(&claims())).await, 200);
+}
+
+#[test]
+fn settings_that_mix_families_or_have_a_short_secret_are_refused() {
+    use foldwork_engine::{FetchKeys, Trust};
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let refused = |change: fn(&mut AccessSettings)| {
+        let mut settings = Provider::settings(&["ES256"]);
+        change(&mut settings);
+        let provider: Arc<dyn FetchKeys> = Arc::new(Provider::default());
+        runtime.block_on(async {
+            let store = foldwork_engine::Store::connect("mem://").await.expect("a store");
+            foldwork_tests::embedded::engine(store).await.decide_access(settings, &provider).err()
+        })
+    };
+    assert_eq!(refused(|_| {}), None);
+    assert!(refused(|settings| settings.issuers[0].algorithms.push("RS256".into())).is_some());
+    assert!(refused(|settings| settings.issuers[0].algorithms = vec!["HS256".into()]).is_some());
+    assert!(refused(|settings| settings.issuers[0].algorithms.clear()).is_some());
+    assert!(refused(|settings| settings.issuers[0].algorithms = vec!["none".into()]).is_some());
+    assert!(refused(|settings| settings.issuers[0].audience.clear()).is_some());
+    assert!(refused(|settings| settings.issuers[1].trust = Trust::Secret(b"short".to_vec())).is_some());
+    assert!(refused(|settings| settings.issuers[1].algorithms = vec!["RS256".into()]).is_some());
+    assert!(refused(|settings| settings.default_plan = "none".into()).is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_gets_a_workspace_is_the_operators_to_say() {
+    let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
+    let server = trusting(&Arc::default(), settings).await;
+    assert_eq!(status(&server, server.key("ada").expect("a token")).await, 403);
+    let domains = vec!["example.org".to_owned()];
+    let settings = AccessSettings { allowed_email_domains: domains, ..Provider::settings(&["ES256"]) };
+    let server = trusting(&Arc::default(), settings).await;
+    assert_eq!(status(&server, server.key("ada").expect("a token")).await, 403);
+    let mut claims = claims_of("ada");
+    claims["email"] = "ada@Example.ORG".into();
+    assert_eq!(status(&server, &signed_with(SECRET, &claims)).await, 200);
+    // The address is nobody's word but the user's.
+    let key = SigningKey::new("one", Algorithm::ES256);
+    let provider = Provider::with(&[&key]);
+    let domains = vec!["example.org".to_owned()];
+    let settings = AccessSettings { allowed_email_domains: domains, ..Provider::settings(&["ES256"]) };
+    let server = trusting(&provider, settings).await;
+    let unverified = with("email", "ada@example.org".into());
+    assert_eq!(status(&server, &key.sign(&unverified)).await, 403);
+    let mut verified = unverified;
+    verified["email_verified"] = true.into();
+    assert_eq!(status(&server, &key.sign(&verified)).await, 200);
+}
