@@ -72,6 +72,11 @@ impl Error {
         Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
     }
 
+    /// The plan has no room for what is to be made.
+    pub fn over_limit(code: &'static str, message: impl Into<String>) -> Error {
+        Error::Invalid { code, message: message.into(), violations: Vec::new() }
+    }
+
     /// The cursor is not one that was given out for what is asked.
     pub fn invalid_cursor(message: impl Into<String>) -> Error {
         Error::Invalid { code: "invalid_cursor", message: message.into(), violations: Vec::new() }

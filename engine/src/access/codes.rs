@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::Access;
-use super::keys::{CreatedKey, NewKey, hash_of, record_of, refused};
+use super::keys::{CreatedKey, NewKey, record_of, refused};
+use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, KeyRecord, SignInCode};
 

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use super::Access;
+use super::known::hash_of;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
 use crate::store;
@@ -155,9 +154,4 @@ pub(super) fn record_of(
         derived_from: None,
         ancestors: Vec::new(),
     }
-}
-
-/// SHA-256 of a key, in hexadecimal: all that is ever stored of it.
-pub(super) fn hash_of(key: &str) -> String {
-    hex::encode(Sha256::digest(key.as_bytes()))
 }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sha2::{Digest, Sha256};
+
 use super::settings::AccessSettings;
 use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
@@ -124,4 +126,9 @@ pub fn default_plan(settings: &AccessSettings) -> OfferedPlan {
 
 pub fn not_a_member() -> Error {
     Error::forbidden("not_a_member", "the user is no member of this workspace")
+}
+
+/// SHA-256 of a key, in hexadecimal: all that is ever stored of it.
+pub fn hash_of(key: &str) -> String {
+    hex::encode(Sha256::digest(key.as_bytes()))
 }

@@ -1,6 +1,6 @@
 //! Licenses: the devices on which a user has activated the apps, and signatures on what these are told.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -32,12 +32,6 @@ pub struct Validation {
     pub active: Vec<Activation>,
     /// Milliseconds since the epoch.
     pub now: i64,
-}
-
-/// The pair of keys that signs, once it was read.
-#[derive(Default)]
-pub struct LicenseKeys {
-    pair: OnceLock<Arc<Ed25519KeyPair>>,
 }
 
 impl Access {
@@ -104,14 +98,14 @@ impl Access {
     }
 
     async fn license_pair(&self) -> Result<Arc<Ed25519KeyPair>> {
-        if let Some(pair) = self.licenses.pair.get() {
+        if let Some(pair) = self.license_pair.get() {
             return Ok(pair.clone());
         }
         let new = hex::encode(self.clock.random());
         let seed = self.control.license_seed(&new, self.clock.now_ms()).await?;
         let seed = hex::decode(seed).map_err(Error::internal)?;
         let pair = Arc::new(Ed25519KeyPair::from_seed_unchecked(&seed).map_err(Error::internal)?);
-        Ok(self.licenses.pair.get_or_init(|| pair).clone())
+        Ok(self.license_pair.get_or_init(|| pair).clone())
     }
 }
 

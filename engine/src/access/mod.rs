@@ -19,9 +19,8 @@ pub mod tokens;
 
 use std::sync::{Arc, OnceLock};
 
-use keys::hash_of;
-use known::{Known, KnownKey, KnownUser};
-use licenses::LicenseKeys;
+use aws_lc_rs::signature::Ed25519KeyPair;
+use known::{Known, KnownKey, KnownUser, hash_of};
 use settings::AccessSettings;
 use signing::SigningKeys;
 use standing::HeldRights;
@@ -44,7 +43,8 @@ pub struct Access {
     known: Known,
     held: HeldRights,
     signing: SigningKeys,
-    licenses: LicenseKeys,
+    /// What answers about licenses are signed with, once it was read.
+    license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
     /// Held by whoever changes what others here would change too: between servers the store decides.
     changing: tokio::sync::Mutex<()>,
@@ -67,7 +67,7 @@ impl Access {
             known: Known::default(),
             held: HeldRights::default(),
             signing: SigningKeys::default(),
-            licenses: LicenseKeys::default(),
+            license_pair: OnceLock::new(),
             policy: OnceLock::new(),
             changing: tokio::sync::Mutex::default(),
         })

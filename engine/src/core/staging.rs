@@ -87,6 +87,14 @@ impl View<'_> {
         self.changed.values().find(has).cloned().or_else(resident)
     }
 
+    /// How many aggregates of a type there are. It looks at all of them.
+    pub fn count(&self, aggregate_type: &str) -> u64 {
+        let is_one = |found: &&Arc<Aggregate>| &*found.aggregate_type == aggregate_type && !found.deleted;
+        let snapshot = self.state.folded.snapshot();
+        let resident = snapshot.iter().filter(is_one).filter(|found| !self.changed.contains_key(&found.id));
+        (resident.count() + self.changed.values().filter(is_one).count()) as u64
+    }
+
     /// The id of the project with this id or slug.
     pub fn project_id(&self, project: &str) -> Option<Arc<str>> {
         let by_id = self.aggregate(project).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);

@@ -17,11 +17,11 @@ impl Database {
     /// The devices of a user, those that were revoked too; the oldest first.
     pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
         let values = [("user", convert::text(user_id)), ("turn", turn_id(user_id))];
-        let statements =
-            "SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;
-            SELECT VALUE number FROM $turn;";
+        // The turn first: what is written between the two statements makes it an old one.
+        let statements = "SELECT VALUE number FROM $turn;
+            SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
-        let [activations, turn] = found.as_slice() else {
+        let [turn, activations] = found.as_slice() else {
             return Err(Error::Corrupt("two answers were expected".into()));
         };
         Ok(Devices {

@@ -84,7 +84,7 @@ impl Database {
         let statements = "
             LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
             RETURN $found;
-            SELECT *, record::id(id) AS key FROM type::record('user', $found[0].user_id ?? '');
+            SELECT *, record::id(id) AS key FROM $found.map(|$one| type::record('user', $one.user_id));
             SELECT * FROM member WHERE user_id = ($found[0].user_id ?? '') ORDER BY joined_at, workspace_id;
             SELECT VALUE id FROM ($found[0].ancestors ?? []).map(|$one| type::record('key', $one));";
         let answers = self.query(statements, [("hash", convert::text(hash))]).await?;

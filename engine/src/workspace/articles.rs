@@ -145,6 +145,15 @@ impl ContentReader {
         }
     }
 
+    /// The place in lists of an article that the caller may see.
+    pub async fn place_of(&self, id: &str) -> Result<Option<u64>> {
+        self.entered.state().refresh().await?;
+        let sees_all = self.shown(Perspective::Draft) == Perspective::Draft;
+        let found = self.entered.state().folded.get(id).filter(|found| &*found.aggregate_type == ARTICLE);
+        let seen = found.filter(|found| sees_all || (!found.deleted && published_version(found).is_some()));
+        Ok(seen.map(|found| found.first_position))
+    }
+
     /// Whether a project has anything to show to a caller who sees only what is published; to others each has.
     pub(super) fn shows(&self, project: &Aggregate) -> bool {
         self.shown(Perspective::Draft) == Perspective::Draft

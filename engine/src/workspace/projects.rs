@@ -41,10 +41,19 @@ impl Writer {
         }
         let (id, request) = (self.entered.state().clock.new_id().to_string(), new.request);
         let description = new.description;
+        let most = self.entered.limits().await?.projects;
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
                 return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
+            }
+            if let Some(most) = most
+                && view.count(PROJECT) >= most
+            {
+                return Err(Error::over_limit(
+                    "project_limit_reached",
+                    format!("the plan has room for {most} projects"),
+                ));
             }
             let payload = object_of([
                 ("name", Some(Value::from(name.as_str()))),

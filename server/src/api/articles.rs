@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::body::{Body, Written};
 use super::error::{ApiResult, answer};
 use super::idempotent::{Created, Outcome, idempotent};
-use super::page::{PageBody, limit, read_cursor};
+use super::page::{PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
 use super::wire::ArticleBody;
 use super::words::{Publication, Word};
 use super::{Section, etag, expected, is_known};
@@ -115,9 +115,15 @@ impl Api {
             Some(_) => return answer(Err(Error::invalid("status must be draft or published"))),
         };
         let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
-        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
-        let page = answer(access.0.list_articles(&filter, perspective, before, answer(limit(rows))?).await)?;
-        Ok(Written::new(&PageBody::new(page, LIST, |article| ArticleBody::from(&*article))))
+        let limit = answer(limit(rows))?;
+        let before = match answer(read_named_cursor(LIST, cursor.as_deref()))? {
+            None => None,
+            Some(last) => Some(answer(answer(access.0.place_of(&last).await)?.ok_or_else(not_of_this_list))?),
+        };
+        let page = answer(access.0.list_articles(&filter, perspective, before, limit).await)?;
+        let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
+        let data: Vec<ArticleBody> = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
+        Ok(Written::new(&PageBody { data, next_cursor }))
     }
 
     /// Makes an article: a draft until it is published.

@@ -126,7 +126,31 @@ pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Erro
         let position = u64::from_be_bytes(*position);
         (sealed == seal(list, position)).then_some(position)
     };
-    read().map(Some).ok_or_else(|| Error::invalid_cursor("the cursor is not one of this list"))
+    read().map(Some).ok_or_else(not_of_this_list)
+}
+
+/// The last one of a page, as text that means nothing to a client and tells nothing that the page does not.
+pub fn named_cursor(list: &str, id: &str) -> String {
+    let mut bytes = id.as_bytes().to_vec();
+    bytes.extend(seal(&format!("{list}/{id}"), 0));
+    hex::encode(bytes)
+}
+
+/// The last one of the page before, which a cursor of this list names.
+pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<String>, Error> {
+    let Some(cursor) = cursor else { return Ok(None) };
+    let read = || {
+        let bytes = hex::decode(cursor).ok()?;
+        let (id, sealed) = bytes.split_last_chunk::<SEAL>()?;
+        let id = String::from_utf8(id.to_vec()).ok()?;
+        (*sealed == seal(&format!("{list}/{id}"), 0)).then_some(id)
+    };
+    read().map(Some).ok_or_else(not_of_this_list)
+}
+
+/// What a cursor is that was given out for something else.
+pub fn not_of_this_list() -> Error {
+    Error::invalid_cursor("the cursor is not one of this list")
 }
 
 /// The most rows that a page of a pipeline may have.
