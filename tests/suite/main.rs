@@ -6,6 +6,7 @@ mod coverage;
 mod crashed;
 mod edge;
 mod faults;
+mod files;
 mod first_start;
 mod generated;
 mod hostile;

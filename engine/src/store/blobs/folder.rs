@@ -13,7 +13,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::store::{Error, Result};
+use crate::store::error::{Error, Result};
 
 /// Bytes that are gathered for one write.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
