@@ -46,20 +46,24 @@ impl Objects {
         rest: &str,
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Objects> {
-        let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+        // Without what they begin with, names as common as REGION or TOKEN would be taken for theirs.
+        let of = |prefix: &'static str| {
+            let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
+            options.filter(move |(name, _)| name.starts_with(prefix))
+        };
         match scheme {
             "s3" | "s3a" => {
-                let known = options.filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let known = of("aws_").filter_map(|(name, value)| Some((name.parse().ok()?, value)));
                 let builder = AmazonS3Builder::new().with_url(url);
                 Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
             }
             "gs" => {
-                let known = options.filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let known = of("google_").filter_map(|(name, value)| Some((name.parse().ok()?, value)));
                 let builder = GoogleCloudStorageBuilder::new().with_url(url);
                 Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
             }
             "az" | "adl" | "azure" | "abfs" | "abfss" => {
-                let known = options.filter_map(|(name, value)| Some((name.parse().ok()?, value)));
+                let known = of("azure_").filter_map(|(name, value)| Some((name.parse().ok()?, value)));
                 let builder = MicrosoftAzureBuilder::new().with_url(url);
                 Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
             }
