@@ -59,7 +59,7 @@ pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String, Error> {
         return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());
     };
     match given.parse::<Mime>() {
-        Ok(kind) if given.len() <= LONGEST_TYPE => Ok(kind.to_string()),
+        Ok(kind) if given.len() <= LONGEST_TYPE && !kind.subtype().as_str().is_empty() => Ok(kind.to_string()),
         _ => Err(Error::invalid_at("/mime_type", "expected type/subtype")),
     }
 }

@@ -75,6 +75,16 @@ impl Exchange {
         }
     }
 
+    /// Reads so many bytes.
+    pub async fn read_exact(&mut self, length: usize) -> Vec<u8> {
+        while self.ahead.len() < length {
+            let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("something comes");
+            assert_ne!(read.expect("a connection"), 0, "ended too early");
+        }
+        let rest = self.ahead.split_off(length);
+        std::mem::replace(&mut self.ahead, rest)
+    }
+
     /// Status and body of an answer that tells its length.
     pub async fn answer(mut self) -> (u16, String) {
         let head = self.read_until("\r\n\r\n").await;

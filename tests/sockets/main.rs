@@ -5,6 +5,7 @@
 mod attack;
 mod client;
 mod embedding;
+mod files;
 mod limits;
 mod relay;
 mod socket;

@@ -9,6 +9,7 @@ mod crashed;
 mod edge;
 mod examples;
 mod faults;
+mod files;
 mod first_start;
 mod generated;
 mod hostile;

@@ -3,6 +3,7 @@
 //! No requests, no callers and no rights here: who may do what is decided above.
 
 pub mod append;
+pub mod clearing;
 pub mod deadlines;
 pub mod folded;
 mod known;

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
-use super::files::keep_clearing;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
+use crate::core::clearing::keep_clearing;
 use crate::mailbox::timers::Timers;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.

@@ -13,10 +13,12 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetResultPayload, ObjectStore};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::store::{Error, Result};
+use crate::store::error::{Error, Result};
 
 /// Bytes that are gathered for one write.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
+/// Bytes after which the disk is made to take them, while more of them come: so the last of them are not waited for long.
+const SYNCED_AT_ONCE: usize = 64 << 20;
 /// Bytes that are read at once, and how many such blocks ahead of who takes them.
 const BLOCK: u64 = 128 << 10;
 const READ_AHEAD: usize = 2;
@@ -37,7 +39,14 @@ impl Folder {
         let path = self.files.path_to_filesystem(key)?;
         let made = path.clone();
         let file = blocking(move || make(&made)).await?;
-        Ok(FolderWriter { path, gathered: Vec::new(), gathered_bytes: 0, writing: Writing::Idle(file) })
+        Ok(FolderWriter {
+            path,
+            gathered: Vec::new(),
+            gathered_bytes: 0,
+            writing: Writing::Idle(file),
+            unsynced_bytes: 0,
+            syncing: None,
+        })
     }
 
     pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
@@ -76,6 +85,8 @@ pub struct FolderWriter {
     gathered: Vec<Bytes>,
     gathered_bytes: usize,
     writing: Writing,
+    unsynced_bytes: usize,
+    syncing: Option<JoinHandle<io::Result<()>>>,
 }
 
 enum Writing {
@@ -97,6 +108,8 @@ impl FolderWriter {
     /// Hands what is gathered to the disk, once it has taken what came before.
     async fn flush(&mut self) -> Result<()> {
         let mut file = self.idle().await?;
+        self.sync_meanwhile(&file).await?;
+        self.unsynced_bytes += self.gathered_bytes;
         let blocks = std::mem::take(&mut self.gathered);
         self.gathered_bytes = 0;
         self.writing = Writing::UnderWay(spawn_blocking(move || {
@@ -104,6 +117,25 @@ impl FolderWriter {
             Ok(file)
         }));
         Ok(())
+    }
+
+    /// Has the disk take what was written so far, beside what comes. Whether it could is asked for, once.
+    async fn sync_meanwhile(&mut self, file: &File) -> Result<()> {
+        if self.unsynced_bytes < SYNCED_AT_ONCE || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
+            return Ok(());
+        }
+        self.synced().await?;
+        let file = file.try_clone().map_err(failed)?;
+        self.unsynced_bytes = 0;
+        self.syncing = Some(spawn_blocking(move || file.sync_data()));
+        Ok(())
+    }
+
+    async fn synced(&mut self) -> Result<()> {
+        match self.syncing.take() {
+            Some(syncing) => joined(syncing).await,
+            None => Ok(()),
+        }
     }
 
     async fn idle(&mut self) -> Result<File> {
@@ -116,7 +148,9 @@ impl FolderWriter {
 
     pub async fn finish(mut self) -> Result<()> {
         self.flush().await?;
-        let (file, path) = (self.idle().await?, self.path);
+        let file = self.idle().await?;
+        self.synced().await?;
+        let path = self.path;
         blocking(move || {
             file.sync_all()?;
             synced_folder(&path)

@@ -14,7 +14,7 @@ use futures_util::stream::BoxStream;
 use object_store::path::Path;
 use objects::{Objects, ObjectsWriter};
 
-use super::{Error, Result};
+use super::error::{Error, Result};
 
 /// What an object store is told of the bytes, so that its own links can tell it too.
 #[derive(Debug, Clone)]

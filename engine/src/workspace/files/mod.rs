@@ -3,14 +3,12 @@
 //! The order is always the same: room is reserved, the bytes are written, the event is appended, and only then what no
 //! file names any more is removed. Deleting an aggregate leaves the files that are attached to it.
 
-mod clearing;
 mod download;
 mod receive;
 mod upload;
 
 use std::sync::Arc;
 
-pub use clearing::keep_clearing;
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
 pub use receive::Incoming;
 pub use upload::{NewFile, Uploaded};

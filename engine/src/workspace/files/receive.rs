@@ -56,7 +56,9 @@ impl Receiving {
     }
 
     /// Writes all bytes. Afterwards they are on the disk, and exactly their room is reserved.
-    pub async fn write(&mut self, announced: Option<u64>, mut bytes: Incoming, kind: BlobKind) -> Result<Received> {
+    pub async fn write(&mut self, announced: Option<u64>, bytes: Incoming, kind: BlobKind) -> Result<Received> {
+        // They may end while they are gathered, and are asked for again behind that.
+        let mut bytes = bytes.fuse();
         let mut ahead = Vec::new();
         if announced.is_none() {
             let mut length = 0;

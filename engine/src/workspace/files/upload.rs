@@ -60,7 +60,7 @@ impl Writer {
         Operation::perform(self, |operation| async move {
             operation.state().refresh().await?;
             let target = operation.entered().target(&new)?;
-            if let Some(first) = operation.answered_before(&new).await? {
+            if let Some(first) = operation.answered_before(&new, &target.id).await? {
                 return Ok(first);
             }
             let quota = operation.entered().storage_quota().await?;
@@ -120,7 +120,7 @@ impl Entered {
 
 impl Operation {
     /// What an earlier request under the same key was answered with. It is asked for before room is: a repeat takes none.
-    async fn answered_before(&self, new: &NewFile) -> Result<Option<Uploaded>> {
+    async fn answered_before(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };
         let state = self.state();
         let expired = state.clock.now_ms() - KEPT_MS;
@@ -131,7 +131,7 @@ impl Operation {
         // The appender answers from what is kept, and does not ask what is wanted.
         let gone = || Error::Unavailable(crate::store::Error::Conflict);
         let appended = self.append(Box::new(move |_| Err(gone())), Some(request.clone()), 0).await?;
-        self.uploaded(&appended, None).map(Some)
+        self.uploaded(&appended, id).map(Some)
     }
 
     /// Appends the event by which a file names its bytes, unless it says nothing new.
@@ -162,14 +162,14 @@ impl Operation {
         });
         let appended = self.append_upload(decide, new.request, given_bytes, upload).await?;
         self.clear(left).await;
-        self.uploaded(&appended, Some(&id))
+        self.uploaded(&appended, &id)
     }
 
     /// What is answered: the file as the event made it, or as it was where there was nothing to say.
-    fn uploaded(&self, appended: &Appended, id: Option<&AggregateId>) -> Result<Uploaded> {
+    fn uploaded(&self, appended: &Appended, id: &AggregateId) -> Result<Uploaded> {
         let repeated = appended.is_repeat();
         let Some(event) = appended.events.first() else {
-            let found = id.and_then(|id| self.state().folded.get(id.as_str())).filter(|found| is_live(found));
+            let found = self.state().folded.get(id.as_str()).filter(|found| is_live(found));
             let file = found.ok_or_else(|| Error::not_found("file", ""))?;
             return Ok(Uploaded { file, replaced: true, repeated });
         };

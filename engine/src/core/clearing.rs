@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::core::State;
+use super::State;
 
 /// How often it is looked for.
 const CLEAR_EVERY: Duration = Duration::from_secs(15);

@@ -1,0 +1,28 @@
+"""Prints the signature that AWS would give a presigned GET of a URL, as its own library calculates it.
+
+The servers that files are tried with do not check signatures of the current version, or not those of links.
+"""
+
+import sys
+import urllib.parse
+
+from botocore.auth import S3SigV4QueryAuth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+
+def signature(url, key, secret):
+    parts = urllib.parse.urlsplit(url)
+    asked = urllib.parse.parse_qsl(parts.query, keep_blank_values=True)
+    given = dict(asked)
+    query = urllib.parse.urlencode([pair for pair in asked if pair[0] != "X-Amz-Signature"],
+                                   quote_via=urllib.parse.quote)
+    _, _, region, *_ = given["X-Amz-Credential"].split("/")
+    auth = S3SigV4QueryAuth(Credentials(key, secret), "s3", region, expires=int(given["X-Amz-Expires"]))
+    request = AWSRequest("GET", urllib.parse.urlunsplit(parts._replace(query=query)))
+    request.context["timestamp"] = given["X-Amz-Date"]
+    return auth.signature(auth.string_to_sign(request, auth.canonical_request(request)), request)
+
+
+if __name__ == "__main__":
+    print(signature(*sys.argv[1:4]))

@@ -1,0 +1,167 @@
+//! Files over real sockets: bodies that are never held whole, and uploads that are cut off.
+
+use std::path::Path;
+use std::time::Duration;
+
+use foldwork_server::Config;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::client::Exchange;
+use super::{Serving, TIMEOUT, serve_with};
+
+const BLOCK: usize = 1 << 20;
+const BLOCKS: usize = 64;
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A server that keeps files in a folder, and holds few bytes of bodies at a time.
+async fn serve(change: impl FnOnce(&mut Config)) -> (Serving, TempDir) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = Config::default();
+    config.files.url = format!("file://{}", folder.path().display());
+    config.http.bodies_in_flight_bytes = 8 * BLOCK;
+    change(&mut config);
+    (serve_with(config).await, folder)
+}
+
+async fn json(serving: &Serving, path: &str) -> Value {
+    let (status, body) = serving.client.send("GET", path, "").await;
+    assert_eq!(status, 200, "{body}");
+    serde_json::from_str(&body).expect("JSON")
+}
+
+async fn path_of(serving: &Serving, filename: &str) -> String {
+    let workspace = json(serving, "/api/v1/workspace").await;
+    format!("/api/v1/files/{}/_/_/_/{filename}", workspace["id"].as_str().expect("an id"))
+}
+
+/// The number of files in a folder of folders.
+fn on_disk(folder: &Path) -> usize {
+    let workspaces = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
+    workspaces.map(|workspace| std::fs::read_dir(workspace.path()).expect("a folder").count()).sum()
+}
+
+/// Returns when nothing is kept any more.
+async fn emptied(serving: &Serving, folder: &Path) {
+    let empty = async {
+        while json(serving, "/api/v1/system/storage").await["used_bytes"] != 0 || on_disk(folder) > 0 {
+            tokio::time::sleep(LOOK).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, empty).await.expect("nothing is left");
+}
+
+/// The text of one block.
+fn block(number: usize) -> String {
+    char::from(b'a' + (number % 26) as u8).to_string().repeat(BLOCK)
+}
+
+async fn send_whole(request: &mut Exchange, is_chunked: bool) {
+    for number in 0..BLOCKS {
+        let block = block(number);
+        let text = if is_chunked { format!("{BLOCK:x}\r\n{block}\r\n") } else { block };
+        request.write(&text).await.expect("it is read");
+    }
+    if is_chunked {
+        request.write("0\r\n\r\n").await.expect("it is read");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_file_comes_and_goes_without_being_held_whole() {
+    let (serving, folder) = serve(|_| {}).await;
+    let length = (BLOCK * BLOCKS).to_string();
+    for (headers, filename) in
+        [([("Content-Length", length.as_str())], "announced.txt"), ([("Transfer-Encoding", "chunked")], "chunked.txt")]
+    {
+        let path = path_of(&serving, filename).await;
+        // The whole of it would be eight times what bodies may take, and is answered 503 where it is held.
+        let mut request = serving.client.open("PUT", &path, &headers, None).await;
+        send_whole(&mut request, filename.starts_with("chunked")).await;
+        let (status, body) = request.answer().await;
+        assert_eq!(status, 201, "{body}");
+        assert!(body.contains(&format!("\"size\":{length}")) && body.contains("text/plain"), "{body}");
+        let link = json(&serving, &path).await;
+        let url = link["url"].as_str().expect("a URL");
+        let target = url.strip_prefix(&format!("http://{}", serving.client.address)).expect("this server");
+        let request = format!("GET {target} HTTP/1.1\r\nHost: x\r\n\r\n");
+        let mut download = serving.client.raw(&request).await;
+        let head = download.read_until("\r\n\r\n").await.to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 200") && head.contains(&format!("content-length: {length}")), "{head}");
+        for number in 0..BLOCKS {
+            assert!(download.read_exact(BLOCK).await == block(number).as_bytes(), "block {number}");
+        }
+    }
+    assert_eq!(on_disk(folder.path()), 2);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_that_is_cut_off_leaves_nothing() {
+    let (serving, folder) = serve(|_| {}).await;
+    let path = path_of(&serving, "cut.txt").await;
+    for headers in [[("Content-Length", "10000000")], [("Transfer-Encoding", "chunked")]] {
+        let mut request = serving.client.open("PUT", &path, &headers, None).await;
+        for number in 0..4 {
+            let block = block(number);
+            let text = if headers[0].0 == "Content-Length" { block } else { format!("{BLOCK:x}\r\n{block}\r\n") };
+            request.write(&text).await.expect("it is read");
+        }
+        let begun = async {
+            while json(&serving, "/api/v1/system/storage").await["used_bytes"] == 0 || on_disk(folder.path()) == 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::time::timeout(TIMEOUT, begun).await.expect("it is under way");
+        request.reset();
+        emptied(&serving, folder.path()).await;
+    }
+    assert_eq!(json(&serving, "/api/v1/files").await["data"], Value::Array(Vec::new()));
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_do_not_come_or_are_too_many_are_not_waited_for() {
+    let (serving, folder) = serve(|config| config.http.body_timeout_s = 0).await;
+    let path = path_of(&serving, "slow.txt").await;
+    let mut request = serving.client.open("PUT", &path, &[("Content-Length", "20")], None).await;
+    assert!(request.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 408"));
+    emptied(&serving, folder.path()).await;
+    serving.end().await;
+
+    let (serving, folder) = serve(|config| config.files.upload_limit_bytes = 10).await;
+    let path = path_of(&serving, "large.txt").await;
+    let mut request = serving.client.open("PUT", &path, &[("Transfer-Encoding", "chunked")], None).await;
+    request.write("b\r\n12345678901\r\n0\r\n\r\n").await.expect("sent");
+    let (status, body) = request.answer().await;
+    assert_eq!(status, 413, "{body}");
+    assert!(body.contains("larger than 10 bytes"), "{body}");
+    emptied(&serving, folder.path()).await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn more_than_there_is_room_for_is_refused_before_it_is_sent() {
+    let (serving, folder) = serve(|config| config.files.quota_bytes = 1_000).await;
+    let path = path_of(&serving, "large.txt").await;
+    let headers = [("Content-Length", "1001"), ("Expect", "100-continue")];
+    let mut request = serving.client.open("PUT", &path, &headers, None).await;
+    let head = request.read_until("\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 400"), "{head}");
+    assert_eq!(on_disk(folder.path()), 0);
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_tells_how_long_a_file_is() {
+    let (serving, _folder) = serve(|_| {}).await;
+    let path = path_of(&serving, "short.txt").await;
+    assert_eq!(serving.client.send("PUT", &path, "short").await.0, 201);
+    let link = json(&serving, &path).await;
+    let url = link["url"].as_str().expect("a URL");
+    let target = url.strip_prefix(&format!("http://{}", serving.client.address)).expect("this server");
+    let request = format!("HEAD {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let told = serving.client.raw(&request).await.rest().await.to_ascii_lowercase();
+    assert!(told.contains("content-length: 5\r\n") && told.ends_with("\r\n\r\n"), "{told}");
+    serving.end().await;
+}
