@@ -4,7 +4,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::access::Access;
+use crate::access::keys::CreatedKey;
 use crate::access::provision::FirstStart;
+use crate::access::settings::AccessSettings;
+use crate::access::tokens::key_set::FetchKeys;
 use crate::clock::Clock;
 use crate::core::plugins::Plugins;
 use crate::core::{Environment, Settings, State};
@@ -15,7 +18,7 @@ use crate::registry::{Registry, Usage};
 use crate::store::{self, Store};
 use crate::workspace::Entered;
 use crate::workspace::agents::register_scripted;
-use crate::workspace::rights::Right;
+use crate::workspace::rights::{Right, check};
 use crate::workspace::runtime::Runtime;
 
 /// The engine. Cheap to share, and one is enough for a process.
@@ -65,15 +68,38 @@ impl Engine {
         self.access.provision(name, chosen_key).await
     }
 
+    /// Lets an operator's decisions about access hold, from before the first request on: whose tokens count, who gets a
+    /// workspace, which plans there are. Says what is wrong with them.
+    pub fn decide_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
+        self.access.decide(settings, fetch)
+    }
+
     /// Who shows this bearer token.
     pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
-        self.access.authenticate(bearer).await
+        self.access.authenticate(bearer, None).await
+    }
+
+    /// Who shows this bearer token, in one of the workspaces that they are a member of.
+    pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
+        self.access.authenticate(bearer, workspace).await
+    }
+
+    /// Gives the key that a sign-in code stands for: whoever shows it needs nothing else, and gets it once.
+    pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
+        self.access.exchange_sign_in_code(code, name).await
+    }
+
+    /// The Ed25519 key by which answers about licenses are checked.
+    pub async fn license_key(&self) -> Result<Vec<u8>> {
+        self.access.license_key().await
     }
 
     /// The caller's workspace, by a right that the caller has.
     pub async fn enter<R: Right>(&self, caller: Caller) -> Result<R> {
-        if !R::ONE_OF.iter().any(|scope| caller.holds(*scope)) {
-            return Err(Error::InsufficientScope { required: R::ONE_OF.to_vec() });
+        check::<R>(&caller)?;
+        if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
+            let message = "only owners of the installation's first workspace may do this";
+            return Err(Error::forbidden("operator_required", message));
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
         R::of(Entered::new(self.access.clone(), runtime, caller))

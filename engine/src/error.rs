@@ -24,6 +24,10 @@ pub enum Error {
     #[error("this operation needs the scope {}", names(.lacking, " and "))]
     ScopesLacking { lacking: Vec<Scope> },
 
+    /// Known, and with the scope, but nobody pays for it.
+    #[error("the scope {} takes an active subscription", names(.required, " or "))]
+    SubscriptionRequired { required: Vec<Scope> },
+
     /// Not allowed to anybody by this way.
     #[error("{message}")]
     Forbidden { code: &'static str, message: String },
@@ -48,6 +52,10 @@ pub enum Error {
     #[error("the store is not available")]
     Unavailable(#[source] store::Error),
 
+    /// The keys of a token's issuer are not known, as it does not tell them; the same request may succeed later.
+    #[error("the issuer of the token does not tell its keys at present")]
+    IssuerSilent,
+
     /// A bug of ours; no input may cause it.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -56,6 +64,10 @@ pub enum Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    pub fn forbidden(code: &'static str, message: impl Into<String>) -> Error {
+        Error::Forbidden { code, message: message.into() }
+    }
+
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
     }

@@ -20,11 +20,14 @@ mod resident;
 pub(crate) mod store;
 pub mod workspace;
 
+pub use crate::access::members::Member;
 pub use crate::access::provision::FirstStart;
+pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
+pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
 pub use crate::core::Settings;
 pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::{Sizes, Store};
-pub use workspace::rights::{ContentReader, Owner, ProfileReader, Reader, Right, Writer};
+pub use workspace::rights::{ContentReader, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer};

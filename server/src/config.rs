@@ -1,5 +1,6 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
+mod access;
 mod http;
 mod plugins;
 
@@ -9,6 +10,7 @@ use anyhow::Context as _;
 use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
+pub use access::{Auth, Issuer, OfferedPlan, Plans};
 pub use http::Http;
 pub use plugins::Plugins;
 
@@ -21,6 +23,8 @@ pub const DEFAULTS: &str = include_str!("../../config.toml");
 pub struct Config {
     pub http: Http,
     pub store: Store,
+    pub auth: Auth,
+    pub plans: Plans,
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,

@@ -22,15 +22,19 @@ pub use config::Config;
 
 /// Where the API and its companions are mounted.
 pub const API: &str = "/api/v1";
+/// Where what apps on devices ask is mounted.
+pub const FUNCTIONS: &str = "/functions/v1";
 
 /// The whole application: what a socket, or a test, sends requests to.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
-    let document = Arc::new(api::document::finished(&service));
+    let functions = api::functions(config);
+    let document = Arc::new(api::document::finished(&service, &functions));
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
     let mut routes = Route::new()
         .nest(API, service)
+        .nest(FUNCTIONS, functions)
         .at("/openapi.json", get(api::document::json(&document)))
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
@@ -48,5 +52,5 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
 
 /// The OpenAPI document, as it is served.
 pub fn openapi(config: &Config) -> serde_json::Value {
-    api::document::finished(&api::service(config))
+    api::document::finished(&api::service(config), &api::functions(config))
 }

@@ -15,7 +15,7 @@ use foldwork_engine::{Engine, Plugins, Sizes, Store};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::edge::Shutdown;
-use crate::{Config, application, config, embedding, telemetry};
+use crate::{Config, application, auth, config, embedding, telemetry};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1_024;
@@ -51,6 +51,7 @@ pub async fn listen_with(
     let socket = bind(&config.http.listen).await.with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let store = open_store(&config).await?;
     let engine = Engine::open(store, Arc::new(SystemClock), config.engine(), plugins).await?;
+    auth::decide(&engine, &config)?;
     if let Some(embed) = embed {
         engine.embed_with(embed);
     }

@@ -1,12 +1,19 @@
 //! Keys: making, listing and revoking them. The secret is told once and never kept.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 
 use super::Access;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope};
+use crate::store;
+use crate::store::members::Ground;
+use crate::store::retry;
+
+/// Between a request's beginning and its end its key was revoked, or its user has left.
+pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is not valid any more");
 
 /// A key that is to be made.
 #[derive(Debug, Clone)]
@@ -26,32 +33,23 @@ pub struct CreatedKey {
 }
 
 impl Access {
-    /// Makes a key for a user of a workspace, unless there is one of the id that is given.
+    /// Makes a key for somebody in a workspace, unless there is one of the id that is given. It ends with its origin.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
         user_id: &Arc<str>,
         new: NewKey,
         id: Option<Arc<str>>,
+        origin: Option<Arc<str>>,
     ) -> Result<CreatedKey> {
         let secret = access::key_from(self.clock.random());
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
-        let kept = self.control.create_key(&record).await?;
+        let record = KeyRecord { derived_from: origin, ..record };
+        let _changing = self.changing.lock().await;
+        let kept = self.control.create_key(&record).await?.ok_or(GONE)?;
         let is_new = kept.hash == record.hash;
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
-    }
-
-    /// Makes a key for a user of a workspace. Returns the record and the secret.
-    pub async fn write_key(
-        &self,
-        workspace_id: &Arc<str>,
-        user_id: &Arc<str>,
-        new: NewKey,
-    ) -> Result<(KeyRecord, String)> {
-        let (record, key) = self.new_key(workspace_id, user_id, new, None);
-        self.control.write_key(&record).await?;
-        Ok((record, key))
     }
 
     /// The keys of a workspace, newest first.
@@ -59,22 +57,42 @@ impl Access {
         Ok(self.control.read_keys(workspace_id).await?)
     }
 
-    /// Revokes a key of a workspace at once.
-    pub async fn revoke_key(&self, workspace_id: &str, key_id: &str) -> Result<()> {
-        let deleted = self.control.delete_key(workspace_id, key_id).await;
-        // Also where it is not known whether the key was deleted: what is forgotten is read again.
-        self.forget(key_id);
-        if deleted? {
-            self.held.revoke(key_id);
-            return Ok(());
+    /// Revokes a key of a workspace at once, with everything that was derived from it.
+    ///
+    /// A key that revokes the one that it was derived from takes its place: that is how keys are rotated.
+    pub async fn revoke_key(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
+        let _changing = self.changing.lock().await;
+        for wait in retry::waits() {
+            match self.try_revoke(workspace_id, key_id, by).await {
+                Err(Error::Unavailable(store::Error::Conflict)) => {
+                    tokio::time::sleep(Duration::from_millis(wait)).await
+                }
+                other => return other,
+            }
         }
-        Err(Error::not_found("key", key_id))
+        self.try_revoke(workspace_id, key_id, by).await
     }
 
-    fn forget(&self, key_id: &str) {
-        let mut known = self.known();
-        known.revocations += 1;
-        known.by_hash.retain(|_, key| *key.id != *key_id);
+    async fn try_revoke(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
+        let key = self.control.read_key(key_id).await?.filter(|key| *key.workspace_id == *workspace_id);
+        let key = key.ok_or_else(|| Error::not_found("key", key_id))?;
+        let derived = self.control.derived_keys(std::slice::from_ref(&key.id)).await?;
+        let stays = derived.iter().find(|key| Some(&*key.id) == by).map(|by| by.id.clone());
+        let mut line = match &stays {
+            Some(by) => self.control.derived_keys(std::slice::from_ref(by)).await?,
+            None => Vec::new(),
+        };
+        line.extend(derived.iter().filter(|key| Some(&key.id) == stays.as_ref()).cloned());
+        let ends = |derived: &&KeyRecord| !line.iter().any(|key| key.id == derived.id);
+        let mut ids = vec![key.id.clone()];
+        ids.extend(derived.iter().filter(ends).map(|key| key.id.clone()));
+        let stays = stays.as_deref().map(|by| (by, key.derived_from.as_deref()));
+        let deleted = self.control.delete_keys(&ids, stays).await;
+        // Also where it is not known whether they were deleted: what is forgotten is read again.
+        self.known.forget();
+        deleted?;
+        ids.into_iter().for_each(|id| self.held.end(&Ground::Key(id)));
+        Ok(())
     }
 }
 
@@ -98,6 +116,7 @@ pub(super) fn record_of(
         created_at: now,
         expires_at: new.expires_at,
         last_used_at: None,
+        derived_from: None,
     }
 }
 

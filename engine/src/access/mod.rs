@@ -1,22 +1,35 @@
-//! Who may enter which workspace: workspaces, their owners, and the keys that open them, over the control database.
+//! Who may enter which workspace: workspaces, their members, and the keys and tokens that open them, over the control
+//! database.
 //!
 //! What is inside a workspace is not known here.
 
+pub mod admission;
+pub mod codes;
 pub mod keys;
+pub mod known;
+pub mod licenses;
+pub mod members;
+pub mod plans;
 pub mod provision;
+pub mod settings;
 pub mod signing;
 pub mod standing;
+pub mod tokens;
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use keys::hash_of;
+use known::{Known, KnownKey, KnownUser};
+use licenses::LicenseKeys;
+use settings::AccessSettings;
 use signing::SigningKeys;
-use standing::HeldKeys;
+use standing::HeldRights;
+use tokens::Tokens;
+use tokens::key_set::FetchKeys;
 
 use crate::clock::Clock;
 use crate::error::{Error, Result};
-use crate::model::access::{self, Caller, KeyRecord, WorkspaceRecord};
+use crate::model::access::{self, Caller, Membership, Scope, WorkspaceRecord};
 use crate::store::{Database, Store};
 
 /// How often a key's last use is written down, at most; milliseconds.
@@ -27,17 +40,20 @@ pub struct Access {
     control: Database,
     clock: Arc<dyn Clock>,
     exclusive: bool,
-    known: Mutex<KnownKeys>,
-    held: HeldKeys,
+    known: Known,
+    held: HeldRights,
     signing: SigningKeys,
+    licenses: LicenseKeys,
+    policy: OnceLock<Policy>,
+    /// Held by whoever changes what others here would change too: between servers the store decides.
+    changing: tokio::sync::Mutex<()>,
 }
 
-/// Keys that were read, where no other process can revoke one.
+/// What the operator has decided.
 #[derive(Default)]
-struct KnownKeys {
-    by_hash: HashMap<String, Arc<KeyRecord>>,
-    /// How many revocations there were: a key that was read before one of them is not kept.
-    revocations: u64,
+struct Policy {
+    settings: AccessSettings,
+    tokens: Tokens,
 }
 
 impl Access {
@@ -47,10 +63,26 @@ impl Access {
             control,
             clock,
             exclusive: store.is_exclusive(),
-            known: Mutex::default(),
-            held: HeldKeys::default(),
+            known: Known::default(),
+            held: HeldRights::default(),
             signing: SigningKeys::default(),
+            licenses: LicenseKeys::default(),
+            policy: OnceLock::new(),
+            changing: tokio::sync::Mutex::default(),
         })
+    }
+
+    /// Lets an operator's decisions hold, from before the first request on. Says what is wrong with them.
+    pub fn decide(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
+        if !settings.plans.iter().any(|plan| plan.id == settings.default_plan) {
+            return Err(format!("there is no plan {}, which is to be the default", settings.default_plan));
+        }
+        let tokens = Tokens::new(&settings.issuers, fetch)?;
+        self.policy.set(Policy { settings, tokens }).map_err(|_| "access was decided before".to_owned())
+    }
+
+    fn policy(&self) -> &Policy {
+        self.policy.get_or_init(Policy::default)
     }
 
     /// All workspaces of the store, the oldest first.
@@ -59,60 +91,74 @@ impl Access {
     }
 
     pub async fn workspace(&self, id: &str) -> Result<WorkspaceRecord> {
-        let found = self.workspaces().await?.into_iter().find(|record| *record.id == *id);
+        let found = self.control.read_workspace(id).await?;
         found.ok_or_else(|| Error::not_found("workspace", id))
     }
 
-    /// Who shows this bearer token.
-    pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
-        if !access::is_key(bearer) {
-            return Err(Error::Unauthenticated("the bearer token is not valid"));
+    /// Who shows this bearer token, in the workspace that is asked for; else in the key's own, or the user's first.
+    pub async fn authenticate(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
+        match access::is_key(bearer) {
+            true => self.authenticate_key(bearer, workspace).await,
+            false => self.authenticate_token(bearer, workspace).await,
         }
-        let key = self.find_key(&hash_of(bearer)).await?;
+    }
+
+    async fn authenticate_key(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
+        let KnownKey { key, user } = &*self.find_key(&hash_of(bearer)).await?;
         let now = self.clock.now_ms();
         if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(Error::Unauthenticated("the key has expired"));
         }
+        let member = user.member_of(workspace.unwrap_or(&key.workspace_id))?;
         if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
-            self.touch(&key, now).await;
+            self.known.touched(&key.hash, now);
+            // That it fails is no reason to refuse the caller.
+            if let Err(error) = self.control.touch_key(&key.id, now).await {
+                tracing::warn!(%error, key = %key.id, "the key's last use was not written");
+            }
         }
-        Ok(Caller {
-            user_id: key.user_id.clone(),
-            workspace_id: key.workspace_id.clone(),
-            key_id: Some(key.id.clone()),
-            scopes: key.scopes.as_slice().into(),
-            expires_at: key.expires_at,
-        })
+        let caller = self.caller(user, member, key.scopes.as_slice().into(), now);
+        Ok(Caller { key_id: Some(key.id.clone()), expires_at: key.expires_at, ..caller })
     }
 
-    async fn find_key(&self, hash: &str) -> Result<Arc<KeyRecord>> {
-        let (known, revocations) = {
-            let known = self.known();
-            (known.by_hash.get(hash).cloned(), known.revocations)
+    async fn authenticate_token(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
+        let now = self.clock.now_ms();
+        let identity = self.policy().tokens.verify(bearer, now).await?;
+        let user = self.admit(&identity).await?;
+        let member = match workspace {
+            Some(workspace) => user.member_of(workspace)?,
+            None => user.memberships.first().ok_or_else(known::not_a_member)?,
         };
-        if let Some(key) = known {
-            return Ok(key);
+        let caller = self.caller(&user, member, self.known.all_scopes(), now);
+        Ok(Caller { session: identity.session.clone(), expires_at: Some(identity.expires_at), ..caller })
+    }
+
+    fn caller(&self, user: &KnownUser, member: &Membership, scopes: Arc<[Scope]>, now: i64) -> Caller {
+        Caller {
+            user_id: user.record.id.clone(),
+            workspace_id: member.workspace_id.clone(),
+            key_id: None,
+            session: None,
+            scopes,
+            expires_at: None,
+            role: member.role,
+            is_lapsed: user.plan.is_lapsed(now),
+            plan: user.plan.clone(),
+        }
+    }
+
+    async fn find_key(&self, hash: &str) -> Result<Arc<KnownKey>> {
+        let changes = self.known.changes();
+        if let Some(known) = self.known.key(hash) {
+            return Ok(known);
         }
         let found = self.control.find_key(hash).await?;
-        let key = Arc::new(found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?);
-        let mut known = self.known();
-        if self.exclusive && known.revocations == revocations {
-            known.by_hash.insert(hash.to_owned(), key.clone());
+        let found = found.ok_or(Error::Unauthenticated("the bearer token is not valid"))?;
+        let user = Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings));
+        let key = Arc::new(KnownKey { key: Arc::new(found.key), user });
+        if self.exclusive {
+            self.known.keep_key(hash, &key, changes);
         }
         Ok(key)
-    }
-
-    /// Writes down when a key was used. That it fails is no reason to refuse the caller.
-    async fn touch(&self, key: &KeyRecord, now: i64) {
-        if let Some(known) = self.known().by_hash.get_mut(&key.hash) {
-            *known = Arc::new(KeyRecord { last_used_at: Some(now), ..key.clone() });
-        }
-        if let Err(error) = self.control.touch_key(&key.id, now).await {
-            tracing::warn!(%error, key = %key.id, "the key's last use was not written");
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, KnownKeys> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

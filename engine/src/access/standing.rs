@@ -1,37 +1,40 @@
-//! A right that is held for long: it ends when its key is revoked, in this process or another one, or expires.
+//! A right that is held for long: it ends when its key is revoked, its user leaves the workspace, in this process or
+//! another one, or what was shown expires.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::select_all;
 use tokio::sync::watch;
 
 use super::Access;
 use crate::model::access::Caller;
+use crate::store::members::Ground;
 
-/// How often it is looked what other processes have revoked, while rights are held.
+/// How often it is looked what other processes have ended, while rights are held.
 const LOOK: Duration = Duration::from_millis(300);
 /// The longest wait between two looks at the clock: it may be set while somebody waits for a time to come.
 const CLOCK_LOOK: Duration = Duration::from_millis(500);
 
-/// Keys by which rights are held in this process, each with what tells that it is revoked.
+/// The grounds on which rights are held in this process, each with what tells that it is gone.
 #[derive(Default)]
-pub struct HeldKeys {
+pub struct HeldRights {
     held: Mutex<Held>,
 }
 
 #[derive(Default)]
 struct Held {
-    revoked: HashMap<Arc<str>, watch::Sender<bool>>,
-    /// Whether a task looks for what other processes revoke.
+    gone: HashMap<Ground, watch::Sender<bool>>,
+    /// Whether a task looks for what other processes end.
     is_watched: bool,
 }
 
-impl HeldKeys {
-    /// Ends the rights that are held by a key.
-    pub fn revoke(&self, key_id: &str) {
-        if let Some(revoked) = self.held().revoked.remove(key_id) {
-            revoked.send_replace(true);
+impl HeldRights {
+    /// Ends the rights that are held on a ground.
+    pub fn end(&self, ground: &Ground) {
+        if let Some(gone) = self.held().gone.remove(ground) {
+            gone.send_replace(true);
         }
     }
 
@@ -44,49 +47,53 @@ impl HeldKeys {
 pub struct Standing {
     access: Arc<Access>,
     expires_at: Option<i64>,
-    key: Option<HeldKey>,
+    grounds: Vec<HeldGround>,
+    /// Whether the grounds were looked for in the store since they are held: they may have gone just before.
+    is_checked: bool,
 }
 
-struct HeldKey {
-    id: Arc<str>,
-    revoked: watch::Receiver<bool>,
-    /// Whether it was looked for in the store since it is held: it may have been revoked just before.
-    is_checked: bool,
+struct HeldGround {
+    ground: Ground,
+    gone: watch::Receiver<bool>,
 }
 
 impl Access {
     /// Holds the right of a caller.
     pub fn standing(self: &Arc<Self>, caller: &Caller) -> Standing {
-        let key = caller.key_id.clone().map(|id| {
-            let mut held = self.held.held();
-            let revoked = held.revoked.entry(id.clone()).or_insert_with(|| watch::Sender::new(false)).subscribe();
-            if !self.exclusive && !std::mem::replace(&mut held.is_watched, true) {
-                tokio::spawn(watch_revocations(self.clone()));
-            }
-            HeldKey { id, revoked, is_checked: false }
-        });
-        Standing { access: self.clone(), expires_at: caller.expires_at, key }
+        let member = Ground::Member(caller.workspace_id.clone(), caller.user_id.clone());
+        let grounds = caller.key_id.clone().map(Ground::Key).into_iter().chain([member]);
+        let mut held = self.held.held();
+        let mut hold = |ground: Ground| {
+            let gone = held.gone.entry(ground.clone()).or_insert_with(|| watch::Sender::new(false)).subscribe();
+            HeldGround { ground, gone }
+        };
+        let grounds = grounds.map(&mut hold).collect();
+        if !self.exclusive && !std::mem::replace(&mut held.is_watched, true) {
+            tokio::spawn(watch_grounds(self.clone()));
+        }
+        Standing { access: self.clone(), expires_at: caller.expires_at, grounds, is_checked: false }
     }
 }
 
 impl Standing {
     /// Returns when the right has ended.
     pub async fn ended(&mut self) {
-        let Standing { access, expires_at, key } = self;
+        let Standing { access, expires_at, grounds, is_checked } = self;
         tokio::select! {
             () = expired(access, *expires_at) => {}
-            () = revoked(access, key.as_mut()) => {}
+            () = gone(access, grounds, is_checked) => {}
         }
     }
 }
 
 impl Drop for Standing {
     fn drop(&mut self) {
-        let Some(key) = &self.key else { return };
         let mut held = self.access.held.held();
-        // The last one that holds it is this one.
-        if held.revoked.get(&key.id).is_some_and(|revoked| revoked.receiver_count() <= 1) {
-            held.revoked.remove(&key.id);
+        for HeldGround { ground, .. } in &self.grounds {
+            // The last one that holds it is this one.
+            if held.gone.get(ground).is_some_and(|gone| gone.receiver_count() <= 1) {
+                held.gone.remove(ground);
+            }
         }
     }
 }
@@ -102,36 +109,37 @@ async fn expired(access: &Access, expires_at: Option<i64>) {
     }
 }
 
-async fn revoked(access: &Access, key: Option<&mut HeldKey>) {
-    let Some(key) = key else { return std::future::pending().await };
-    if !key.is_checked {
-        match access.control.existing_keys(std::slice::from_ref(&key.id)).await {
-            Ok(existing) if existing.is_empty() => return,
-            Ok(_) => key.is_checked = true,
-            Err(error) => tracing::warn!(%error, key = %key.id, "whether the key still opens was not found out"),
+async fn gone(access: &Access, grounds: &mut [HeldGround], is_checked: &mut bool) {
+    if !*is_checked {
+        let names: Vec<Ground> = grounds.iter().map(|held| held.ground.clone()).collect();
+        match access.control.existing_grounds(&names).await {
+            Ok(existing) if existing.len() < names.len() => return,
+            Ok(_) => *is_checked = true,
+            Err(error) => tracing::warn!(%error, "whether a right is held still was not found out"),
         }
     }
     // Where the sender is gone, it told so before.
-    let _ = key.revoked.wait_for(|revoked| *revoked).await;
+    let each = grounds.iter_mut().map(|held| Box::pin(async { drop(held.gone.wait_for(|gone| *gone).await) }));
+    select_all(each).await;
 }
 
-/// Asks the store for all keys that are held at once, for as long as some are.
-async fn watch_revocations(access: Arc<Access>) {
+/// Asks the store for all grounds at once, for as long as rights are held.
+async fn watch_grounds(access: Arc<Access>) {
     loop {
         tokio::time::sleep(LOOK).await;
-        let ids: Vec<Arc<str>> = {
+        let grounds: Vec<Ground> = {
             let mut held = access.held.held();
-            if held.revoked.is_empty() {
+            if held.gone.is_empty() {
                 held.is_watched = false;
                 return;
             }
-            held.revoked.keys().cloned().collect()
+            held.gone.keys().cloned().collect()
         };
-        match access.control.existing_keys(&ids).await {
+        match access.control.existing_grounds(&grounds).await {
             Ok(existing) => {
-                ids.iter().filter(|id| !existing.contains(&***id)).for_each(|id| access.held.revoke(id));
+                grounds.iter().filter(|ground| !existing.contains(ground)).for_each(|ground| access.held.end(ground));
             }
-            Err(error) => tracing::warn!(%error, "what was revoked elsewhere was not found out"),
+            Err(error) => tracing::warn!(%error, "what was ended elsewhere was not found out"),
         }
     }
 }
@@ -156,8 +164,8 @@ mod tests {
     async fn held(access: &Access, expires_at: Option<i64>) -> (Caller, Arc<str>) {
         let (workspace, _) = access.provision("one", None).await.expect("a workspace");
         let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at };
-        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None).await.expect("a key");
-        let caller = access.authenticate(&made.secret.expect("its secret")).await.expect("a caller");
+        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
+        let caller = access.authenticate(&made.secret.expect("its secret"), None).await.expect("a caller");
         (caller, workspace.id)
     }
 
@@ -168,7 +176,7 @@ mod tests {
         let (mut standing, mut other) = (access.standing(&caller), access.standing(&caller));
         let mut ended = pin!(standing.ended());
         assert!(poll!(ended.as_mut()).is_pending());
-        access.revoke_key(&workspace_id, caller.key_id().expect("a key")).await.expect("revoked");
+        access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
         ended.await;
         other.ended().await;
     }
@@ -177,7 +185,7 @@ mod tests {
     async fn a_right_that_is_held_too_late_has_ended() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
-        access.revoke_key(&workspace_id, caller.key_id().expect("a key")).await.expect("revoked");
+        access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
         access.standing(&caller).ended().await;
     }
 
@@ -187,7 +195,7 @@ mod tests {
         let (here, there) = (opened(&store.share()).await, opened(&store.share()).await);
         let (caller, workspace_id) = held(&here, None).await;
         let mut standing = here.standing(&caller);
-        there.revoke_key(&workspace_id, caller.key_id().expect("a key")).await.expect("revoked");
+        there.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
         standing.ended().await;
     }
 
@@ -206,8 +214,8 @@ mod tests {
         let (caller, _) = held(&access, None).await;
         let (first, second) = (access.standing(&caller), access.standing(&caller));
         drop(first);
-        assert_eq!(access.held.held().revoked.len(), 1);
+        assert_eq!(access.held.held().gone.len(), 2, "the key and the membership");
         drop(second);
-        assert!(access.held.held().revoked.is_empty());
+        assert!(access.held.held().gone.is_empty());
     }
 }

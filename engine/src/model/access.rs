@@ -1,7 +1,9 @@
-//! Who asks, and what they may do: scopes, keys and callers.
+//! Who asks, and what they may do: scopes, roles, keys and callers.
 
 use std::fmt;
 use std::sync::Arc;
+
+use super::plan::Plan;
 
 /// A permission that a key carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,11 +47,41 @@ impl Scope {
     pub fn parse(name: &str) -> Option<Scope> {
         Scope::ALL.into_iter().find(|scope| scope.name() == name)
     }
+
+    /// Whether it takes a plan that has not lapsed.
+    pub fn is_paid(self) -> bool {
+        matches!(self, Scope::ApiWrite | Scope::McpWrite | Scope::ExtensionUnlock)
+    }
 }
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// What a member may do in a workspace: each role may do what those before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    Viewer,
+    Editor,
+    Owner,
+}
+
+impl Role {
+    pub const ALL: [Role; 3] = [Role::Viewer, Role::Editor, Role::Owner];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Viewer => "viewer",
+            Role::Editor => "editor",
+            Role::Owner => "owner",
+        }
+    }
+
+    /// The role of this name.
+    pub fn parse(name: &str) -> Option<Role> {
+        Role::ALL.into_iter().find(|role| role.name() == name)
     }
 }
 
@@ -59,9 +91,15 @@ pub struct Caller {
     pub(crate) user_id: Arc<str>,
     pub(crate) workspace_id: Arc<str>,
     pub(crate) key_id: Option<Arc<str>>,
+    /// The session of the token that was shown, where it names one.
+    pub(crate) session: Option<Arc<str>>,
     pub(crate) scopes: Arc<[Scope]>,
     /// When what was shown ends; milliseconds since the epoch.
     pub(crate) expires_at: Option<i64>,
+    pub(crate) role: Role,
+    pub(crate) plan: Arc<Plan>,
+    /// Whether the plan had lapsed when the caller came.
+    pub(crate) is_lapsed: bool,
 }
 
 impl Caller {
@@ -74,9 +112,35 @@ impl Caller {
         scopes.iter().copied().filter(|scope| !self.holds(*scope)).collect()
     }
 
-    /// Whether something that expires then, or never, goes on when what was shown has ended.
+    /// Those of some scopes that the caller's plan has to pay for, where it has lapsed.
+    pub fn unpaid(&self, scopes: &[Scope]) -> Vec<Scope> {
+        scopes.iter().copied().filter(|scope| self.is_lapsed && scope.is_paid()).collect()
+    }
+
+    /// Whether something that expires then, or never, goes on when the key that was shown has ended. A session is no
+    /// measure: what its user makes is to last.
     pub fn is_outlived_by(&self, expires_at: Option<i64>) -> bool {
-        self.expires_at.is_some_and(|own| expires_at.is_none_or(|other| other > own))
+        let own = self.expires_at.filter(|_| self.key_id.is_some());
+        own.is_some_and(|own| expires_at.is_none_or(|other| other > own))
+    }
+
+    /// What is made by this caller ends with: the key that was shown, or else the session or the user is named.
+    pub fn origin(&self) -> Arc<str> {
+        match (&self.key_id, &self.session) {
+            (Some(key), _) => key.clone(),
+            (None, Some(session)) => format!("session:{session}").into(),
+            (None, None) => format!("user:{}", self.user_id).into(),
+        }
+    }
+
+    /// What the caller is in the workspace.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The caller's own plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     pub fn scopes(&self) -> &[Scope] {
@@ -128,6 +192,59 @@ pub struct KeyRecord {
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
+    /// The key that made it, by its id; `session:` and `user:` name who made it in a session. What a key made ends with it.
+    pub derived_from: Option<Arc<str>>,
+}
+
+/// Somebody who may be a member of workspaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserRecord {
+    pub id: Arc<str>,
+    /// In lower case, as the issuer of the user's tokens said it last.
+    pub email: Option<Arc<str>>,
+    /// Whether the issuer vouches for the address.
+    pub email_verified: bool,
+    pub name: Option<Arc<str>>,
+    /// `None` where the settings' default plan holds.
+    pub plan: Option<Plan>,
+}
+
+/// That a user is in a workspace, and as what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    pub workspace_id: Arc<str>,
+    pub user_id: Arc<str>,
+    pub role: Role,
+    /// Milliseconds since the epoch.
+    pub joined_at: i64,
+}
+
+/// That whoever has this address joins a workspace when they sign in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invitation {
+    pub id: Arc<str>,
+    pub workspace_id: Arc<str>,
+    /// In lower case.
+    pub email: Arc<str>,
+    pub role: Role,
+    /// Milliseconds since the epoch.
+    pub created_at: i64,
+}
+
+/// A code by which a key is got, once, soon. The code itself is not in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignInCode {
+    /// SHA-256 of the code, in hexadecimal.
+    pub hash: String,
+    pub workspace_id: Arc<str>,
+    pub user_id: Arc<str>,
+    /// What the key is derived from.
+    pub derived_from: Arc<str>,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub key_expires_at: Option<i64>,
+    /// When the code ends; milliseconds since the epoch.
+    pub expires_at: i64,
 }
 
 const PREFIX: &str = "sk_";

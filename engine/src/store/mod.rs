@@ -3,6 +3,7 @@
 //! One database per workspace and one `control` database, in one namespace. A [`Database`] is a session bound to one
 //! of them, so that another tenant's records cannot be named through it.
 
+pub mod activations;
 pub mod answers;
 pub mod body;
 pub mod catalog;
@@ -13,12 +14,17 @@ pub mod error;
 pub mod graph;
 mod health;
 pub mod key_range;
+pub mod keys;
 pub mod log;
+pub mod members;
 pub mod nodes;
 pub mod parked;
 pub mod retry;
 mod session;
+pub mod sign_in_codes;
+pub mod sign_up;
 pub mod signing_keys;
+pub mod users;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,10 +37,12 @@ use surrealdb::types::{Value as Record, Variables};
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
-const CONTROL_MIGRATIONS: [&str; 3] = [
+const CONTROL_MIGRATIONS: [&str; 5] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
+    include_str!("schema/control/0004_access.surql"),
+    include_str!("schema/control/0005_licenses.surql"),
 ];
 const WORKSPACE_MIGRATIONS: [&str; 5] = [
     include_str!("schema/workspace/0001_log.surql"),

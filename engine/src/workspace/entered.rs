@@ -10,14 +10,17 @@ use tracing::Instrument;
 use super::runtime::Runtime;
 use super::turns::Turn;
 use crate::access::Access;
+use crate::access::members::Member;
 use crate::access::standing::Standing;
 use crate::consumer::{WorkerTurn, Working};
 use crate::core::State;
 use crate::core::append::{Append, Appended, Appender, Decide};
 use crate::core::request::RequestId;
 use crate::error::{Error, Result};
-use crate::model::access::{Caller, KeyRecord, WorkspaceRecord};
+use crate::model::access::{Caller, KeyRecord, UserRecord, WorkspaceRecord};
 use crate::model::event::{Expected, NewEvent};
+use crate::model::license::Activation;
+use crate::model::plan::Limits;
 use crate::model::value::Object;
 use crate::store;
 
@@ -60,6 +63,31 @@ impl Entered {
     /// The keys of the workspace, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>> {
         self.access.keys_of(&self.record().id).await
+    }
+
+    /// Whether somebody is a user of this workspace.
+    pub async fn is_member(&self, user_id: &str) -> Result<bool> {
+        Ok(self.access.role_of(&self.record().id, user_id).await?.is_some())
+    }
+
+    /// Everybody in the workspace, and those who are invited.
+    pub(super) async fn members(&self) -> Result<Vec<Member>> {
+        self.access.members_of(&self.record().id).await
+    }
+
+    /// The caller as a user.
+    pub(super) async fn user(&self) -> Result<UserRecord> {
+        self.access.user(&self.caller.user_id).await
+    }
+
+    /// What the workspace has room for.
+    pub async fn limits(&self) -> Result<Limits> {
+        self.access.limits_of(self.record()).await
+    }
+
+    /// The devices of the caller.
+    pub(super) async fn devices(&self) -> Result<Vec<Activation>> {
+        self.access.devices_of(&self.caller.user_id).await
     }
 
     /// The right by which the caller is here, for as long as it is held.

@@ -1,64 +1,102 @@
 //! Keys: making, listing and revoking them. The secret is answered once and never kept.
 
-use std::sync::Arc;
-
 use super::answers::RequestId;
 use super::entered::Operation;
-use super::rights::{Owner, Reader};
+use super::rights::{Owner, Reader, Writer};
+pub use crate::access::codes::CreatedCode;
 pub use crate::access::keys::{CreatedKey, NewKey};
 use crate::error::{Error, Result};
-use crate::model::access::{Caller, KeyRecord, Scope};
+use crate::model::access::{Caller, KeyRecord, Role, Scope};
 
 impl Reader {
-    /// The workspace's keys, newest first.
+    /// The workspace's keys, newest first; of others, only owners see them.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>> {
-        self.entered.keys().await
+        let keys = self.entered.keys().await?;
+        Ok(keys.into_iter().filter(|key| decides_on(self.caller(), key)).collect())
     }
 
     /// The key that this request was made with.
     pub async fn own_key(&self) -> Result<KeyRecord> {
-        let own: Option<&Arc<str>> = self.caller().key_id.as_ref();
-        let keys = self.list_keys().await?;
-        keys.into_iter().find(|key| Some(&key.id) == own).ok_or_else(|| Error::not_found("key", "self"))
+        let own = self.caller().key_id().ok_or_else(|| Error::not_found("key", "self"))?;
+        let keys = self.entered.keys().await?;
+        keys.into_iter().find(|key| *key.id == *own).ok_or_else(|| Error::not_found("key", "self"))
     }
 }
 
-impl Owner {
+impl Writer {
     /// Makes a key that can do no more than the caller, and no longer. A request that may be repeated makes one key.
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
-        let name = new.name.trim().to_owned();
-        if name.is_empty() || name.chars().count() > 200 {
-            return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
-        }
-        let now = self.entered.state().clock.now_ms();
-        if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
-            return Err(Error::invalid_at("/expires_at", "expected a time to come"));
-        }
-        may_make(self.caller(), &new.scopes, new.expires_at)?;
-        let mut scopes = new.scopes;
-        scopes.sort_unstable();
-        scopes.dedup();
-        let new = NewKey { name, scopes, expires_at: new.expires_at };
+        let new = checked(self.caller(), new, self.entered.state().clock.now_ms())?;
         let id = request.map(|request| self.entered.derived_id(request, "key").into());
         Operation::perform(self, |operation| async move {
             let (workspace_id, user_id) = (&operation.entered().record().id, &operation.caller().user_id);
-            operation.access().create_key(workspace_id, user_id, new, id).await
+            let origin = Some(operation.caller().origin());
+            operation.access().create_key(workspace_id, user_id, new, id, origin).await
         })
         .await
     }
 
-    /// Revokes a key at once: the caller's own, or one that the caller could have made.
+    /// Makes a code, for so many milliseconds, that is exchanged for such a key once.
+    pub async fn create_sign_in_code(&self, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
+        let new = checked(self.caller(), new, self.entered.state().clock.now_ms())?;
+        Operation::perform(self, |operation| async move {
+            operation.access().create_sign_in_code(operation.caller(), new, lives_ms).await
+        })
+        .await
+    }
+
+    /// Revokes a key at once, with all that was derived from it: the caller's own, or one that the caller could have
+    /// made.
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
         let keys = self.entered.keys().await?;
-        let key = keys.into_iter().find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
+        let mut known = keys.into_iter().filter(|key| decides_on(self.caller(), key));
+        let key = known.find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
         if self.caller().key_id() != Some(key_id) {
             may_make(self.caller(), &key.scopes, key.expires_at)?;
         }
         Operation::perform(self, |operation| async move {
-            operation.access().revoke_key(&operation.entered().record().id, &key.id).await
+            let workspace_id = &operation.entered().record().id;
+            operation.access().revoke_key(workspace_id, &key.id, operation.caller().key_id()).await
         })
         .await
     }
+}
+
+impl Owner {
+    /// Makes a key, as whoever writes does.
+    pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
+        self.as_writer().create_key(new, request).await
+    }
+
+    /// Revokes a key, as whoever writes does.
+    pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
+        self.as_writer().revoke_key(key_id).await
+    }
+}
+
+/// Whether a key is the caller's to see and to revoke. Somebody else's is to owners alone.
+fn decides_on(caller: &Caller, key: &KeyRecord) -> bool {
+    caller.role() == Role::Owner || *key.user_id == *caller.user_id()
+}
+
+/// A key that is to be made, if the caller may make it.
+fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
+    let name = new.name.trim().to_owned();
+    may_make(caller, &new.scopes, new.expires_at)?;
+    let unpaid = caller.unpaid(&new.scopes);
+    if !unpaid.is_empty() {
+        return Err(Error::SubscriptionRequired { required: unpaid });
+    }
+    if name.is_empty() || name.chars().count() > 200 {
+        return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
+    }
+    if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
+        return Err(Error::invalid_at("/expires_at", "expected a time to come"));
+    }
+    let mut scopes = new.scopes;
+    scopes.sort_unstable();
+    scopes.dedup();
+    Ok(NewKey { name, scopes, expires_at: new.expires_at })
 }
 
 /// A key makes none, and revokes none, that can do more than itself or outlives it.

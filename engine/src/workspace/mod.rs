@@ -11,6 +11,8 @@ mod entered;
 pub mod events;
 pub mod graph;
 pub mod keys;
+pub mod licenses;
+pub mod members;
 pub mod parked;
 pub mod plugins;
 pub mod projects;

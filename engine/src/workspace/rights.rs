@@ -6,7 +6,7 @@ use super::articles::Perspective;
 use super::entered::{Changing, Entered, Handle};
 use crate::access::standing::Standing;
 use crate::error::{Error, Result};
-use crate::model::access::{Caller, Scope, WorkspaceRecord};
+use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
 /// Reads everything: `api:read`.
 #[derive(Clone)]
@@ -40,10 +40,27 @@ pub struct Owner {
     pub(super) entered: Entered,
 }
 
+/// Runs the installation: `api:write`, of an owner of the workspace that the first start made. Lapsed plans are no
+/// hindrance: who decides on plans must be able to mend their own.
+#[derive(Clone)]
+pub struct Operator {
+    pub(super) entered: Entered,
+}
+
+/// Unlocks apps on devices: `extension:unlock`.
+#[derive(Clone)]
+pub struct Unlocker {
+    pub(super) entered: Entered,
+}
+
 /// What a caller may do in a workspace, as a type: a handle of this type exists only for a caller who may.
 pub trait Right: Handle + Sized {
     /// Scopes, one of which the caller holds.
     const ONE_OF: &[Scope];
+    /// The least that the caller is in the workspace.
+    const LEAST: Role = Role::Viewer;
+    /// Whether it is the right of who runs the installation. A lapsed plan is no hindrance then.
+    const IS_OPERATOR: bool = false;
 
     /// The handle of a caller who holds one of the scopes.
     fn of(entered: Entered) -> Result<Self>;
@@ -59,6 +76,7 @@ impl Right for Reader {
 
 impl Right for Writer {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite];
+    const LEAST: Role = Role::Editor;
 
     fn of(entered: Entered) -> Result<Writer> {
         Ok(Writer { entered })
@@ -84,14 +102,47 @@ impl Right for ProfileReader {
 
 impl Right for Owner {
     const ONE_OF: &[Scope] = &[Scope::ApiWrite];
+    const LEAST: Role = Role::Owner;
 
     fn of(entered: Entered) -> Result<Owner> {
-        if entered.caller().user_id() != &*entered.record().owner_id {
-            let message = "only the workspace's owner may do this".to_owned();
-            return Err(Error::Forbidden { code: "owner_required", message });
-        }
         Ok(Owner { entered })
     }
+}
+
+impl Right for Operator {
+    const ONE_OF: &[Scope] = &[Scope::ApiWrite];
+    const LEAST: Role = Role::Owner;
+    const IS_OPERATOR: bool = true;
+
+    fn of(entered: Entered) -> Result<Operator> {
+        Ok(Operator { entered })
+    }
+}
+
+impl Right for Unlocker {
+    const ONE_OF: &[Scope] = &[Scope::ExtensionUnlock];
+
+    fn of(entered: Entered) -> Result<Unlocker> {
+        Ok(Unlocker { entered })
+    }
+}
+
+/// Refuses a caller who does not have a right. What is lacking is said before what is not paid for.
+pub fn check<R: Right>(caller: &Caller) -> Result<()> {
+    let held: Vec<Scope> = R::ONE_OF.iter().copied().filter(|scope| caller.holds(*scope)).collect();
+    if held.is_empty() {
+        return Err(Error::InsufficientScope { required: R::ONE_OF.to_vec() });
+    }
+    if caller.role() < R::LEAST {
+        return Err(match R::LEAST {
+            Role::Owner => Error::forbidden("owner_required", "only the workspace's owner may do this"),
+            least => Error::forbidden("insufficient_role", format!("this operation needs the role {}", least.name())),
+        });
+    }
+    if !R::IS_OPERATOR && caller.unpaid(&held).len() == held.len() {
+        return Err(Error::SubscriptionRequired { required: held });
+    }
+    Ok(())
 }
 
 impl Reader {
@@ -121,6 +172,13 @@ impl ContentReader {
     }
 }
 
+impl Owner {
+    /// The same caller as one who writes: an owner may do all that an editor may.
+    pub(super) fn as_writer(&self) -> Writer {
+        Writer { entered: self.entered.clone() }
+    }
+}
+
 impl ProfileReader {
     /// The workspace itself.
     pub fn record(&self) -> &WorkspaceRecord {
@@ -128,7 +186,8 @@ impl ProfileReader {
     }
 }
 
-macro_rules! handle {    ($($handle:ident),*) => {$(
+macro_rules! handle {
+    ($($handle:ident),*) => {$(
         impl Handle for $handle {
             fn entered(&self) -> &Entered {
                 &self.entered
@@ -142,10 +201,12 @@ macro_rules! handle {    ($($handle:ident),*) => {$(
         }
     )*};
 }
-handle!(Reader, Writer, ContentReader, ProfileReader, Owner);
+handle!(Reader, Writer, ContentReader, ProfileReader, Owner, Operator, Unlocker);
 
 impl Changing for Writer {}
 impl Changing for Owner {}
+impl Changing for Operator {}
+impl Changing for Unlocker {}
 
 #[cfg(test)]
 mod tests {

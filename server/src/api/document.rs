@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use foldwork_engine::model::access::Scope;
 use poem::{Endpoint, Response};
 use poem_openapi::OpenApiService;
 use serde_json::{Map, Value, json};
 
-use super::Operations;
+use super::{Operations, licenses};
 
 /// Gives a type the schema of another one: what is read as it comes, but is shown field by field.
 macro_rules! shown_as {
@@ -41,16 +42,21 @@ macro_rules! shown_as {
 pub(super) use shown_as;
 
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
-const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
+const WITHOUT_CONFLICT: [&str; 8] =
+    ["/query", "/search", "/dry-run", "/replay", "/plan", "/sign-in-codes", "/validate-license", DEACTIVATE];
+/// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
+const EXCHANGE: &str = "/sign-in-codes/exchange";
+const DEACTIVATE: &str = "/deactivate-license";
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// The document of a service.
-pub fn finished(service: &OpenApiService<Operations, ()>) -> Value {
-    let mut document: Value = serde_json::from_str(&service.spec()).expect("the service describes itself in JSON");
+/// The document of a service, and of the functions beside it, whose paths name a server of their own.
+pub fn finished(service: &OpenApiService<Operations, ()>, functions: &OpenApiService<licenses::Api, ()>) -> Value {
+    let mut document = described(service.spec());
+    add(&mut document, described(functions.spec()));
     document["info"]["license"] = json!({"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"});
-    document["components"]["securitySchemes"] = json!({SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: sk_ and 64 hexadecimal characters."}});
+    document["components"]["securitySchemes"] = json!({SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key: sk_ and 64 hexadecimal characters; or a token (JWT) of an identity provider that the server takes."}});
     document["components"]["schemas"]["Error"] = error_schema();
     for (path, item) in document["paths"].as_object_mut().into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
@@ -61,6 +67,29 @@ pub fn finished(service: &OpenApiService<Operations, ()>) -> Value {
     }
     normalise(&mut document);
     document
+}
+
+fn described(text: String) -> Value {
+    serde_json::from_str(&text).expect("the service describes itself in JSON")
+}
+
+/// Adds the paths and schemas of another document.
+fn add(document: &mut Value, mut other: Value) {
+    let servers = other["servers"].take();
+    for (path, mut item) in std::mem::take(other["paths"].as_object_mut().unwrap_or(&mut Map::new())) {
+        item["servers"] = servers.clone();
+        document["paths"][path] = item;
+    }
+    for (name, schema) in std::mem::take(other["components"]["schemas"].as_object_mut().unwrap_or(&mut Map::new())) {
+        document["components"]["schemas"][name] = schema;
+    }
+}
+
+/// Where the operations of a path are reached.
+fn base(item: &Value) -> &str {
+    let Some(url) = item["servers"][0]["url"].as_str() else { return crate::API };
+    // A server may be named with its scheme and host.
+    url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
 }
 
 fn error_schema() -> Value {
@@ -89,12 +118,31 @@ fn error_schema() -> Value {
     })
 }
 
+/// Who may call an operation, as the name of its guard says it: scopes, and after `@` the least role.
+struct Needed {
+    scopes: Vec<String>,
+    role: Option<String>,
+}
+
+impl Needed {
+    /// `None` for an operation that anybody may call.
+    fn of(operation: &Value) -> Option<Needed> {
+        let name = operation["security"][0].as_object().and_then(|scheme| scheme.keys().next())?;
+        let (scopes, role) = name.split_once('@').unzip();
+        let scopes = scopes.unwrap_or(name).split('|').map(str::to_owned).collect();
+        Some(Needed { scopes, role: role.map(str::to_owned) })
+    }
+
+    /// Whether a plan that has lapsed keeps from it.
+    fn is_paid(&self) -> bool {
+        let paid = |name: &String| Scope::parse(name).is_some_and(Scope::is_paid);
+        self.scopes.iter().all(paid) && self.role.as_deref() != Some("operator")
+    }
+}
+
 /// Scopes in one place, and the errors that the operation may answer.
 fn finish_operation(path: &str, method: &str, operation: &mut Value) {
-    let scopes = operation["security"][0].as_object().and_then(|scheme| scheme.keys().next().cloned());
-    let scopes: Vec<String> = scopes.iter().flat_map(|names| names.split('|')).map(str::to_owned).collect();
-    operation["security"] = json!([{SCHEME: []}]);
-    operation["x-required-scope"] = json!(scopes);
+    let needed = Needed::of(operation);
     let has_body = operation.get("requestBody").is_some();
     let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
     let stands_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == *place);
@@ -103,12 +151,25 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     if has_input {
         errors.push(("400", "Invalid input."));
     }
-    errors.push(("401", "Missing or invalid bearer token."));
-    errors.push(("403", "The token lacks the required scope."));
+    match &needed {
+        Some(needed) => {
+            errors.push(("401", "Missing or invalid bearer token."));
+            if needed.is_paid() {
+                errors.push(("402", "The scope takes an active subscription."));
+            }
+            errors.push(("403", "The token lacks the required scope, or its user the required role."));
+        }
+        None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is not valid.")),
+        None => {}
+    }
     if stands_in("path") {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
+    if path.ends_with(DEACTIVATE) {
+        errors.push(("404", "No such device is activated."));
+    }
+    let conflicts = needed.is_some() && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name));
+    if has_input && method != "get" && conflicts {
         errors.push(("409", "A conflict with what is there."));
     }
     if has_body {
@@ -124,6 +185,16 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
         let schema = json!({"$ref": "#/components/schemas/Error"});
         operation["responses"][status] =
             json!({"description": description, "content": {"application/json": {"schema": schema}}});
+    }
+    match needed {
+        Some(Needed { scopes, role }) => {
+            operation["security"] = json!([{SCHEME: []}]);
+            operation["x-required-scope"] = json!(scopes);
+            if let Some(role) = role {
+                operation["x-required-role"] = json!(role);
+            }
+        }
+        None => operation["security"] = json!([]),
     }
 }
 
@@ -204,7 +275,7 @@ pub fn methods(document: &Value) -> Vec<(Vec<String>, Vec<String>)> {
     let mut methods: Vec<(Vec<String>, Vec<String>)> = paths
         .map(|(path, item)| {
             let methods = item.as_object().into_iter().flatten().map(|(method, _)| method.to_ascii_uppercase());
-            let segments = format!("{}{path}", crate::API).split('/').map(str::to_owned).collect();
+            let segments = format!("{}{path}", base(item)).split('/').map(str::to_owned).collect();
             (segments, methods.filter(|method| METHODS.contains(&method.to_ascii_lowercase().as_str())).collect())
         })
         .collect();

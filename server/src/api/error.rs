@@ -45,6 +45,10 @@ impl From<Error> for ApiError {
                 let names: Vec<Value> = required.iter().map(|scope| Value::from(scope.name())).collect();
                 ApiError::new(StatusCode::FORBIDDEN, "insufficient_scope", message).with("required", names)
             }
+            Error::SubscriptionRequired { required } => {
+                let names: Vec<Value> = required.iter().map(|scope| Value::from(scope.name())).collect();
+                ApiError::new(StatusCode::PAYMENT_REQUIRED, "subscription_required", message).with("required", names)
+            }
             Error::Forbidden { code, .. } => ApiError::new(StatusCode::FORBIDDEN, code, message),
             Error::Invalid { code, violations, .. } => {
                 let index = violations.first().and_then(|first| event_index(&first.pointer));
@@ -72,6 +76,8 @@ impl From<Error> for ApiError {
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
+            Error::IssuerSilent => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "issuer_unavailable", message)
+                .with_header(header::RETRY_AFTER, HeaderValue::from_static("30")),
             Error::Internal(source) => {
                 tracing::error!(error = %source, "a request failed inside");
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)

@@ -96,7 +96,8 @@ pub fn whole<B: Serialize>(body: &B) -> Vec<u8> {
 }
 
 impl<T: Type> Created<T> {
-    fn of<B: Serialize>(outcome: Outcome<B>) -> Created<T> {
+    /// The answer that says what a handler made.
+    pub fn of<B: Serialize>(outcome: Outcome<B>) -> Created<T> {
         let body = Written::new(&outcome.body);
         match outcome.repeated {
             true => Created::Repeated(body, outcome.location, "true".into()),

@@ -1,10 +1,13 @@
 //! `/keys`.
 
+use std::sync::Arc;
+
 use foldwork_engine::model::access::Scope;
-use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::date::{format_date, parse_date};
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::keys::NewKey;
-use foldwork_engine::{Error, Owner};
+use foldwork_engine::{Engine, Error, Writer};
+use poem::web::Data;
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
@@ -15,9 +18,13 @@ use super::error::{ApiResult, answer};
 use super::idempotent::{Created, Outcome, idempotent_kept, whole};
 use super::page::PageBody;
 use super::wire::KeyBody;
-use crate::auth::{ApiRead, OwnerWrite};
+use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
+
+/// For how long a code is good where it is not said, and at most, in seconds.
+const CODE_LIVES_S: u32 = 600;
+const LONGEST_CODE_S: u32 = 3_600;
 
 /// A key that is to be made.
 #[derive(Object, Deserialize)]
@@ -46,17 +53,19 @@ struct CreatedKey {
     last_used_at: Option<String>,
     #[oai(nullable)]
     expires_at: Option<String>,
+    #[oai(nullable)]
+    derived_from: Option<String>,
 }
 
 impl CreatedKey {
     fn new(record: KeyBody, key: Option<String>) -> CreatedKey {
-        let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at } = record;
-        CreatedKey { id, key, name, scopes, display, created_at, last_used_at, expires_at }
+        let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at, derived_from } = record;
+        CreatedKey { id, key, name, scopes, display, created_at, last_used_at, expires_at, derived_from }
     }
 
     /// What is kept for a repeat is the record: the secret is stored nowhere.
     fn without_secret(&self) -> Vec<u8> {
-        let CreatedKey { id, key: _, name, scopes, display, created_at, last_used_at, expires_at } = self;
+        let CreatedKey { id, key: _, name, scopes, display, created_at, last_used_at, expires_at, derived_from } = self;
         whole(&KeyBody {
             id: id.clone(),
             name: name.clone(),
@@ -65,8 +74,47 @@ impl CreatedKey {
             created_at: created_at.clone(),
             last_used_at: last_used_at.clone(),
             expires_at: expires_at.clone(),
+            derived_from: derived_from.clone(),
         })
     }
+}
+
+/// A key that somebody else is to get.
+#[derive(Object, Deserialize)]
+struct CreateCode {
+    /// The key's.
+    name: String,
+    /// Scopes that the caller holds too.
+    scopes: Vec<String>,
+    /// When the key expires, RFC 3339; without it the key does not.
+    #[oai(nullable)]
+    expires_at: Option<String>,
+    /// For how long the code is good: 600 where it is not said, 3,600 at most.
+    #[oai(nullable)]
+    expires_in_seconds: Option<u32>,
+}
+
+/// A code, shown here once.
+#[derive(Object, Serialize)]
+struct CreatedCode {
+    code: String,
+    expires_at: String,
+}
+
+/// A code that is shown.
+#[derive(Object, Deserialize)]
+struct ExchangeCode {
+    code: String,
+    /// The key's name, in the place of the one that it was to have.
+    #[oai(nullable)]
+    name: Option<String>,
+}
+
+#[derive(ApiResponse)]
+enum CodeMade {
+    /// The code.
+    #[oai(status = 201)]
+    Done(Written<CreatedCode>),
 }
 
 /// All keys of the workspace.
@@ -86,7 +134,7 @@ enum Revoked {
 
 #[OpenApi(tag = "Section::Keys")]
 impl Api {
-    /// The keys of the workspace, newest first, without their secrets.
+    /// The keys of the workspace, newest first, without their secrets. Who does not own it sees their own.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(&self, access: ApiRead) -> ApiResult<Written<KeyPage>> {
         let keys = answer(access.0.list_keys().await)?;
@@ -96,23 +144,58 @@ impl Api {
 
     /// Makes a key. Its secret is in this answer and nowhere else.
     ///
-    /// Only the workspace's owner makes keys (`owner_required`). A key makes none with a scope that it lacks
-    /// (`insufficient_scope`), and none that outlives it (`outlives_caller`).
+    /// It is a key of the caller's user. A key makes none with a scope that it lacks (`insufficient_scope`), and none
+    /// that outlives it (`outlives_caller`); a plan that has lapsed none with a scope that is paid
+    /// (`subscription_required`). What a key made ends with it.
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
         &self,
-        access: OwnerWrite,
+        access: ApiWrite,
         body: Body<CreateKey>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<CreatedKey>> {
         let new = answer(new_key(&body))?;
-        let make = async move |owner: Owner, request: Option<RequestId>| {
-            let made = owner.create_key(new, request.as_ref()).await?;
+        let make = async move |writer: Writer, request: Option<RequestId>| {
+            let made = writer.create_key(new, request.as_ref()).await?;
             let location = format!("{}/keys/{}", crate::API, made.record.id);
             let repeated = made.secret.is_none();
             Ok(Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated })
         };
         idempotent_kept(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
+    }
+
+    /// Makes a code that is exchanged for a key, once and soon: so a key comes to another device without being sent to it.
+    ///
+    /// The key is one that the caller could have made, and ends with the caller's own.
+    #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
+    async fn create_sign_in_code(&self, access: ApiWrite, body: Body<CreateCode>) -> ApiResult<CodeMade> {
+        let lives_s = body.expires_in_seconds.unwrap_or(CODE_LIVES_S);
+        if !(1..=LONGEST_CODE_S).contains(&lives_s) {
+            let message = format!("expected 1 to {LONGEST_CODE_S}");
+            return answer(Err(Error::invalid_at("/expires_in_seconds", message)));
+        }
+        let scopes = answer(read_scopes(&body.scopes))?;
+        let expires_at = answer(read_time(body.expires_at.as_deref()))?;
+        let new = NewKey { name: body.name.clone(), scopes, expires_at };
+        let made = answer(access.0.create_sign_in_code(new, i64::from(lives_s) * 1_000).await)?;
+        Ok(CodeMade::Done(Written::new(&CreatedCode { code: made.code, expires_at: format_date(made.expires_at) })))
+    }
+
+    /// Gives the key that a sign-in code stands for. The code is all that is needed, and is good for one key.
+    #[oai(path = "/keys/sign-in-codes/exchange", method = "post", operation_id = "exchange_sign_in_code")]
+    async fn exchange_sign_in_code(
+        &self,
+        engine: Data<&Arc<Engine>>,
+        body: Body<ExchangeCode>,
+    ) -> ApiResult<Created<CreatedKey>> {
+        let name = body.name.clone().filter(|name| !name.trim().is_empty());
+        if name.as_ref().is_some_and(|name| name.chars().count() > 200) {
+            return answer(Err(Error::invalid_at("/name", "expected at most 200 characters")));
+        }
+        let made = answer(engine.exchange_sign_in_code(&body.code, name).await)?;
+        let location = format!("{}/keys/{}", crate::API, made.record.id);
+        let body = CreatedKey::new(KeyBody::from(&made.record), made.secret);
+        Ok(Created::of(Outcome { body, location, repeated: false }))
     }
 
     /// The key that this request was made with.
@@ -122,20 +205,26 @@ impl Api {
         Ok(Written::new(&KeyBody::from(&key)))
     }
 
-    /// Revokes a key. It takes effect at once.
+    /// Revokes a key, and all that were derived from it. It takes effect at once.
     ///
-    /// Only the workspace's owner revokes keys (`owner_required`). A key revokes itself, and those that it could have
-    /// made: others need one with all their scopes (`insufficient_scope`) that lives as long (`outlives_caller`).
+    /// A key revokes itself, and those that it could have made: others need one with all their scopes
+    /// (`insufficient_scope`) that lives as long (`outlives_caller`). A key that revokes the one that it was derived from
+    /// takes its place. Who does not own the workspace revokes their own.
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
-    async fn revoke_key(&self, access: OwnerWrite, key_id: Path<String>) -> ApiResult<Revoked> {
+    async fn revoke_key(&self, access: ApiWrite, key_id: Path<String>) -> ApiResult<Revoked> {
         answer(access.0.revoke_key(&key_id).await)?;
         Ok(Revoked::Done)
     }
 }
 
 fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
-    let mut scopes = Vec::with_capacity(body.scopes.len());
-    for (index, name) in body.scopes.iter().enumerate() {
+    let expires_at = read_time(body.expires_at.as_deref())?;
+    Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at })
+}
+
+fn read_scopes(names: &[String]) -> Result<Vec<Scope>, Error> {
+    let mut scopes = Vec::with_capacity(names.len());
+    for (index, name) in names.iter().enumerate() {
         let allowed = || Scope::ALL.map(Scope::name).join(", ");
         let unknown =
             || Error::invalid_at(format!("/scopes/{index}"), format!("unknown scope; allowed are {}", allowed()));
@@ -144,11 +233,10 @@ fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
     if scopes.is_empty() {
         return Err(Error::invalid_at("/scopes", "expected at least one scope"));
     }
-    let expires_at = match &body.expires_at {
-        None => None,
-        Some(text) => {
-            Some(parse_date(text).ok_or_else(|| Error::invalid_at("/expires_at", "expected an RFC 3339 time"))?)
-        }
-    };
-    Ok(NewKey { name: body.name.clone(), scopes, expires_at })
+    Ok(scopes)
+}
+
+fn read_time(text: Option<&str>) -> Result<Option<i64>, Error> {
+    let wrong = || Error::invalid_at("/expires_at", "expected an RFC 3339 time");
+    text.map(|text| parse_date(text).ok_or_else(wrong)).transpose()
 }

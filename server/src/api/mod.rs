@@ -1,5 +1,6 @@
 //! The API: a file per section of the specification. Wire types are declared here and nowhere else.
 
+mod activations;
 mod aggregates;
 mod articles;
 pub mod body;
@@ -11,9 +12,12 @@ mod graph;
 pub mod idempotent;
 pub mod json;
 mod keys;
+mod licenses;
+mod members;
 mod operators;
 pub mod page;
 mod parked;
+mod plans;
 mod plugin_wire;
 mod plugins;
 mod projects;
@@ -36,6 +40,10 @@ pub enum Section {
     Workspace,
     /// Keys that open the workspace.
     Keys,
+    /// Who is in the workspace, and their plans.
+    Members,
+    /// Apps on devices, and what they are told.
+    License,
     /// Aggregate types, events, folded states and pipelines.
     Aggregates,
     /// Articles: drafts and what is published.
@@ -48,7 +56,7 @@ pub enum Section {
 pub type Operations = (
     workspace::Api,
     projects::Api,
-    keys::Api,
+    (keys::Api, members::Api, plans::Api, activations::Api),
     types::Api,
     aggregates::Api,
     graph::Api,
@@ -66,7 +74,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,
         projects::Api,
-        keys::Api,
+        (keys::Api, members::Api, plans::Api, activations::Api),
         types::Api,
         aggregates::Api,
         graph::Api,
@@ -82,6 +90,12 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION"))
         .description("An event-sourced content and task service with a fold pipeline language.")
         .server(server)
+}
+
+/// The service of the operations that are reached under another path than the rest, which apps on devices ask.
+pub fn functions(config: &Config) -> OpenApiService<licenses::Api, ()> {
+    let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::FUNCTIONS);
+    OpenApiService::new(licenses::Api, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
 /// The version that an `If-Match` header expects.

@@ -76,6 +76,9 @@ pub struct KeyBody {
     pub last_used_at: Option<String>,
     #[oai(nullable)]
     pub expires_at: Option<String>,
+    /// The key that made it, by its id, or `session:` and `user:` with who did; what a key made ends with it.
+    #[oai(nullable)]
+    pub derived_from: Option<String>,
 }
 
 impl From<&KeyRecord> for KeyBody {
@@ -88,6 +91,7 @@ impl From<&KeyRecord> for KeyBody {
             created_at: format_date(key.created_at),
             last_used_at: key.last_used_at.map(format_date),
             expires_at: key.expires_at.map(format_date),
+            derived_from: key.derived_from.as_deref().map(str::to_owned),
         }
     }
 }

@@ -1,11 +1,15 @@
 //! From a bearer token to a right: the guards that handlers ask for in their signatures.
 //!
+//! The name of a scheme is what the document makes of it: scopes, one of which is needed, and after `@` the least role.
+//!
 //! A guard exists only for a caller who has its right, and holds the handle that this right gives: whoever has one
 //! need not check again, and can do no more.
 
+mod issuers;
+
 use std::sync::Arc;
 
-use foldwork_engine::{ContentReader, Engine, Error, Owner, ProfileReader, Reader, Right, Writer};
+use foldwork_engine::{ContentReader, Engine, Error, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer};
 use poem::Request;
 use poem::http::header::AUTHORIZATION;
 use poem_openapi::SecurityScheme;
@@ -14,6 +18,11 @@ use poem_openapi::auth::Bearer;
 use crate::api::error::ApiError;
 use crate::edge::rate::Verified;
 
+pub use issuers::decide;
+
+/// Which of several workspaces a user means.
+pub const WORKSPACE: &str = "foldwork-workspace";
+
 /// Reading data: `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
@@ -21,7 +30,7 @@ pub struct ApiRead(pub Reader);
 
 /// Writing data: `api:write`.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "api:write", checker = "guard::<Writer>")]
+#[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
 
 /// Reading content: `content:read` (published only) or `api:read`.
@@ -36,8 +45,18 @@ pub struct ProfileRead(pub ProfileReader);
 
 /// Deciding who may be in the workspace: `api:write`, of its owner.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "api:write", checker = "guard::<Owner>")]
+#[oai(ty = "bearer", rename = "api:write@owner", checker = "guard::<Owner>")]
 pub struct OwnerWrite(pub Owner);
+
+/// Running the installation: `api:write`, of an owner of its first workspace, whose plan may have lapsed.
+#[derive(SecurityScheme)]
+#[oai(ty = "bearer", rename = "api:write@operator", checker = "guard::<Operator>")]
+pub struct OperatorWrite(pub Operator);
+
+/// Unlocking apps on devices: `extension:unlock`.
+#[derive(SecurityScheme)]
+#[oai(ty = "bearer", rename = "extension:unlock", checker = "guard::<Unlocker>")]
+pub struct Unlock(pub Unlocker);
 
 async fn guard<R: Right>(request: &Request, _: Bearer) -> poem::Result<R> {
     enter(request).await
@@ -51,7 +70,9 @@ pub async fn enter<R: Right>(request: &Request) -> poem::Result<R> {
 async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
     let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
-    let caller = engine.authenticate(token).await?;
+    // A name that is no text is nobody's.
+    let workspace = request.headers().get(WORKSPACE).map(|name| name.to_str().unwrap_or_default());
+    let caller = engine.authenticate_in(token, workspace).await?;
     if let Some(verified) = request.data::<Verified>() {
         verified.mark();
     }

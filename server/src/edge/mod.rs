@@ -51,10 +51,11 @@ const EXPOSED: [&str; 9] = [
     "www-authenticate",
     "idempotency-replayed",
 ];
-const ALLOWED: [&str; 12] = [
+const ALLOWED: [&str; 13] = [
     "authorization",
     "apikey",
     "content-type",
+    "foldwork-workspace",
     "x-client-info",
     "idempotency-key",
     "if-match",

@@ -1,0 +1,63 @@
+//! One-time codes: whoever shows one gets a key, once and soon. So a key comes to another device without being told to it.
+
+use std::sync::Arc;
+
+use super::Access;
+use super::keys::{CreatedKey, GONE, NewKey, hash_of, record_of};
+use crate::error::{Error, Result};
+use crate::model::access::{self, Caller, KeyRecord, SignInCode};
+
+const PREFIX: &str = "sic_";
+const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid");
+
+/// A code that was made.
+pub struct CreatedCode {
+    /// Not to be asked for again.
+    pub code: String,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+}
+
+impl Access {
+    /// Makes a code for a key that ends with the caller's own.
+    pub async fn create_sign_in_code(&self, caller: &Caller, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
+        let now = self.clock.now_ms();
+        let code = format!("{PREFIX}{}", hex::encode(self.clock.random()));
+        let record = SignInCode {
+            hash: hash_of(&code),
+            workspace_id: caller.workspace_id.clone(),
+            user_id: caller.user_id.clone(),
+            derived_from: caller.origin(),
+            name: new.name,
+            scopes: new.scopes,
+            key_expires_at: new.expires_at,
+            expires_at: now.saturating_add(lives_ms),
+        };
+        let _changing = self.changing.lock().await;
+        match self.control.write_sign_in_code(&record, now).await? {
+            true => Ok(CreatedCode { code, expires_at: record.expires_at }),
+            false => Err(GONE),
+        }
+    }
+
+    /// Gives the key that a code stands for. Of several who show it, one gets it.
+    pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
+        let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
+        let _changing = self.changing.lock().await;
+        let now = self.clock.now_ms();
+        let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
+        let found = found.ok_or(NOT_VALID)?;
+        if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return Err(NOT_VALID);
+        }
+        let secret = access::key_from(self.clock.random());
+        let id: Arc<str> = self.clock.new_id().to_string().into();
+        let new = NewKey { name: name.unwrap_or(found.name), scopes: found.scopes, expires_at: found.key_expires_at };
+        let record = record_of(&secret, id, found.workspace_id, found.user_id, new, now);
+        let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
+        match self.control.exchange_sign_in_code(&hash, &record).await? {
+            true => Ok(CreatedKey { record, secret: Some(secret) }),
+            false => Err(NOT_VALID),
+        }
+    }
+}

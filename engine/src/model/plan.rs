@@ -1,0 +1,118 @@
+//! Plans: what a user pays for, until when, and what it has room for.
+
+/// How a plan stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanStatus {
+    Trialing,
+    Active,
+    PastDue,
+    Canceled,
+}
+
+impl PlanStatus {
+    pub const ALL: [PlanStatus; 4] =
+        [PlanStatus::Trialing, PlanStatus::Active, PlanStatus::PastDue, PlanStatus::Canceled];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            PlanStatus::Trialing => "trialing",
+            PlanStatus::Active => "active",
+            PlanStatus::PastDue => "past_due",
+            PlanStatus::Canceled => "canceled",
+        }
+    }
+
+    /// The status of this name.
+    pub fn parse(name: &str) -> Option<PlanStatus> {
+        PlanStatus::ALL.into_iter().find(|status| status.name() == name)
+    }
+}
+
+/// What there is room for; `None` is no limit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the files of a workspace.
+    pub storage_bytes: Option<u64>,
+    /// Projects of a workspace.
+    pub projects: Option<u64>,
+    /// Agents of a workspace.
+    pub agents: Option<u64>,
+    /// Devices that a user may have activated.
+    pub activations: Option<u64>,
+}
+
+/// The plan of a user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    pub id: String,
+    pub name: String,
+    pub status: PlanStatus,
+    /// When the trial ends; milliseconds since the epoch.
+    pub trial_ends_at: Option<i64>,
+    pub limits: Limits,
+}
+
+impl Plan {
+    /// Whether nothing of it that is paid may be used at a time.
+    pub fn is_lapsed(&self, now_ms: i64) -> bool {
+        match self.status {
+            PlanStatus::Active => false,
+            PlanStatus::Trialing => self.trial_ends_at.is_some_and(|end| end <= now_ms),
+            PlanStatus::PastDue | PlanStatus::Canceled => true,
+        }
+    }
+}
+
+/// A plan that users may be given, as the settings say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OfferedPlan {
+    pub id: String,
+    pub name: String,
+    pub status: PlanStatus,
+    /// Where its users begin with a trial: how long that is.
+    pub trial_ms: i64,
+    pub limits: Limits,
+}
+
+impl OfferedPlan {
+    /// Every feature, for ever, any number of everything.
+    pub fn unlimited() -> OfferedPlan {
+        OfferedPlan {
+            id: "unlimited".into(),
+            name: "Unlimited".into(),
+            status: PlanStatus::Active,
+            trial_ms: 0,
+            limits: Limits::default(),
+        }
+    }
+
+    /// The plan of a user who gets it at a time.
+    pub fn begun_at(&self, now_ms: i64) -> Plan {
+        let is_trial = self.status == PlanStatus::Trialing;
+        Plan {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            status: self.status,
+            trial_ends_at: is_trial.then(|| now_ms.saturating_add(self.trial_ms)),
+            limits: self.limits,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trial_lapses_with_its_last_moment() {
+        let offered = OfferedPlan { status: PlanStatus::Trialing, trial_ms: 1_000, ..OfferedPlan::unlimited() };
+        let plan = offered.begun_at(500);
+        assert_eq!(plan.trial_ends_at, Some(1_500));
+        assert!(!plan.is_lapsed(1_499));
+        assert!(plan.is_lapsed(1_500));
+        let paid = Plan { status: PlanStatus::Active, ..plan.clone() };
+        assert!(!paid.is_lapsed(i64::MAX));
+        assert!(Plan { status: PlanStatus::PastDue, ..plan.clone() }.is_lapsed(0));
+        assert!(Plan { status: PlanStatus::Canceled, ..plan }.is_lapsed(0));
+    }
+}

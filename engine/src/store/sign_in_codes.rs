@@ -1,0 +1,81 @@
+//! Codes by which a key is got once: only their hashes are kept.
+
+use surrealdb::types::Value as Record;
+
+use super::keys::{ORIGIN, is_origin_gone, key_content, origin_id, read_scopes, scope_names};
+use super::members::member_id;
+use super::{Database, Error, Result, convert};
+use crate::model::access::{KeyRecord, SignInCode};
+
+impl Database {
+    /// Writes a code, and deletes those that have ended. Returns whether what it is derived from is still there.
+    pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<bool> {
+        let content = convert::fields([
+            ("workspace_id", convert::text(&code.workspace_id)),
+            ("user_id", convert::text(&code.user_id)),
+            ("derived_from", convert::text(&code.derived_from)),
+            ("name", convert::text(&code.name)),
+            ("scopes", scope_names(&code.scopes)),
+            ("key_expires_at", code.key_expires_at.map_or(Record::None, convert::integer)),
+            ("expires_at", convert::integer(code.expires_at)),
+        ]);
+        let values = [
+            ("id", convert::record_id("sign_in_code", code.hash.clone())),
+            ("content", Record::Object(content)),
+            ("member", member_id(&code.workspace_id, &code.user_id)),
+            ("origin", origin_id(Some(&code.derived_from))),
+            ("now", convert::integer(now)),
+        ];
+        let statements = format!(
+            "BEGIN; {ORIGIN} CREATE $id CONTENT $content RETURN NONE;
+            DELETE sign_in_code WHERE expires_at <= $now RETURN NONE; COMMIT;"
+        );
+        match self.query_again(&statements, values).await {
+            Err(Error::Database(error)) if is_origin_gone(&error) => Ok(false),
+            other => other.map(|_| true),
+        }
+    }
+
+    /// The code with this hash.
+    pub async fn find_sign_in_code(&self, hash: &str) -> Result<Option<SignInCode>> {
+        let values = [("id", convert::record_id("sign_in_code", hash.to_owned()))];
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
+        convert::list(found.first())?.next().map(read).transpose()
+    }
+
+    /// Takes a code away and writes the key that it is exchanged for. Returns whether it did: of several at once one
+    /// does, and none where what the code is derived from is gone.
+    pub async fn exchange_sign_in_code(&self, hash: &str, key: &KeyRecord) -> Result<bool> {
+        let values = [
+            ("code", convert::record_id("sign_in_code", hash.to_owned())),
+            ("id", convert::record_id("key", key.id.to_string())),
+            ("content", Record::Object(key_content(key))),
+            ("member", member_id(&key.workspace_id, &key.user_id)),
+            ("origin", origin_id(key.derived_from.as_deref())),
+        ];
+        let statements = format!(
+            "BEGIN;
+            IF !record::exists($code) {{ THROW 'origin gone' }};
+            DELETE $code RETURN NONE; {ORIGIN}
+            CREATE $id CONTENT $content RETURN NONE;
+            COMMIT;"
+        );
+        match self.query_again(&statements, values).await {
+            Err(Error::Database(error)) if is_origin_gone(&error) => Ok(false),
+            other => other.map(|_| true),
+        }
+    }
+}
+
+fn read(record: &Record) -> Result<SignInCode> {
+    Ok(SignInCode {
+        hash: convert::text_field(record, "key")?.to_owned(),
+        workspace_id: convert::text_field(record, "workspace_id")?.into(),
+        user_id: convert::text_field(record, "user_id")?.into(),
+        derived_from: convert::text_field(record, "derived_from")?.into(),
+        name: convert::text_field(record, "name")?.to_owned(),
+        scopes: read_scopes(record)?,
+        key_expires_at: convert::optional_int_field(record, "key_expires_at"),
+        expires_at: convert::int_field(record, "expires_at")?,
+    })
+}

@@ -1,0 +1,100 @@
+//! Licenses: devices that ask whether they may work, and what of its room is used.
+
+use super::entered::{Entered, Operation};
+use super::rights::{Reader, Unlocker, Writer};
+pub use crate::access::licenses::{Device, Validation};
+use crate::error::{Error, Result};
+use crate::model::builtin::{AGENT, PROJECT};
+use crate::model::license::Activation;
+use crate::model::value::Value;
+
+const FILE: &str = "file";
+/// The longest text that a device may present, in characters.
+const LONGEST: usize = 200;
+
+/// How much of what there is room for is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub storage_bytes: u64,
+    pub projects: u64,
+    pub agents: u64,
+}
+
+impl Unlocker {
+    /// Activates a device, or finds it active already; and tells what of the workspace's room is used.
+    pub async fn validate_device(&self, device: Device) -> Result<(Validation, Usage)> {
+        check(&device)?;
+        self.entered.state().refresh().await?;
+        let usage = self.entered.usage();
+        let validation = Operation::perform(self, |operation| async move {
+            operation.access().validate_device(operation.caller(), &device).await
+        })
+        .await?;
+        Ok((validation, usage))
+    }
+
+    /// Forgets a device, which may be activated again.
+    pub async fn deactivate_device(&self, device: Device) -> Result<Activation> {
+        check(&device)?;
+        Operation::perform(self, |operation| async move {
+            operation.access().deactivate_device(&operation.caller().user_id, &device.instance_id).await
+        })
+        .await
+    }
+
+    /// The Ed25519 signature on an answer.
+    pub async fn sign(&self, message: Vec<u8>) -> Result<Vec<u8>> {
+        Operation::perform(self, |operation| async move { operation.access().sign_license(&message).await }).await
+    }
+}
+
+impl Reader {
+    /// The caller's devices, those that were revoked too.
+    pub async fn list_activations(&self) -> Result<Vec<Activation>> {
+        self.entered.devices().await
+    }
+}
+
+impl Writer {
+    /// Revokes one of the caller's devices: it does not come back by itself.
+    pub async fn revoke_activation(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        Operation::perform(self, |operation| async move {
+            operation.access().revoke_device(&operation.caller().user_id, &id).await
+        })
+        .await
+    }
+}
+
+impl Entered {
+    /// What of the workspace's room is used.
+    pub fn usage(&self) -> Usage {
+        let mut usage = Usage::default();
+        let snapshot = self.state().folded.snapshot();
+        for aggregate in snapshot.newest_before(u64::MAX).filter(|aggregate| !aggregate.deleted) {
+            match &*aggregate.aggregate_type {
+                PROJECT => usage.projects += 1,
+                AGENT => usage.agents += 1,
+                FILE => {
+                    let size = aggregate.state.get("size").and_then(Value::as_int);
+                    usage.storage_bytes += size.and_then(|size| u64::try_from(size).ok()).unwrap_or_default();
+                }
+                _ => {}
+            }
+        }
+        usage
+    }
+}
+
+fn check(device: &Device) -> Result<()> {
+    if device.instance_id.trim().is_empty() || device.instance_id.chars().count() > LONGEST {
+        return Err(Error::invalid_at("/instanceId", format!("expected 1 to {LONGEST} characters")));
+    }
+    let said = [("/name", &device.name), ("/platform", &device.platform), ("/app_version", &device.app_version)];
+    for (pointer, text) in said {
+        if text.as_ref().is_some_and(|text| text.chars().count() > LONGEST) {
+            return Err(Error::invalid_at(pointer, format!("expected at most {LONGEST} characters")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! Members and who one is: profile, roles, invitations, plans.
+
+use super::entered::Operation;
+use super::rights::{Operator, Owner, ProfileReader, Reader};
+use crate::access::members::Member;
+pub use crate::access::plans::NewPlan;
+use crate::error::{Error, Result};
+use crate::model::access::{Invitation, Role, Scope, UserRecord};
+use crate::model::plan::Plan;
+
+/// The longest address, in bytes.
+const LONGEST: usize = 320;
+
+impl ProfileReader {
+    /// The caller as a user. The address is for those who may see it.
+    pub async fn profile(&self) -> Result<UserRecord> {
+        let user = self.entered.user().await?;
+        let shows = self.caller().holds(Scope::EmailRead);
+        Ok(UserRecord { email: user.email.filter(|_| shows), ..user })
+    }
+}
+
+impl Reader {
+    /// Everybody in the workspace, and after them those who are invited. Addresses are for those who may see them.
+    pub async fn list_members(&self) -> Result<Vec<Member>> {
+        self.entered.members().await
+    }
+
+    /// Whether somebody is a user of this workspace.
+    pub async fn is_member(&self, user_id: &str) -> Result<bool> {
+        self.entered.is_member(user_id).await
+    }
+}
+
+impl Owner {
+    /// Invites an address: whoever signs in with it, verified, joins.
+    pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
+        let email = email.trim().to_lowercase();
+        let is_address = email.len() <= LONGEST
+            && email.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && !domain.is_empty())
+            && !email.chars().any(|c| c.is_whitespace() || c.is_control());
+        if !is_address {
+            return Err(Error::invalid_at("/email", "expected an e-mail address"));
+        }
+        Operation::perform(self, |operation| async move {
+            operation.access().invite(operation.entered().record(), &email, role).await
+        })
+        .await
+    }
+
+    /// Gives a member, or somebody who is invited, another role.
+    pub async fn change_role(&self, id: &str, role: Role) -> Result<Member> {
+        let id = id.to_owned();
+        Operation::perform(self, |operation| async move {
+            operation.access().change_role(operation.entered().record(), &id, role).await
+        })
+        .await
+    }
+
+    /// Takes a member out of the workspace, or takes an invitation back.
+    pub async fn remove_member(&self, id: &str) -> Result<()> {
+        let id = id.to_owned();
+        Operation::perform(self, |operation| async move {
+            operation.access().remove_member(operation.entered().record(), &id).await
+        })
+        .await
+    }
+}
+
+impl Operator {
+    /// Gives a user a plan.
+    pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<Plan> {
+        let user_id = user_id.to_owned();
+        Operation::perform(self, |operation| async move { operation.access().set_plan(&user_id, new).await }).await
+    }
+}

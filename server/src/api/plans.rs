@@ -1,0 +1,124 @@
+//! `/users/:user_id/plan`.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::date::{format_date, parse_date};
+use foldwork_engine::model::plan::{Limits, Plan, PlanStatus};
+use foldwork_engine::workspace::members::NewPlan;
+use poem_openapi::param::Path;
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::Section;
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use crate::auth::OperatorWrite;
+
+pub struct Api;
+
+/// What there is room for; null is any number.
+#[derive(Object, Serialize, Deserialize, Default)]
+#[oai(rename = "Limits")]
+#[serde(default)]
+pub struct LimitsBody {
+    /// Bytes of the files of a workspace.
+    #[oai(nullable)]
+    storage_bytes: Option<u64>,
+    /// Projects of a workspace.
+    #[oai(nullable)]
+    projects: Option<u64>,
+    /// Agents of a workspace.
+    #[oai(nullable)]
+    agents: Option<u64>,
+    /// Devices of a user.
+    #[oai(nullable)]
+    activations: Option<u64>,
+}
+
+impl From<Limits> for LimitsBody {
+    fn from(limits: Limits) -> LimitsBody {
+        let Limits { storage_bytes, projects, agents, activations } = limits;
+        LimitsBody { storage_bytes, projects, agents, activations }
+    }
+}
+
+/// The plan of a user.
+#[derive(Object, Serialize)]
+#[oai(rename = "Plan")]
+pub struct PlanBody {
+    id: String,
+    name: String,
+    /// `trialing`, `active`, `past_due` or `canceled`.
+    status: String,
+    #[oai(nullable)]
+    trial_ends_at: Option<String>,
+    limits: LimitsBody,
+}
+
+impl From<&Plan> for PlanBody {
+    fn from(plan: &Plan) -> PlanBody {
+        PlanBody {
+            id: plan.id.clone(),
+            name: plan.name.clone(),
+            status: plan.status.name().into(),
+            trial_ends_at: plan.trial_ends_at.map(format_date),
+            limits: plan.limits.into(),
+        }
+    }
+}
+
+/// The plan that a user is to have. What is not given is as the settings say it for that plan.
+#[derive(Object, Deserialize)]
+struct SetPlan {
+    #[oai(nullable)]
+    id: Option<String>,
+    /// `trialing`, `active`, `past_due` or `canceled`.
+    #[oai(nullable)]
+    status: Option<String>,
+    /// RFC 3339.
+    #[oai(nullable)]
+    trial_ends_at: Option<String>,
+    #[oai(nullable)]
+    limits: Option<LimitsBody>,
+}
+
+#[OpenApi(tag = "Section::Members")]
+impl Api {
+    /// Gives a user a plan.
+    ///
+    /// Only owners of the installation's first workspace do (`operator_required`), also while their own has lapsed.
+    #[oai(path = "/users/:user_id/plan", method = "put", operation_id = "set_plan")]
+    async fn set_plan(
+        &self,
+        access: OperatorWrite,
+        user_id: Path<String>,
+        body: Body<SetPlan>,
+    ) -> ApiResult<Written<PlanBody>> {
+        let new = answer(new_plan(&body))?;
+        let plan = answer(access.0.set_plan(&user_id, new).await)?;
+        Ok(Written::new(&PlanBody::from(&plan)))
+    }
+}
+
+fn new_plan(body: &SetPlan) -> Result<NewPlan, Error> {
+    let status = match body.status.as_deref() {
+        None => None,
+        Some(name) => Some(
+            PlanStatus::parse(name)
+                .ok_or_else(|| Error::invalid_at("/status", "expected trialing, active, past_due or canceled"))?,
+        ),
+    };
+    let trial_ends_at = match body.trial_ends_at.as_deref() {
+        None => None,
+        Some(text) => {
+            Some(parse_date(text).ok_or_else(|| Error::invalid_at("/trial_ends_at", "expected an RFC 3339 time"))?)
+        }
+    };
+    let limits = body.limits.as_ref().map(|limits| {
+        let LimitsBody { storage_bytes, projects, agents, activations } = *limits;
+        Limits { storage_bytes, projects, agents, activations }
+    });
+    if body.id.as_ref().is_some_and(|id| id.is_empty() || id.chars().count() > 64) {
+        return Err(Error::invalid_at("/id", "expected 1 to 64 characters"));
+    }
+    Ok(NewPlan { id: body.id.clone(), status, trial_ends_at, limits })
+}

@@ -1,0 +1,107 @@
+//! The settings of access as the engine takes them, and how it comes by issuers' keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use foldwork_engine::model::plan::{Limits, OfferedPlan, PlanStatus};
+use foldwork_engine::{AccessSettings, Engine, FetchKeys, Fetched, IssuerSettings, Trust};
+use futures_util::StreamExt;
+
+use crate::Config;
+use crate::config::{Issuer, OfferedPlan as PlanConfig};
+
+/// How long an issuer may take to tell its keys.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Lets the settings hold. Secrets are read from the environment here.
+pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
+    let settings = AccessSettings {
+        issuers: config.auth.issuers.iter().map(issuer).collect::<anyhow::Result<_>>()?,
+        auto_provision: config.auth.auto_provision,
+        allowed_email_domains: config.auth.allowed_email_domains.iter().map(|name| name.to_lowercase()).collect(),
+        plans: config.plans.offered.iter().map(plan).collect::<anyhow::Result<_>>()?,
+        default_plan: config.plans.default.clone(),
+    };
+    let fetch: Arc<dyn FetchKeys> = Arc::new(Fetcher::new()?);
+    engine.decide_access(settings, &fetch).map_err(|error| anyhow::anyhow!("[auth] or [plans] is not valid: {error}"))
+}
+
+fn issuer(config: &Issuer) -> anyhow::Result<IssuerSettings> {
+    let Issuer { issuer, audience, jwks_url, hs256_secret_env, algorithms, trust_email } = config;
+    let trust = match (jwks_url.as_str(), hs256_secret_env.as_str()) {
+        ("", "") => bail!("[[auth.issuers]] {issuer}: jwks_url or hs256_secret_env is needed"),
+        ("", variable) => {
+            let secret = std::env::var(variable);
+            Trust::Secret(secret.with_context(|| format!("{issuer}: the environment has no {variable}"))?.into_bytes())
+        }
+        (url, "") => Trust::KeySet { url: url.to_owned() },
+        _ => bail!("[[auth.issuers]] {issuer}: either jwks_url or hs256_secret_env, not both"),
+    };
+    Ok(IssuerSettings {
+        issuer: issuer.clone(),
+        audience: audience.clone(),
+        trust,
+        algorithms: algorithms.clone(),
+        trusts_email: *trust_email,
+    })
+}
+
+fn plan(config: &PlanConfig) -> anyhow::Result<OfferedPlan> {
+    let PlanConfig { id, name, status, trial_days, storage_bytes, projects, agents, activations } = config;
+    let status =
+        PlanStatus::parse(status).with_context(|| format!("[[plans.offered]] {id}: unknown status {status}"))?;
+    let limit = |limit: u64| Some(limit).filter(|limit| *limit > 0);
+    Ok(OfferedPlan {
+        id: id.clone(),
+        name: name.clone(),
+        status,
+        trial_ms: i64::from(*trial_days) * 24 * 60 * 60 * 1_000,
+        limits: Limits {
+            storage_bytes: limit(*storage_bytes),
+            projects: limit(*projects),
+            agents: limit(*agents),
+            activations: limit(*activations),
+        },
+    })
+}
+
+/// Fetches over HTTP.
+struct Fetcher {
+    http: reqwest::Client,
+}
+
+impl Fetcher {
+    fn new() -> anyhow::Result<Fetcher> {
+        let http = reqwest::Client::builder()
+            .user_agent(concat!("foldwork/", env!("CARGO_PKG_VERSION")))
+            // Whose keys count is what the settings say, and not where a page leads to.
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(TIMEOUT)
+            .build()
+            .context("the HTTP client could not be set up")?;
+        Ok(Fetcher { http })
+    }
+
+    async fn get(&self, url: &str, limit: usize) -> Result<Vec<u8>, String> {
+        let answer = self.http.get(url).send().await.and_then(reqwest::Response::error_for_status);
+        let answer = answer.map_err(|error| error.to_string())?;
+        if !answer.status().is_success() {
+            return Err(format!("{url} answers {}", answer.status()));
+        }
+        let (mut text, mut parts) = (Vec::new(), answer.bytes_stream());
+        while let Some(part) = parts.next().await {
+            text.extend_from_slice(&part.map_err(|error| error.to_string())?);
+            if text.len() > limit {
+                return Err(format!("{url} has more than {limit} bytes"));
+            }
+        }
+        Ok(text)
+    }
+}
+
+impl FetchKeys for Fetcher {
+    fn fetch<'a>(&'a self, url: &'a str, limit: usize) -> Fetched<'a> {
+        Box::pin(self.get(url, limit))
+    }
+}

@@ -1,0 +1,73 @@
+//! Settings of who may enter and what they have room for.
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens of identity providers, and who comes in by them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Auth {
+    pub auto_provision: bool,
+    pub allowed_email_domains: Vec<String>,
+    pub issuers: Vec<Issuer>,
+}
+
+impl Default for Auth {
+    fn default() -> Auth {
+        Auth { auto_provision: true, allowed_email_domains: Vec::new(), issuers: Vec::new() }
+    }
+}
+
+/// Somebody whose tokens are taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Issuer {
+    pub issuer: String,
+    pub audience: String,
+    pub jwks_url: String,
+    pub hs256_secret_env: String,
+    pub algorithms: Vec<String>,
+    pub trust_email: bool,
+}
+
+/// The plans that users may have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Plans {
+    pub default: String,
+    pub offered: Vec<OfferedPlan>,
+}
+
+impl Default for Plans {
+    fn default() -> Plans {
+        Plans { default: "unlimited".into(), offered: vec![OfferedPlan::default()] }
+    }
+}
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OfferedPlan {
+    pub id: String,
+    pub name: String,
+    pub status: String,
+    pub trial_days: u32,
+    pub storage_bytes: u64,
+    pub projects: u64,
+    pub agents: u64,
+    pub activations: u64,
+}
+
+impl Default for OfferedPlan {
+    fn default() -> OfferedPlan {
+        OfferedPlan {
+            id: "unlimited".into(),
+            name: "Unlimited".into(),
+            status: "active".into(),
+            trial_days: 0,
+            storage_bytes: 0,
+            projects: 0,
+            agents: 0,
+            activations: 0,
+        }
+    }
+}
