@@ -186,6 +186,10 @@ impl Engine {
                 break;
             }
             let Usage { id, state, .. } = usage;
+            // Leases that end and tasks that wake do so by timers, which run while it is open.
+            if state.deadlines.is_awaited() {
+                continue;
+            }
             drop(state);
             if let Some(closing) = self.workspaces.close(&id, before) {
                 closing.await.map_err(Error::internal)?;

@@ -1,7 +1,7 @@
 //! The engine of Foldwork: logs of events, the states they fold to, and pipelines over both.
 //!
 //! It knows no HTTP, no environment, no configuration file and no folder layout.
-//! Arrows: `model <- pipeline <- {store, resident} <- core <- consumer <- workspace <- engine`, with `access` beside
+//! Arrows: `model <- pipeline <- {store, resident} <- core <- mailbox <- consumer <- workspace <- engine`, with `access` beside
 //! `core`.
 
 mod access;
@@ -11,6 +11,7 @@ mod core;
 mod engine;
 pub mod error;
 pub mod hook;
+mod mailbox;
 pub mod model;
 pub mod pipeline;
 mod registry;

@@ -8,10 +8,8 @@ use rustc_hash::FxHashMap;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::id::AggregateId;
+use crate::model::task::Task;
 use crate::model::value::{Object, Value};
-
-/// Statuses after which a task is nobody's work any more.
-const ENDED: [&str; 5] = ["approved", "rejected", "completed", "failed", "canceled"];
 
 #[derive(Default)]
 pub struct Roster {
@@ -36,9 +34,8 @@ impl Roster {
     }
 
     fn observe_task(&mut self, task: &Aggregate) {
-        let text = |name: &str| task.state.get(name).and_then(Value::as_str);
-        let ended = task.deleted || text("status").is_none_or(|status| ENDED.contains(&status));
-        let agent = text("assignee_id").filter(|_| !ended && text("assignee_type") == Some("agent")).map(Arc::from);
+        let is_open = !task.deleted && Task::new(task).status().is_open();
+        let agent = Task::new(task).assigned_agent().filter(|_| is_open).map(Arc::from);
         let before = match &agent {
             Some(agent) => self.tasks.insert(task.id.clone(), Arc::clone(agent)),
             None => self.tasks.remove(&task.id),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use rustc_hash::FxHashMap;
 
+use super::deadlines::Deadlines;
 use super::folded::Folded;
 use super::pages::PageCache;
 use super::plugins::PluginHost;
@@ -48,6 +49,7 @@ impl State {
             graph: Graph::default(),
             graph_progress: Progress::default(),
             search: SearchIndex::new(embed),
+            deadlines: Deadlines::default(),
             plugins: PluginHost::new(plugins, clock.clone()),
             pages: PageCache::default(),
             clock,

@@ -3,6 +3,7 @@
 //! No requests, no callers and no rights here: who may do what is decided above.
 
 pub mod append;
+pub mod deadlines;
 pub mod folded;
 mod known;
 mod load;
@@ -18,6 +19,7 @@ pub mod vectors;
 
 use std::sync::Arc;
 
+use deadlines::Deadlines;
 use folded::Folded;
 use pages::PageCache;
 use plugins::{PluginHost, Plugins};
@@ -81,6 +83,8 @@ pub struct State {
     pub graph: Graph,
     pub graph_progress: Progress,
     pub search: SearchIndex,
+    /// What waits for its time.
+    pub deadlines: Deadlines,
     pub plugins: PluginHost,
     /// Answers of which further pages may be asked for.
     pub pages: PageCache,

@@ -19,5 +19,6 @@ pub mod license;
 pub mod object;
 pub mod payload;
 pub mod plan;
+pub mod task;
 pub mod value;
 pub mod violation;

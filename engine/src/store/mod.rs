@@ -15,6 +15,7 @@ pub mod graph;
 mod health;
 pub mod key_range;
 pub mod keys;
+pub mod leases;
 pub mod log;
 pub mod members;
 pub mod nodes;
@@ -44,12 +45,13 @@ const CONTROL_MIGRATIONS: [&str; 5] = [
     include_str!("schema/control/0004_access.surql"),
     include_str!("schema/control/0005_licenses.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 5] = [
+const WORKSPACE_MIGRATIONS: [&str; 6] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
     include_str!("schema/workspace/0004_answers.surql"),
     include_str!("schema/workspace/0005_answered.surql"),
+    include_str!("schema/workspace/0006_leases.surql"),
 ];
 
 /// A connected store.

@@ -12,6 +12,7 @@ pub mod events;
 pub mod graph;
 pub mod keys;
 pub mod licenses;
+pub mod mailbox;
 pub mod members;
 pub mod parked;
 pub mod plugins;

@@ -12,6 +12,7 @@ use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
+use crate::mailbox::timers::Timers;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -22,6 +23,7 @@ pub struct Runtime {
     pub appender: Appender,
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
+    timers: tokio::sync::Mutex<Option<Timers>>,
     pub working: Working,
     pub operations: Operations,
     /// Requests whose answers are kept as they were given.
@@ -36,10 +38,12 @@ impl Runtime {
         let (appender, appending) = Appender::start(state.clone());
         let working = Working::default();
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
+        let timers = Timers::start(state.clone(), appender.clone());
         Runtime {
             appender,
             appending,
             consumer: tokio::sync::Mutex::new(Some(consumer)),
+            timers: tokio::sync::Mutex::new(Some(timers)),
             working,
             operations: Operations::default(),
             turns: Arc::default(),
@@ -52,6 +56,9 @@ impl Runtime {
     pub async fn stop(&self) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "operations are under way still");
+        }
+        if let Some(timers) = self.timers.lock().await.take() {
+            timers.stop().await;
         }
         if let Some(consumer) = self.consumer.lock().await.take() {
             consumer.stop().await;

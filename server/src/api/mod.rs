@@ -13,6 +13,7 @@ pub mod idempotent;
 pub mod json;
 mod keys;
 mod licenses;
+mod mailbox;
 mod members;
 mod operators;
 pub mod page;
@@ -48,6 +49,8 @@ pub enum Section {
     Aggregates,
     /// Articles: drafts and what is published.
     Articles,
+    /// Tasks for people and agents: work goes out, comes back, and a person decides.
+    Mailbox,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -64,6 +67,7 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
+    mailbox::Operations,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -82,6 +86,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
+        mailbox::OPERATIONS,
         plugins::Api,
         parked::Api,
         system::Api,
