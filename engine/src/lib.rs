@@ -31,4 +31,6 @@ pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::{Sizes, Store};
-pub use workspace::rights::{ContentReader, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer};
+pub use workspace::rights::{
+    ContentReader, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
+};

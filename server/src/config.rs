@@ -2,6 +2,7 @@
 
 mod access;
 mod http;
+mod mcp;
 mod plugins;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
 pub use http::Http;
+pub use mcp::Mcp;
 pub use plugins::Plugins;
 
 /// The text of the shipped configuration: every setting with its default.
@@ -28,6 +30,7 @@ pub struct Config {
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
+    pub mcp: Mcp,
     pub search: Search,
     pub metrics: Metrics,
     pub log: Log,

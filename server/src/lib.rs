@@ -8,6 +8,7 @@ pub mod cli;
 pub mod config;
 pub mod edge;
 pub mod embedding;
+mod mcp;
 mod mounted;
 pub mod serve;
 pub mod telemetry;
@@ -45,6 +46,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
         routes = routes.at(mounted.path, mounted.route);
     }
+    routes = mcp::mount(routes, &mut methods, config);
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace);
     let page = api::page::PageBytes(config.http.page_bytes);
     edge::around(routes.data(engine).data(shutdown).data(streams).data(page), config, methods).boxed()

@@ -12,6 +12,7 @@ mod hostile;
 mod idempotent;
 mod linked;
 mod log;
+mod mcp;
 mod memory;
 mod mounted;
 mod operations;

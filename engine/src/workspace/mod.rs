@@ -22,6 +22,7 @@ pub mod rights;
 pub mod runtime;
 pub mod search;
 pub mod system;
+pub mod tools;
 mod turns;
 pub mod types;
 
