@@ -21,6 +21,8 @@ use crate::{Config, auth};
 const METADATA: [&str; 2] = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
 /// What it takes to enter, and to change something.
 const SCOPES: [&str; 2] = ["mcp:read", "mcp:write"];
+/// How the text begins that refuses what is no message.
+const NO_MESSAGE: &str = "fail to deserialize";
 /// Names that a server on one's own machine is called by.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
@@ -82,21 +84,22 @@ impl Resource {
     fn challenged(&self, request: &Request, error: Error) -> ApiError {
         let lacks_scope = matches!(error, Error::InsufficientScope { .. });
         let refusal = ApiError::from(error);
-        let mut challenge = format!("Bearer scope=\"{}\"", SCOPES[0]);
-        match refusal.status {
-            StatusCode::FORBIDDEN if lacks_scope => {
-                challenge +=
-                    &format!(", error=\"insufficient_scope\", error_description=\"the scope {} is needed\"", SCOPES[0]);
+        let metadata = (!self.issuers.is_empty())
+            .then(|| format!("resource_metadata=\"{}{}\"", public_url(&self.config, request), METADATA[0]));
+        let scope = Some(format!("scope=\"{}\"", SCOPES[0]));
+        let parts = match refusal.status {
+            StatusCode::UNAUTHORIZED => {
+                let was_sent = auth::bearer(request).is_some();
+                [metadata, scope, was_sent.then(|| "error=\"invalid_token\"".to_owned()), None]
             }
-            StatusCode::UNAUTHORIZED if auth::bearer(request).is_some() => challenge += ", error=\"invalid_token\"",
-            StatusCode::UNAUTHORIZED => {}
+            StatusCode::FORBIDDEN if lacks_scope => {
+                let description = format!("error_description=\"the scope {} is needed\"", SCOPES[0]);
+                [Some("error=\"insufficient_scope\"".to_owned()), scope, metadata, Some(description)]
+            }
             _ => return refusal,
-        }
-        if !self.issuers.is_empty() {
-            let url = public_url(&self.config, request);
-            challenge += &format!(", resource_metadata=\"{url}{}\"", METADATA[0]);
-        }
-        match HeaderValue::from_str(&challenge) {
+        };
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match HeaderValue::from_str(&format!("Bearer {}", parts.join(", "))) {
             Ok(challenge) => refusal.with_header(WWW_AUTHENTICATE, challenge),
             Err(_) => refusal,
         }
@@ -122,20 +125,24 @@ impl Endpoint for Served {
     }
 }
 
-/// An answer as all others of this server are: a refusal that is no JSON becomes one.
-async fn shaped(answer: Response) -> poem::Result<Response> {
+/// An answer as all others of this server are: of a known length, and a refusal that is no JSON becomes one.
+async fn shaped(mut answer: Response) -> poem::Result<Response> {
     let status = answer.status();
     let is_json = answer.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
+    let body = answer.take_body().into_vec().await.map_err(poem::error::InternalServerError)?;
     if is_json || status.is_success() {
+        answer.set_body(body);
         return Ok(answer);
     }
-    let text = answer.into_body().into_string().await.unwrap_or_default();
-    let code = match status {
-        StatusCode::FORBIDDEN => "host_refused",
-        StatusCode::NOT_ACCEPTABLE => "not_acceptable",
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => "unsupported_media_type",
-        StatusCode::PAYLOAD_TOO_LARGE => "payload_too_large",
-        status if status.is_client_error() => "invalid_input",
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let (status, code) = match status {
+        // What is no message of the protocol is called an unsupported type there.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if text.starts_with(NO_MESSAGE) => (StatusCode::BAD_REQUEST, "invalid_body"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, "unsupported_media_type"),
+        StatusCode::FORBIDDEN => (status, "host_refused"),
+        StatusCode::NOT_ACCEPTABLE => (status, "not_acceptable"),
+        StatusCode::PAYLOAD_TOO_LARGE => (status, "payload_too_large"),
+        status if status.is_client_error() => (status, "invalid_input"),
         _ => {
             tracing::error!(error = %text, "a request failed inside");
             return Err(ApiError::new(status, "internal", "internal error").into());

@@ -100,14 +100,16 @@ async fn whoever_gives_tokens_is_told_of() {
     };
     let place = "resource_metadata=\"https://fold.example.org/.well-known/oauth-protected-resource/mcp\"";
     let nobody = Request::builder().method(Method::POST).uri_str("/mcp").finish();
-    let wanted = format!("Bearer scope=\"mcp:read\", {place}");
+    let wanted = format!("Bearer {place}, scope=\"mcp:read\"");
     assert_eq!(challenge(nobody).await, (StatusCode::UNAUTHORIZED, wanted));
-    let wanted = format!("Bearer scope=\"mcp:read\", error=\"invalid_token\", {place}");
+    let wanted = format!("Bearer {place}, scope=\"mcp:read\", error=\"invalid_token\"");
     assert_eq!(challenge(request("nonsense", "ping", json!({}))).await, (StatusCode::UNAUTHORIZED, wanted));
     let reader = server.key("reader").expect("a key");
     let (status, challenge) = challenge(request(reader, "ping", json!({}))).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
-    assert!(challenge.contains("error=\"insufficient_scope\"") && challenge.ends_with(place), "{challenge}");
+    let description = "error_description=\"the scope mcp:read is needed\"";
+    let wanted = format!("Bearer error=\"insufficient_scope\", scope=\"mcp:read\", {place}, {description}");
+    assert_eq!(challenge, wanted);
     for path in ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"] {
         let response = server.call(Request::builder().uri_str(path).finish()).await;
         let document: Value =

@@ -51,7 +51,7 @@ const EXPOSED: [&str; 9] = [
     "www-authenticate",
     "idempotency-replayed",
 ];
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 17] = [
     "authorization",
     "apikey",
     "content-type",
@@ -61,6 +61,10 @@ const ALLOWED: [&str; 13] = [
     "if-match",
     "if-none-match",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
     "prefer",
     "traceparent",
     "tracestate",
