@@ -42,8 +42,9 @@ export async function story(name, connect) {
   // Three questions.
   assert.equal((await call('search', { query: `sourdouhg by ${name}` })).results[0].aggregate_id, id)
   const pipeline = [
-    { $match: { aggregate_type: 'article', title } },
+    { $match: { aggregate_type: 'article' } },
     { $fold: {} },
+    { $match: { title } },
     { $group: { _id: '$status', n: { $sum: 1 } } },
   ]
   assert.deepEqual((await call('query', { pipeline })).rows, [{ _id: 'published', n: 1 }])

@@ -118,6 +118,7 @@ async fn a_key_that_was_revoked_does_not_enter_again() {
     assert_ne!(called(&key.client, 1, "list_events", json!({})).await["isError"], true);
     assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{}", key.id), "").await.0, 204);
     let body = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).to_string();
-    assert_eq!(key.client.send("POST", "/mcp", &body).await.0, 401);
+    let (status, answer) = key.client.send("POST", "/mcp", &body).await;
+    assert_eq!(status, 401, "{answer}");
     serving.end().await;
 }

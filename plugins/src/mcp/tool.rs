@@ -93,8 +93,9 @@ impl Tool {
         matches!(self.run, Run::Write(_))
     }
 
-    /// What is wrong with its arguments is told with its place.
-    pub fn check(&self, arguments: JsonObject) -> Result<JsonObject> {
+    /// What is wrong with its arguments is told with its place. Null says that an argument is not given.
+    pub fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
+        arguments.retain(|_, value| !value.is_null());
         let arguments = Value::Object(arguments);
         let violations = self.input.violations(&arguments);
         match arguments {
@@ -122,9 +123,15 @@ where
     })
 }
 
-/// The schema of a type: without references, as many models read none, and without formats that JSON does not know.
+/// The schema of a type, in the words that most clients and models know: without references, with one type a place, and
+/// without formats of numbers.
 fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
-    let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(without_widths));
+    let is_input = matches!(contract, Contract::Deserialize);
+    let plain = move |schema: &mut Described| {
+        without_width(schema);
+        with_one_type(schema, is_input);
+    };
+    let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(plain));
     settings.inline_subschemas = true;
     settings.contract = contract;
     let schema = settings.into_generator().into_root_schema_for::<T>();
@@ -134,7 +141,26 @@ fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     schema
 }
 
-fn without_widths(schema: &mut Described) {
+/// Where null may stand too, it is one of two alternatives; an argument that is null is just not given.
+fn with_one_type(schema: &mut Described, is_input: bool) {
+    let types = schema.get("type").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut others = types.iter().filter(|name| *name != "null");
+    let (Some(only), None, 2) = (others.next(), others.next(), types.len()) else { return };
+    let Some(object) = schema.as_object_mut() else { return };
+    object.insert("type".to_owned(), only.clone());
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if is_input {
+        return;
+    }
+    let description = object.remove("description");
+    let branch = Value::Object(std::mem::take(object));
+    object.extend(description.map(|text| ("description".to_owned(), text)));
+    object.insert("anyOf".to_owned(), Value::Array(vec![branch, serde_json::json!({"type": "null"})]));
+}
+
+fn without_width(schema: &mut Described) {
     let is_width = |format: &str| format.starts_with("uint") || format.starts_with("int") || format == "double";
     if schema.get("format").and_then(Value::as_str).is_some_and(is_width) {
         schema.remove("format");

@@ -6,7 +6,7 @@ use foldwork_engine::model::facts::Assignee;
 use foldwork_engine::model::task::content::Message;
 use foldwork_engine::model::task::edit::Edit;
 use foldwork_engine::model::task::{Action, shown};
-use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::mailbox::Deed;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ const WORDS: Words = Words {
     name: "act_on_task",
     title: "Act on a task",
     description: "Does something with a task of the mailbox: `approve` accepts what was delivered, and its effects are \
-        carried out; `edit` accepts it with changes (`modifications` for fields of data, or `content` for the whole); `reject` \
+        carried out; `edit` accepts it with changes (`modifications` for fields of data, or `content` for a text); `reject` \
         refuses it (`text`: why); `ask` asks the agent something or answers it (`text`); `defer` sets it aside (`until`); `assign` \
         gives it to somebody (`agent_id` or `user_id`, neither: nobody); `read` and `unread` mark it. What is allowed now stands \
         in the task's `allowed_actions`; anything else is a `task_state_conflict`. Decide for people only when they have said so.",
@@ -47,9 +47,8 @@ struct Arguments {
     /// Of edit: fields that are merged into what was delivered as data.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     modifications: Option<Object>,
-    /// Of edit: what the output is to be, a text or data.
-    #[schemars(with = "Option<serde_json::Value>")]
-    content: Option<Value>,
+    /// Of edit: the text that the output is to be.
+    content: Option<String>,
     /// Of defer: when it wakes, RFC 3339.
     until: Option<String>,
     /// Of assign.
@@ -119,10 +118,10 @@ fn action(wanted: WantedAction) -> Action {
     }
 }
 
-fn edit(modifications: Option<Object>, content: Option<Value>) -> Result<Edit> {
-    match (modifications, content.filter(|content| !content.is_null())) {
+fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> {
+    match (modifications, content) {
         (Some(fields), None) if !fields.is_empty() => Ok(Edit::Modifications(fields)),
-        (None, Some(content)) => Ok(Edit::Content(content)),
+        (None, Some(content)) => Ok(Edit::Content(content.into())),
         _ => Err(Error::invalid_at("/modifications", "required: modifications with fields, or content")),
     }
 }

@@ -51,10 +51,10 @@ pub struct ShownType {
 #[derive(Serialize, JsonSchema, Default)]
 struct ShownEventType {
     /// As it was declared.
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     declared: Option<Value>,
     /// Fields that were seen, with the types of their values.
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     seen: Option<Object>,
 }
 

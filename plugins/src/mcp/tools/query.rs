@@ -41,7 +41,7 @@ struct Arguments {
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    #[schemars(with = "Vec<serde_json::Value>")]
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     rows: Vec<Value>,
     /// Rows in this answer.
     count: usize,
@@ -50,7 +50,7 @@ struct Answer {
     /// What was not as asked.
     warnings: Vec<String>,
     /// Asked for by `explain`.
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     explain: Option<Value>,
 }
 
