@@ -10,6 +10,7 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::model::facts::{Assignment, Facts, Product};
 use crate::model::value::{Object, Value};
+use crate::model::violation::Violation;
 
 /// A named set of hooks.
 pub trait Plugin: Send + Sync + 'static {
@@ -29,6 +30,16 @@ pub trait Plugin: Send + Sync + 'static {
     fn work(&self, _call: &Work<'_>) -> Outcome<Product> {
         Ok(Done::default())
     }
+
+    /// What is wrong with arguments that a model wants to call its tool with.
+    fn check_arguments(&self, _arguments: &Object) -> Vec<Violation> {
+        Vec::new()
+    }
+
+    /// What its tool answers a model.
+    fn tool(&self, _call: &Tool<'_>) -> Outcome<Object> {
+        Ok(Done::default())
+    }
 }
 
 /// What a plugin says of itself.
@@ -44,6 +55,8 @@ pub struct About {
     pub settings: Object,
     /// For plugins that work: the agent that is made for it.
     pub agent: Option<AgentProfile>,
+    /// For plugins with the hook `tool`: what models are told of it.
+    pub tool: Option<ToolProfile>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,18 +64,21 @@ pub enum Hook {
     Enrich,
     Route,
     Work,
+    /// What models may call.
+    Tool,
     /// An endpoint under the plugin's path; native plugins only.
     Mount,
 }
 
 impl Hook {
-    pub const ALL: [Hook; 4] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Mount];
+    pub const ALL: [Hook; 5] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Tool, Hook::Mount];
 
     pub fn name(self) -> &'static str {
         match self {
             Hook::Enrich => "enrich",
             Hook::Route => "route",
             Hook::Work => "work",
+            Hook::Tool => "tool",
             Hook::Mount => "mount",
         }
     }
@@ -125,6 +141,39 @@ pub struct AgentProfile {
     pub capabilities: Object,
 }
 
+/// What models are told of a tool, and what is read before it is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolProfile {
+    pub title: Option<String>,
+    /// JSON Schema of its arguments.
+    pub input: Object,
+    /// JSON Schema of its answer.
+    pub output: Option<Object>,
+    /// The pipeline whose rows it is given. `{"$argument": "name"}` in it stands for an argument.
+    pub pipeline: Option<Value>,
+}
+
+/// What stands in a tool's pipeline for one of its arguments.
+const ARGUMENT: &str = "$argument";
+
+impl ToolProfile {
+    /// The arguments of a call, with the schema's own for those that are not given.
+    pub fn completed(&self, mut arguments: Object) -> Object {
+        let properties = self.input.get("properties").and_then(Value::as_object);
+        for (name, schema) in properties.into_iter().flat_map(Object::iter) {
+            if let Some(usual) = schema.get("default").filter(|_| !arguments.contains(name)) {
+                arguments.push(name.clone(), usual.clone());
+            }
+        }
+        arguments
+    }
+
+    /// The argument that an object in a pipeline stands for, if it does.
+    pub fn argument(object: &Object) -> Option<&str> {
+        object.get(ARGUMENT).and_then(Value::as_str).filter(|_| object.len() == 1)
+    }
+}
+
 /// What `enrich` is given.
 pub struct Enrich<'a> {
     pub event: &'a Event,
@@ -153,6 +202,16 @@ pub struct Work<'a> {
     /// Nodes beside the aggregate's own: `{id, aggregate_type, label, slug, linked}` each.
     pub related: &'a [Value],
     /// The time of the event that made the task; milliseconds since the epoch.
+    pub now_ms: i64,
+}
+
+/// What `tool` is given.
+pub struct Tool<'a> {
+    /// They are what its schema allows.
+    pub arguments: &'a Object,
+    /// The rows of its pipeline; none without one.
+    pub rows: &'a [Value],
+    /// Milliseconds since the epoch.
     pub now_ms: i64,
 }
 

@@ -33,5 +33,5 @@ pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::{Sizes, Store};
 pub use workspace::rights::{
-    ContentReader, Listener, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
+    ContentReader, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
 };

@@ -20,7 +20,7 @@ pub(crate) const SCRIPT: &str = "plugin.rhai";
 pub(crate) const CASES: &str = "cases.toml";
 
 /// The plugins that the program carries: name, manifest, script and cases.
-pub const SHIPPED: [(&str, [&str; 3]); 4] = [
+pub const SHIPPED: [(&str, [&str; 3]); 5] = [
     (
         "structured_data",
         [
@@ -51,6 +51,14 @@ pub const SHIPPED: [(&str, [&str; 3]); 4] = [
             include_str!("../../scripts/trait_router/plugin.toml"),
             include_str!("../../scripts/trait_router/plugin.rhai"),
             include_str!("../../scripts/trait_router/cases.toml"),
+        ],
+    ),
+    (
+        "find_stale",
+        [
+            include_str!("../../scripts/find_stale/plugin.toml"),
+            include_str!("../../scripts/find_stale/plugin.rhai"),
+            include_str!("../../scripts/find_stale/cases.toml"),
         ],
     ),
 ];

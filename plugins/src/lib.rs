@@ -6,13 +6,15 @@
 mod feed;
 mod folder;
 pub mod manifest;
+pub mod mcp;
 pub mod memory;
 pub mod mount;
 mod native;
 mod registry;
+mod schema;
 pub mod script;
 mod suggestion;
 
 pub use folder::{Folder, SHIPPED};
-pub use native::{Native, endpoints, native};
+pub use native::{Native, Protocol, endpoints, native, speaks};
 pub use registry::{LoadError, load};

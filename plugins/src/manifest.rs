@@ -1,5 +1,7 @@
 //! The manifest of a scripted plugin, `plugin.toml`: read strictly, with the place of every mistake.
 
+mod tool;
+
 use foldwork_engine::hook::{About, AgentProfile, Hook, OnError, Subscription};
 use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::value::Object;
@@ -11,15 +13,19 @@ use crate::registry::LoadError;
 use crate::script::limits::{Limits, Overrides};
 use crate::suggestion::nearest;
 
+pub(crate) use tool::ToolSchemas;
+
 /// The hooks that a script can implement.
-const SCRIPTED: [Hook; 3] = [Hook::Enrich, Hook::Route, Hook::Work];
+pub(crate) const SCRIPTED: [Hook; 4] = [Hook::Enrich, Hook::Route, Hook::Work, Hook::Tool];
 const LONGEST_DESCRIPTION: usize = 1_000;
 
 /// A manifest that was read and checked.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Manifest {
     pub about: About,
     pub limits: Limits,
+    /// For plugins with the hook `tool`.
+    pub(crate) schemas: Option<ToolSchemas>,
 }
 
 /// The manifest as it is written.
@@ -38,6 +44,7 @@ struct Written {
     #[serde(default)]
     limits: Overrides,
     agent: Option<Spanned<Agent>>,
+    tool: Option<Spanned<tool::Tool>>,
 }
 
 #[derive(Deserialize, Default)]
@@ -77,6 +84,7 @@ impl Manifest {
         }
         let hooks = file.hooks(&written.hooks)?;
         let agent = file.agent(written.agent, &hooks, written.hooks.span().start)?;
+        let (tool, schemas) = file.tool(written.tool, &hooks, &written.name, written.hooks.span().start)?.unzip();
         let limits = written.limits.over(host);
         limits.check().map_err(|message| LoadError::new(&file.path, format!("[limits] {message}")))?;
         let about = About {
@@ -88,8 +96,9 @@ impl Manifest {
             on_error: file.on_error(written.on_error)?,
             settings: written.settings,
             agent,
+            tool,
         };
-        Ok(Manifest { about, limits })
+        Ok(Manifest { about, limits, schemas })
     }
 }
 

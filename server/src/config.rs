@@ -1,8 +1,9 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
-mod files;
 mod access;
+mod files;
 mod http;
+mod mcp;
 mod plugins;
 mod realtime;
 
@@ -12,9 +13,10 @@ use anyhow::Context as _;
 use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
-pub use files::Files;
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
+pub use files::Files;
 pub use http::Http;
+pub use mcp::Mcp;
 pub use plugins::Plugins;
 pub use realtime::Realtime;
 
@@ -33,6 +35,7 @@ pub struct Config {
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
+    pub mcp: Mcp,
     pub realtime: Realtime,
     pub search: Search,
     pub metrics: Metrics,

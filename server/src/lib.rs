@@ -9,6 +9,7 @@ pub mod config;
 mod download;
 pub mod edge;
 pub mod embedding;
+mod mcp;
 mod mounted;
 mod realtime;
 pub mod serve;
@@ -54,6 +55,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
         routes = routes.at(mounted.path, mounted.route);
     }
+    routes = mcp::mount(routes, &mut methods, config);
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace, "event streams");
     let page = api::page::PageBytes(config.http.page_bytes);
     let public_url = Some(config.http.public_url.trim_end_matches('/').to_owned()).filter(|url| !url.is_empty());

@@ -111,6 +111,7 @@ fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
         version: "1.0.0".into(),
         description: "As the test says.".into(),
         agent: hooks.contains(&Hook::Work).then_some(profile),
+        tool: None,
         hooks,
         on: Subscription { events: vec!["note.changed".into()], traits: Vec::new() },
         on_error,

@@ -18,6 +18,7 @@ mod linked;
 mod log;
 mod mailbox;
 mod matrix;
+mod mcp;
 mod memory;
 mod mounted;
 mod operations;

@@ -45,7 +45,7 @@ pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventConte
                 let input = Arc::new(route_input(state, &context));
                 trials.push(trial(state, plugin, hook, &context, input, route::call, HookResult::Assignments).await);
             }
-            Hook::Work | Hook::Mount => {}
+            Hook::Work | Hook::Tool | Hook::Mount => {}
         }
     }
     Ok(trials)

@@ -55,7 +55,7 @@ pub async fn replay_parked(worker: &mut Worker, parked: Parked) -> Result<Result
         Hook::Enrich => step.enrich().await?,
         Hook::Route => step.route().await?,
         Hook::Work => step.work().await?,
-        Hook::Mount => Ok(()),
+        Hook::Tool | Hook::Mount => Ok(()),
     };
     let outcome = match result {
         Ok(()) => {

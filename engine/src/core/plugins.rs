@@ -60,6 +60,11 @@ impl Plugins {
         self.list[plugin.0].about()
     }
 
+    /// The plugin itself. Its hooks are called by the host, on its threads.
+    pub fn get(&self, plugin: PluginIndex) -> &dyn Plugin {
+        &*self.list[plugin.0]
+    }
+
     pub fn name(&self, plugin: PluginIndex) -> &Arc<str> {
         &self.about(plugin).name
     }
@@ -263,6 +268,7 @@ mod tests {
             on_error: OnError::Park,
             settings: Object::new(),
             agent: None,
+            tool: None,
         }))
     }
 

@@ -224,7 +224,7 @@ mod tests {
     use crate::engine::Engine;
     use crate::model::access::Scope;
     use crate::store::Store;
-    use crate::workspace::rights::{ContentReader, Owner, Reader, Writer};
+    use crate::workspace::rights::{ContentReader, McpReader, McpWriter, Owner, Reader, Writer};
 
     async fn engine() -> Arc<Engine> {
         let store = Store::connect("mem://").await.expect("a store");
@@ -279,6 +279,15 @@ mod tests {
         assert!(lacks(engine.enter::<ContentReader>(only(Scope::ApiWrite)).await.err()));
         assert!(engine.enter::<ContentReader>(only(Scope::ContentRead)).await.is_ok());
         assert!(engine.enter::<Owner>(only(Scope::ApiWrite)).await.is_ok());
+        // What a model may do, nobody may do by the API, and the other way round.
+        assert!(engine.enter::<McpReader>(only(Scope::McpRead)).await.is_ok());
+        assert!(engine.enter::<McpWriter>(only(Scope::McpWrite)).await.is_ok());
+        assert!(lacks(engine.enter::<McpWriter>(only(Scope::McpRead)).await.err()));
+        assert!(lacks(engine.enter::<McpReader>(only(Scope::ApiRead)).await.err()));
+        assert!(lacks(engine.enter::<McpWriter>(only(Scope::ApiWrite)).await.err()));
+        assert!(lacks(engine.enter::<Reader>(only(Scope::McpRead)).await.err()));
+        assert!(lacks(engine.enter::<ContentReader>(only(Scope::McpRead)).await.err()));
+        assert!(lacks(engine.enter::<Writer>(only(Scope::McpWrite)).await.err()));
         let somebody = Caller { user_id: "somebody".into(), ..all.clone() };
         let refused = engine.enter::<Owner>(somebody).await.err();
         assert!(matches!(refused, Some(Error::Forbidden { code: "owner_required", .. })));

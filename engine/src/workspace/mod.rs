@@ -13,9 +13,9 @@ pub mod feed;
 pub mod files;
 pub mod graph;
 pub mod keys;
+pub mod licenses;
 pub mod listener;
 pub mod mailbox;
-pub mod licenses;
 pub mod members;
 pub mod parked;
 pub mod plugins;
@@ -26,6 +26,7 @@ pub mod runtime;
 pub mod scripted;
 pub mod search;
 pub mod system;
+pub mod tools;
 mod turns;
 pub mod types;
 

@@ -64,6 +64,18 @@ pub struct Unlocker {
     pub(super) entered: Entered,
 }
 
+/// Reads everything on behalf of a model: `mcp:read`, which opens nothing else. What it reads by is a [`Reader`].
+#[derive(Clone)]
+pub struct McpReader {
+    entered: Entered,
+}
+
+/// Changes things on behalf of a model: `mcp:write`, which opens nothing else. What it changes them by is a [`Writer`].
+#[derive(Clone)]
+pub struct McpWriter {
+    entered: Entered,
+}
+
 /// What a caller may do in a workspace, as a type: a handle of this type exists only for a caller who may.
 pub trait Right: Handle + Sized {
     /// Scopes, one of which the caller holds.
@@ -164,6 +176,37 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     Ok(())
 }
 
+impl Right for McpReader {
+    const ONE_OF: &[Scope] = &[Scope::McpRead];
+
+    fn of(entered: Entered) -> Result<McpReader> {
+        Ok(McpReader { entered })
+    }
+}
+
+impl Right for McpWriter {
+    const ONE_OF: &[Scope] = &[Scope::McpWrite];
+    const LEAST: Role = Role::Editor;
+
+    fn of(entered: Entered) -> Result<McpWriter> {
+        Ok(McpWriter { entered })
+    }
+}
+
+impl McpReader {
+    /// The handle of a tool that reads.
+    pub fn into_reader(self) -> Reader {
+        Reader { entered: self.entered }
+    }
+}
+
+impl McpWriter {
+    /// The handle of a tool that changes something.
+    pub fn into_writer(self) -> Writer {
+        Writer { entered: self.entered }
+    }
+}
+
 impl Reader {
     /// The workspace itself.
     pub fn record(&self) -> &WorkspaceRecord {
@@ -220,7 +263,7 @@ macro_rules! handle {
         }
     )*};
 }
-handle!(Reader, Writer, ContentReader, ProfileReader, Listener, Owner, Operator, Unlocker);
+handle!(Reader, Writer, ContentReader, ProfileReader, Listener, Owner, Operator, Unlocker, McpReader, McpWriter);
 
 impl Changing for Writer {}
 impl Changing for Owner {}
@@ -235,4 +278,5 @@ mod tests {
     static_assertions::assert_not_impl_any!(ContentReader: Changing);
     static_assertions::assert_not_impl_any!(ProfileReader: Changing);
     static_assertions::assert_not_impl_any!(Listener: Changing);
+    static_assertions::assert_not_impl_any!(McpReader: Changing);
 }

@@ -39,6 +39,7 @@ pub fn plugin() -> Native {
         on_error: OnError::default(),
         settings: Object::new(),
         agent: None,
+        tool: None,
     };
     let endpoint = Endpoint {
         method: Method::GET,
@@ -53,7 +54,7 @@ pub fn plugin() -> Native {
         },
         handler: Handler::Content(|reader, request| Box::pin(answer(reader, request))),
     };
-    Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint] }
+    Native { plugin: Arc::new(Feed { about }), endpoints: vec![endpoint], protocol: None }
 }
 
 async fn answer(reader: ContentReader, request: Request) -> Result<Answer> {

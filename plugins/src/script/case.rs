@@ -50,6 +50,10 @@ struct Case {
     messages: Vec<Object>,
     #[serde(default)]
     related: Vec<Object>,
+    #[serde(default)]
+    arguments: Object,
+    #[serde(default)]
+    rows: Vec<Object>,
     expect: Option<Value>,
     /// A part of the message that the hook must fail with.
     error: Option<String>,
@@ -109,10 +113,15 @@ impl Case {
         let script = script.with_settings(&self.settings).map_err(|error| error.to_string())?;
         let failed = |failure| located(folder, &failure).to_string();
         let given = Given::of(self, script.about())?;
+        let script = &script;
         let returned = match hook {
             Hook::Enrich => script.enrich(&given.enrich(script.about())?).map(|done| Value::from(&done.value)),
             Hook::Route => script.route(&given.route(script.about())?).map(|done| list(&done.value)),
             Hook::Work | Hook::Mount => script.work(&given.work()).map(|done| Value::from(&done.value)),
+            Hook::Tool => match given.refused_arguments(script) {
+                Some(refused) => return Ok((hook, Err(refused))),
+                None => script.tool(&given.tool()).map(|done| Value::from(done.value)),
+            },
         };
         Ok((hook, returned.map(canonical).map_err(failed)))
     }
@@ -141,6 +150,7 @@ fn expected(hook: Hook, wanted: &Value) -> Result<Value, String> {
         }
         Hook::Route => list(&result::assignments::read(wanted)?),
         Hook::Work | Hook::Mount => Value::from(&result::product::read(wanted, None)?),
+        Hook::Tool => result::tool::read(wanted, None)?.into(),
     }))
 }
 

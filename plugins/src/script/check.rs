@@ -6,7 +6,7 @@ use foldwork_engine::hook::Hook;
 use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, Position, Scope, Stmt};
 
 use crate::folder::{Folder, SCRIPT};
-use crate::manifest::line_and_column;
+use crate::manifest::{SCRIPTED, line_and_column};
 use crate::registry::LoadError;
 use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
@@ -44,6 +44,7 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
         Hook::Enrich => &["event", "state", "settings"],
         Hook::Route => &["event", "state", "facts", "aggregate_type", "agents", "settings"],
         Hook::Work => &["task", "messages", "state", "related", "settings"],
+        Hook::Tool => &["arguments", "rows", "settings"],
         Hook::Mount => &[],
     }
 }
@@ -75,7 +76,7 @@ impl Source<'_> {
     }
 
     fn hooks(&self, ast: &AST, hooks: &[Hook]) -> Result<(), LoadError> {
-        for hook in [Hook::Enrich, Hook::Route, Hook::Work] {
+        for hook in SCRIPTED {
             let wanted = parameters(hook);
             let signature = format!("fn {}({})", hook.name(), wanted.join(", "));
             let defined: Vec<usize> =

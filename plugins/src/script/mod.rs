@@ -20,15 +20,16 @@ mod variables;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Work};
+use foldwork_engine::hook::{About, Done, Enrich, Failure, Hook, Outcome, Plugin, Route, Tool, Work};
 use foldwork_engine::model::facts::{Assignment, Facts, Product};
 use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::violation::Violation;
 use rhai::{AST, Dynamic, Engine, ImmutableString, Scope};
 
 use self::guard::Guard;
 use self::limits::Limits;
 use crate::folder::{Folder, MANIFEST};
-use crate::manifest::{Manifest, merged};
+use crate::manifest::{Manifest, ToolSchemas, merged};
 use crate::registry::LoadError;
 
 /// A call never begins with less stack than this: values that a script nests are walked and dropped recursively.
@@ -41,6 +42,8 @@ pub struct Script {
     /// The settings as the script is given them.
     settings: Dynamic,
     limits: Limits,
+    /// With the hook `tool`.
+    schemas: Option<Arc<ToolSchemas>>,
     program: Arc<Program>,
 }
 
@@ -65,12 +68,13 @@ impl Script {
 
     /// Like [`Script::load`], with further functions of the host.
     pub fn load_with(folder: &Folder, limits: Limits, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
-        let Manifest { about, limits } = Manifest::read(folder, limits)?;
+        let Manifest { about, limits, schemas } = Manifest::read(folder, limits)?;
         let mut engine = sandbox::engine(&about.name, &limits);
         extend(&mut engine);
         let hooks = on_large_stack(|| check::compile(&engine, folder, &about.hooks))?;
         let settings = Dynamic::from_map(convert::to_map(&about.settings));
-        Ok(Script { about, settings, limits, program: Arc::new(Program { engine, hooks }) })
+        let schemas = schemas.map(Arc::new);
+        Ok(Script { about, settings, limits, schemas, program: Arc::new(Program { engine, hooks }) })
     }
 
     /// The same plugin with some of its settings replaced.
@@ -169,6 +173,20 @@ impl Plugin for Script {
         };
         let aggregate_type = call.aggregate.and_then(|state| state.get("aggregate_type")).and_then(Value::as_str);
         self.call(Hook::Work, call.now_ms, arguments, |value| result::product::read(value, aggregate_type))
+    }
+
+    fn check_arguments(&self, arguments: &Object) -> Vec<Violation> {
+        let (Some(schemas), Ok(arguments)) = (&self.schemas, serde_json::to_value(arguments)) else {
+            return Vec::new();
+        };
+        schemas.input.violations(&arguments)
+    }
+
+    fn tool(&self, call: &Tool<'_>) -> Outcome<Object> {
+        let arguments =
+            || [Dynamic::from_map(convert::to_map(call.arguments)), input::list(call.rows), self.settings.clone()];
+        let schema = self.schemas.as_ref().and_then(|schemas| schemas.output.as_ref());
+        self.call(Hook::Tool, call.now_ms, arguments, |value| result::tool::read(value, schema))
     }
 }
 

@@ -9,9 +9,11 @@ mod issuers;
 
 use std::sync::Arc;
 
+use foldwork_engine::model::access::Caller;
 use foldwork_engine::{
-    ContentReader, Engine, Error, Listener, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
+    ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
 };
+use foldwork_plugins::mcp;
 use poem::Request;
 use poem::http::header::AUTHORIZATION;
 use poem_openapi::SecurityScheme;
@@ -75,6 +77,27 @@ pub async fn enter<R: Right>(request: &Request) -> poem::Result<R> {
 }
 
 async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
+    let (engine, caller) = caller(request).await?;
+    engine.enter(caller).await
+}
+
+/// What a model may use on behalf of whoever asks.
+pub async fn model_access(request: &Request) -> Result<mcp::Access, Error> {
+    let (engine, caller) = caller(request).await?;
+    let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();
+    let writer = match engine.enter::<McpWriter>(caller).await {
+        Ok(writer) => Ok(writer.into_writer()),
+        // Some tools are for others: that keeps nobody from the rest.
+        Err(
+            error @ (Error::InsufficientScope { .. } | Error::Forbidden { .. } | Error::SubscriptionRequired { .. }),
+        ) => Err(ApiError::from(error).body),
+        Err(error) => return Err(error),
+    };
+    Ok(mcp::Access { reader, writer })
+}
+
+/// Who asks, found out anew for each request.
+async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
     let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
     let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
     // A name that is no text is nobody's.
@@ -83,7 +106,7 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     if let Some(verified) = request.data::<Verified>() {
         verified.mark();
     }
-    engine.enter(caller).await
+    Ok((engine, caller))
 }
 
 /// The token of the `Authorization` header.

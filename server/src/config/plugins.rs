@@ -23,7 +23,9 @@ pub struct Plugins {
 impl Default for Plugins {
     fn default() -> Plugins {
         Plugins {
-            enabled: ["structured_data", "linker", "reading_stats", "trait_router"].map(str::to_owned).to_vec(),
+            enabled: ["structured_data", "linker", "reading_stats", "trait_router", "find_stale", "mcp"]
+                .map(str::to_owned)
+                .to_vec(),
             folder: "scripts".into(),
             threads: 2,
             limits: Limits::default(),

@@ -79,7 +79,7 @@ const EXPOSED: [&str; 11] = [
     "www-authenticate",
     "idempotency-replayed",
 ];
-const ALLOWED: [&str; 15] = [
+const ALLOWED: [&str; 19] = [
     "authorization",
     "apikey",
     "content-type",
@@ -90,6 +90,10 @@ const ALLOWED: [&str; 15] = [
     "if-none-match",
     "if-range",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
+    "mcp-protocol-version",
+    "mcp-session-id",
     "prefer",
     "range",
     "traceparent",

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Enrich, Route, Work};
+use foldwork_engine::error::Error;
+use foldwork_engine::hook::{About, Enrich, Plugin, Route, Tool, Work};
 use foldwork_engine::model::aggregate::{Aggregate, no_facts};
 use foldwork_engine::model::builtin;
 use foldwork_engine::model::date::parse_date;
@@ -42,6 +43,8 @@ pub(super) struct Given {
     /// For `work`: the aggregate's row.
     row: Value,
     related: Vec<Value>,
+    arguments: Object,
+    rows: Vec<Value>,
 }
 
 impl Given {
@@ -107,6 +110,11 @@ impl Given {
             agents: agents.collect(),
             related: related.collect(),
             messages: messages.collect(),
+            arguments: match &about.tool {
+                Some(tool) => tool.completed(case.arguments),
+                None => case.arguments,
+            },
+            rows: case.rows.into_iter().map(Value::from).collect(),
             task,
             event,
             aggregate,
@@ -128,6 +136,16 @@ impl Given {
     pub(super) fn work(&self) -> Work<'_> {
         let Given { task, messages, row, related, .. } = self;
         Work { task, messages, aggregate: Some(row), related, now_ms: self.event.occurred_at }
+    }
+
+    pub(super) fn tool(&self) -> Tool<'_> {
+        Tool { arguments: &self.arguments, rows: &self.rows, now_ms: self.event.occurred_at }
+    }
+
+    /// Why the arguments are refused before the tool is called, if they are.
+    pub(super) fn refused_arguments(&self, script: &impl Plugin) -> Option<String> {
+        let violations = script.check_arguments(&self.arguments);
+        (!violations.is_empty()).then(|| Error::from(violations).to_string())
     }
 
     /// A case of an event that the plugin is never called for shows nothing.

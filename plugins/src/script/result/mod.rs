@@ -3,6 +3,7 @@
 pub(super) mod assignments;
 pub(super) mod facts;
 pub(super) mod product;
+pub(super) mod tool;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ fn name(hook: Hook) -> &'static str {
         Hook::Enrich => "facts",
         Hook::Route => "assignments",
         Hook::Work | Hook::Mount => "product",
+        Hook::Tool => "answer",
     }
 }
 

@@ -1,0 +1,94 @@
+//! Tools that plugins give to models: which there are, and calling one over what its pipeline reads.
+
+use std::sync::Arc;
+
+use super::query::Query;
+use super::query::page::Paging;
+use super::rights::Reader;
+use crate::error::{Error, Result};
+use crate::hook::{About, FailureKind, Hook, Plugin, Tool, ToolProfile};
+use crate::model::value::{Object, Value};
+
+/// Rows that a tool is given at most.
+const MOST_ROWS: u32 = 1_000;
+
+/// A call of a tool, complete.
+struct Call {
+    arguments: Object,
+    rows: Vec<Value>,
+    now_ms: i64,
+}
+
+impl Reader {
+    /// The plugins that are tools, in the order of execution.
+    pub fn tools(&self) -> impl Iterator<Item = &About> {
+        let plugins = &self.entered.state().plugins;
+        plugins.indexes().map(|plugin| plugins.about(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
+    }
+
+    /// Calls a tool with arguments that its schema allows. It changes nothing: it is given data and returns data.
+    pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
+        let state = self.entered.state();
+        let is_tool = |about: &About| about.hooks.contains(&Hook::Tool);
+        let plugin = state.plugins.find(name).filter(|plugin| is_tool(state.plugins.about(*plugin)));
+        let plugin = plugin.ok_or_else(|| Error::not_found("tool", name))?;
+        let profile = state.plugins.about(plugin).tool.as_ref();
+        let arguments = profile.map_or(arguments.clone(), |profile| profile.completed(arguments));
+        let violations = state.plugins.get(plugin).check_arguments(&arguments);
+        if !violations.is_empty() {
+            return Err(Error::from(violations));
+        }
+        let rows = match profile.and_then(|profile| profile.pipeline.as_ref()) {
+            Some(pipeline) => self.rows_of(filled(pipeline, &arguments)).await?,
+            None => Vec::new(),
+        };
+        let call = Arc::new(Call { arguments, rows, now_ms: state.clock.now_ms() });
+        let called = state.plugins.call_once(plugin, call, answer).await;
+        called.map(|done| done.value).map_err(|failure| match failure.kind {
+            FailureKind::Panic => Error::internal(failure),
+            _ => {
+                let message = format!("the tool '{name}' failed: {failure}");
+                Error::Invalid { code: "tool_failed", message, violations: Vec::new() }
+            }
+        })
+    }
+
+    async fn rows_of(&self, pipeline: Value) -> Result<Vec<Value>> {
+        let page = Some(Paging { limit: Some(MOST_ROWS), after: None });
+        Ok(self.query(Query { page, ..Query::new(pipeline) }).await?.rows)
+    }
+}
+
+fn answer(plugin: &dyn Plugin, call: &Call) -> crate::hook::Outcome<Object> {
+    plugin.tool(&Tool { arguments: &call.arguments, rows: &call.rows, now_ms: call.now_ms })
+}
+
+/// A pipeline with arguments where they are named; one that is not given is null.
+fn filled(pipeline: &Value, arguments: &Object) -> Value {
+    match pipeline {
+        Value::Array(items) => items.iter().map(|item| filled(item, arguments)).collect::<Vec<_>>().into(),
+        Value::Object(object) => match ToolProfile::argument(object) {
+            Some(name) => arguments.get(name).cloned().unwrap_or_default(),
+            None => {
+                let fields = object.iter().map(|(name, value)| (name.clone(), filled(value, arguments)));
+                fields.collect::<Object>().into()
+            }
+        },
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json::parse;
+
+    #[test]
+    fn arguments_stand_where_they_are_named() {
+        let value = |text: &str| parse(text.as_bytes()).expect("JSON");
+        let pipeline = value(r#"[{"$match": {"a": {"$argument": "x"}, "b": {"$gt": {"$argument": "y"}, "c": 1}}}]"#);
+        let arguments = Object::from_iter([("x", Value::from("one"))]);
+        let wanted = value(r#"[{"$match": {"a": "one", "b": {"$gt": null, "c": 1}}}]"#);
+        assert_eq!(filled(&pipeline, &arguments), wanted);
+    }
+}

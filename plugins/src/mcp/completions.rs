@@ -1,0 +1,51 @@
+//! What may be meant by the beginning of an argument.
+
+use foldwork_engine::model::task::Status;
+use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
+use foldwork_engine::workspace::search::Search;
+use foldwork_engine::{Reader, Result};
+use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
+
+use super::prompts::{REVIEW_TASK, TASK_ID};
+use super::resources::{AGGREGATE, SCHEMA};
+
+/// Values that are offered.
+const MOST: usize = 20;
+/// Tasks that are looked at.
+const LOOK: usize = 200;
+
+/// Values for the argument, the best first.
+pub(super) async fn of(reader: &Reader, asked: &CompleteRequestParams) -> Result<CompletionInfo> {
+    let (name, begun) = (asked.argument.name.as_str(), asked.argument.value.as_str());
+    let values = match &asked.r#ref {
+        Reference::Resource(resource) if resource.uri.starts_with(SCHEMA) => {
+            let types = reader.list_types().into_iter().map(|definition| definition.type_name.to_string());
+            types.filter(|type_name| type_name.starts_with(begun)).collect()
+        }
+        Reference::Resource(resource) if resource.uri.starts_with(AGGREGATE) => found(reader, begun).await?,
+        Reference::Prompt(prompt) if prompt.name == REVIEW_TASK && name == TASK_ID => waiting(reader, begun).await?,
+        _ => Vec::new(),
+    };
+    let total = values.len();
+    let shown: Vec<String> = values.into_iter().take(MOST).collect();
+    let has_more = shown.len() < total;
+    let info = CompletionInfo::with_pagination(shown, u32::try_from(total).ok(), has_more);
+    Ok(info.unwrap_or_default())
+}
+
+/// Aggregates whose labels are like what was begun.
+async fn found(reader: &Reader, begun: &str) -> Result<Vec<String>> {
+    if begun.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let search = Search { query: begun.to_owned(), limit: Some(MOST as u64), ..Search::default() };
+    let found = reader.search(search).await?.results;
+    Ok(found.into_iter().map(|hit| hit.aggregate.id.to_string()).collect())
+}
+
+/// Tasks that wait for a person.
+async fn waiting(reader: &Reader, begun: &str) -> Result<Vec<String>> {
+    let filter = TaskFilter { statuses: Some(vec![Status::Review, Status::InputRequired]), ..TaskFilter::default() };
+    let tasks = reader.list_tasks(&filter, None, LOOK).await?.items;
+    Ok(tasks.iter().map(|task| task.id.to_string()).filter(|id| id.starts_with(begun)).collect())
+}

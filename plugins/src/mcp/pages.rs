@@ -1,0 +1,50 @@
+//! Lists of the protocol, a page at a time.
+
+use rmcp::ErrorData;
+use rmcp::model::PaginatedRequestParams;
+
+/// Items of a page.
+const PAGE: usize = 100;
+
+/// The page that is asked for, and the cursor of the next one.
+pub(super) fn page<T>(
+    items: Vec<T>,
+    asked: Option<PaginatedRequestParams>,
+) -> Result<(Vec<T>, Option<String>), ErrorData> {
+    let refused = || ErrorData::invalid_params("the cursor is not one of this list", None);
+    let from = match asked.and_then(|asked| asked.cursor) {
+        None => 0,
+        Some(cursor) => cursor.parse().ok().filter(|from| *from > 0 && *from < items.len()).ok_or_else(refused)?,
+    };
+    let all = items.len();
+    let next = Some(from + PAGE).filter(|next| *next < all).map(|next| next.to_string());
+    Ok((items.into_iter().skip(from).take(PAGE).collect(), next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_item_stands_on_one_page() {
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let asked = PaginatedRequestParams::default().with_cursor(cursor);
+            let (items, next) = page((0..250).collect(), Some(asked)).expect("a page");
+            seen.extend(items);
+            cursor = next;
+            if cursor.is_none() {
+                break;
+            }
+        }
+        assert_eq!(seen, (0..250).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_cursor_of_nothing_is_refused() {
+        for cursor in ["", "0", "250", "-1", "x"] {
+            let asked = PaginatedRequestParams::default().with_cursor(Some(cursor.into()));
+            assert!(page((0..250).collect::<Vec<_>>(), Some(asked)).is_err(), "{cursor}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Prompts: what a person asks a model to do with a click, with what it needs for that.
+
+use foldwork_engine::model::json;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::pipeline::catalogue::catalogue;
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Error, Reader, Result};
+use rmcp::model::{GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+
+pub(super) const REVIEW_TASK: &str = "review_task";
+pub(super) const TASK_ID: &str = "task_id";
+const EXPLAIN_PIPELINE: &str = "explain_pipeline";
+const PIPELINE: &str = "pipeline";
+
+pub(super) fn all() -> Vec<Prompt> {
+    let argument =
+        |name: &str, description: &str| PromptArgument::new(name).with_description(description).with_required(true);
+    vec![
+        Prompt::new(
+            REVIEW_TASK,
+            Some("Reviews a task of the mailbox: what was delivered, whether it is right, and what to do with it."),
+            Some(vec![argument(TASK_ID, "The task's id.")]),
+        )
+        .with_title("Review a task"),
+        Prompt::new(
+            EXPLAIN_PIPELINE,
+            Some("Explains what a pipeline asks for, stage by stage, and what it costs."),
+            Some(vec![argument(PIPELINE, "The pipeline, as JSON.")]),
+        )
+        .with_title("Explain a pipeline"),
+    ]
+}
+
+/// A prompt with its arguments filled in.
+pub(super) async fn written(reader: &Reader, name: &str, arguments: &JsonObject) -> Result<GetPromptResult> {
+    let argument = |name: &str| {
+        let given = arguments.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
+        given.ok_or_else(|| Error::invalid_at(format!("/{name}"), "required"))
+    };
+    match name {
+        REVIEW_TASK => review_task(reader, argument(TASK_ID)?).await,
+        EXPLAIN_PIPELINE => explain_pipeline(reader, argument(PIPELINE)?).await,
+        _ => Err(Error::not_found("prompt", name)),
+    }
+}
+
+async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
+    let task = reader.task(id).await?;
+    let whole = Value::from(reader.whole_task(&task).await?);
+    let text = format!(
+        "Review this task. Say in a sentence what was asked, then what was delivered, then what is wrong or missing in it; \
+         look at the aggregate that it is about with `get_aggregate`, and at its history with `list_events`. End with what \
+         you would do: approve, edit, reject, ask or defer, and why. Do nothing of that before a person says so.\n\n\
+         ```json\n{}\n```",
+        whole
+    );
+    Ok(asked("A task to review", text))
+}
+
+async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult> {
+    let pipeline = json::parse(text.as_bytes())
+        .map_err(|error| Error::invalid_at(format!("/{PIPELINE}"), format!("no JSON: {error}")))?;
+    let answer = reader.query(Query { dry_run: true, ..Query::new(pipeline) }).await?;
+    let used = catalogue().filter(|entry| entry.word.name.starts_with('$') && names(text, entry.word.name));
+    let used: Vec<String> = used.map(|entry| format!("* `{}`: {}", entry.word.name, entry.word.summary)).collect();
+    let plan = answer.plan.map(|plan| plan.to_string()).unwrap_or_default();
+    let text = format!(
+        "Explain this pipeline to somebody who does not know the language: what it asks for, what each stage does to the \
+         rows, and what its answer looks like. Then say from the plan what is read, and whether it could be asked more \
+         cheaply.\n\n```json\n{text}\n```\n\nIts plan:\n\n```json\n{plan}\n```\n\nWhat it uses:\n\n{}",
+        used.join("\n")
+    );
+    Ok(asked("A pipeline to explain", text))
+}
+
+/// Whether a pipeline's text has a name as a word of its own.
+fn names(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| !text[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
+}
+
+fn asked(description: &str, text: String) -> GetPromptResult {
+    GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(description)
+}

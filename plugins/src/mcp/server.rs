@@ -1,0 +1,224 @@
+//! The protocol's requests, each answered for whoever sent it.
+
+use std::sync::Arc;
+
+use foldwork_engine::hook::About;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::{Error, Result};
+use http::request::Parts;
+use rmcp::model::{
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, Tool as Description, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler};
+
+use super::pages::page;
+use super::tool::{Run, Tool};
+use super::{Access, Settings, completions, prompts, resources, tools};
+
+/// What models are told before anything else.
+const INSTRUCTIONS: &str = "Foldwork keeps everything as events that fold to states (aggregates). To answer a question: \
+    `search` finds aggregates by their labels and texts, `get_aggregate` shows one, `list_events` its history, and `query` \
+    runs a pipeline in MongoDB's aggregation language over events and states; `get_schema` tells the types and fields that \
+    there are, and the resource foldwork://operators the language. Tools that change something are listed only for keys \
+    that may use them. An error is JSON with `error`, `code` and, where it is known, the place in `details`.";
+
+/// Answers requests. It holds nobody's data: that comes with each of them.
+#[derive(Clone)]
+pub struct Server {
+    tools: Arc<[Tool]>,
+    settings: Arc<Settings>,
+}
+
+impl Server {
+    pub(super) fn new(settings: Settings) -> Server {
+        Server { tools: tools::all().into(), settings: Arc::new(settings) }
+    }
+
+    /// The tools that a caller may use: the server's own, then those of scripts.
+    fn tools_of(&self, access: &Access) -> Vec<Description> {
+        let may_use = |tool: &&Tool| !tool.writes() || access.writer.is_ok();
+        let own = self.tools.iter().filter(may_use).map(|tool| tool.description.clone());
+        own.chain(access.reader.tools().filter_map(scripted)).collect()
+    }
+
+    async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<serde_json::Value, Object> {
+        let (bytes, checked) = (self.settings.answer_bytes, tool.check(arguments));
+        let answer = match &tool.run {
+            Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, bytes).await,
+            Run::Write(run) => {
+                let writer = access.writer?;
+                run(writer, checked.map_err(|error| self.settings.described(error))?, bytes).await
+            }
+        };
+        answer.map_err(|error| self.settings.described(error))
+    }
+
+    async fn called_script(&self, access: &Access, name: &str, arguments: JsonObject) -> Result<serde_json::Value> {
+        let arguments = serde_json::from_value::<Object>(serde_json::Value::Object(arguments));
+        let arguments = arguments.map_err(|error| Error::invalid(error.to_string()))?;
+        let answer = access.reader.call_tool(name, arguments).await?;
+        serde_json::to_value(answer).map_err(Error::internal)
+    }
+
+    /// An error of a request that is no call of a tool.
+    fn refused(&self, error: Error) -> ErrorData {
+        let (is_missing, is_ours) =
+            (matches!(error, Error::NotFound { .. }), matches!(error, Error::Internal(_) | Error::Unavailable(_)));
+        let described = self.settings.described(error);
+        let message = described.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let data = serde_json::to_value(&described).ok();
+        match (is_missing, is_ours) {
+            (true, _) => ErrorData::resource_not_found(message, data),
+            (_, true) => ErrorData::internal_error(message, data),
+            _ => ErrorData::invalid_params(message, data),
+        }
+    }
+}
+
+/// Who sent the request: nobody is remembered from one to the next.
+fn access(context: &RequestContext<RoleServer>) -> Result<Access, ErrorData> {
+    let parts = context.extensions.get::<Parts>();
+    let access = parts.and_then(|parts| parts.extensions.get::<Access>()).cloned();
+    access.ok_or_else(|| ErrorData::internal_error("the request does not say who sends it", None))
+}
+
+/// What models are told of a plugin that is a tool.
+fn scripted(about: &About) -> Option<Description> {
+    let profile = about.tool.as_ref()?;
+    let schema = |schema: &Object| match serde_json::to_value(schema) {
+        Ok(serde_json::Value::Object(schema)) => Some(Arc::new(schema)),
+        _ => None,
+    };
+    let name = about.name.to_string();
+    let mut annotations = ToolAnnotations::new().read_only(true).idempotent(true).open_world(false);
+    let mut description = Description::new(name, about.description.clone(), schema(&profile.input)?);
+    if let Some(title) = &profile.title {
+        annotations.title = Some(title.clone());
+        description = description.with_title(title.clone());
+    }
+    description.output_schema = profile.output.as_ref().and_then(schema);
+    Some(description.with_annotations(annotations))
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_prompts()
+            .enable_completions()
+            .build();
+        let server = Implementation::new("foldwork", env!("CARGO_PKG_VERSION")).with_title("Foldwork");
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Description> {
+        self.tools.iter().find(|tool| tool.description.name == name).map(|tool| tool.description.clone())
+    }
+
+    async fn list_tools(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let (tools, next) = page(self.tools_of(&access(&context)?), asked)?;
+        // What one caller may use is no matter of another's.
+        let mut result = ListToolsResult::with_all_items(tools).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn call_tool(
+        &self,
+        asked: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let access = access(&context)?;
+        let arguments = asked.arguments.unwrap_or_default();
+        let answer = match self.tools.iter().find(|tool| tool.description.name == asked.name) {
+            Some(tool) => self.called(access, tool, arguments).await,
+            None if access.reader.tools().any(|about| *about.name == *asked.name) => self
+                .called_script(&access, &asked.name, arguments)
+                .await
+                .map_err(|error| self.settings.described(error)),
+            None => {
+                let message = format!("there is no tool '{:.64}'", asked.name);
+                return Err(ErrorData::invalid_params(message, None));
+            }
+        };
+        Ok(self.settings.result(answer).into())
+    }
+
+    async fn list_resources(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let (resources, next) = page(resources::all(&access(&context)?.reader), asked)?;
+        let mut result =
+            ListResourcesResult::with_all_items(resources).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let (templates, next) = page(resources::templates(), asked)?;
+        let mut result = ListResourceTemplatesResult::with_all_items(templates);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        asked: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let reader = access(&context)?.reader;
+        let read = resources::read(&reader, &asked.uri).await;
+        let admitted = read.and_then(|(text, contents)| self.settings.admit(text).map(|()| contents));
+        let contents = admitted.map_err(|error| self.refused(error))?;
+        Ok(contents.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into())
+    }
+
+    async fn list_prompts(
+        &self,
+        asked: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let (prompts, next) = page(prompts::all(), asked)?;
+        let mut result = ListPromptsResult::with_all_items(prompts);
+        result.next_cursor = next;
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        asked: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let reader = access(&context)?.reader;
+        let prompt = prompts::written(&reader, &asked.name, &asked.arguments.unwrap_or_default()).await;
+        // A prompt is asked for by its name: what is not there is a mistake in the parameters.
+        prompt.map(GetPromptResponse::from).map_err(|error| {
+            let refused = self.refused(error);
+            ErrorData::invalid_params(refused.message, refused.data)
+        })
+    }
+
+    async fn complete(
+        &self,
+        asked: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let reader = access(&context)?.reader;
+        completions::of(&reader, &asked).await.map(CompleteResult::new).map_err(|error| self.refused(error))
+    }
+}

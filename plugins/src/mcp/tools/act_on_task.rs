@@ -1,0 +1,133 @@
+//! `act_on_task`: a person's decision on a task.
+
+use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::facts::Assignee;
+use foldwork_engine::model::task::content::Message;
+use foldwork_engine::model::task::edit::Edit;
+use foldwork_engine::model::task::{Action, shown};
+use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::mailbox::Deed;
+use foldwork_engine::{Error, Result, Writer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::mcp::tool::{Effect, Tool, Words};
+
+const WORDS: Words = Words {
+    name: "act_on_task",
+    title: "Act on a task",
+    description: "Does something with a task of the mailbox: `approve` accepts what was delivered, and its effects are \
+        carried out; `edit` accepts it with changes (`modifications` for fields of data, or `content` for a text); `reject` \
+        refuses it (`text`: why); `ask` asks the agent something or answers it (`text`); `defer` sets it aside (`until`); `assign` \
+        gives it to somebody (`agent_id` or `user_id`, neither: nobody); `read` and `unread` mark it. What is allowed now stands \
+        in the task's `allowed_actions`; anything else is a `task_state_conflict`. Decide for people only when they have said so.",
+};
+
+#[derive(Deserialize, JsonSchema, Clone, Copy)]
+#[serde(rename_all = "snake_case")]
+enum WantedAction {
+    Approve,
+    Edit,
+    Reject,
+    Defer,
+    Ask,
+    Assign,
+    Read,
+    Unread,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    task_id: String,
+    action: WantedAction,
+    /// The comment of approve and edit, the reason of reject and defer, the message of ask.
+    text: Option<String>,
+    /// Of edit: fields that are merged into what was delivered as data.
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    modifications: Option<Object>,
+    /// Of edit: the text that the output is to be.
+    content: Option<String>,
+    /// Of defer: when it wakes, RFC 3339.
+    until: Option<String>,
+    /// Of assign.
+    agent_id: Option<String>,
+    /// Of assign.
+    user_id: Option<String>,
+    /// The version that the task must have. Another one is a `version_conflict`.
+    #[schemars(range(min = 1))]
+    expected_version: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    /// The task as it is then.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    task: Object,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
+}
+
+async fn act_on_task(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+    let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
+    let id = arguments.task_id.clone();
+    let deed = deed(arguments, writer.now_ms())?;
+    let task = writer.act_on_task(&id, deed, expected).await?;
+    Ok(Answer { task: shown::shown(&task) })
+}
+
+fn deed(arguments: Arguments, now_ms: i64) -> Result<Deed> {
+    let Arguments { text, modifications, content, until, agent_id, user_id, .. } = arguments;
+    Ok(match action(arguments.action) {
+        Action::Approve => Deed::Approve { comment: text },
+        Action::Reject => Deed::Reject { reason: text },
+        Action::Read => Deed::Read,
+        Action::Unread => Deed::Unread,
+        Action::Edit => Deed::Edit { edit: edit(modifications, content)?, comment: text },
+        Action::Defer => Deed::Defer { until: until.map(|text| wakes_at(&text, now_ms)).transpose()?, reason: text },
+        Action::Ask => {
+            let said = text.filter(|text| !text.trim().is_empty());
+            let said = said.ok_or_else(|| Error::invalid_at("/text", "required: what is asked"))?;
+            Deed::Ask { message: Message::of_text(&said) }
+        }
+        Action::Assign => {
+            let assignee = match (agent_id, user_id) {
+                (Some(_), Some(_)) => return Err(Error::invalid_at("/user_id", "give agent_id or user_id, not both")),
+                (Some(id), None) => Some(Assignee::Agent(id.into())),
+                (None, Some(id)) => Some(Assignee::User(id.into())),
+                (None, None) => None,
+            };
+            Deed::Assign { assignee }
+        }
+    })
+}
+
+fn action(wanted: WantedAction) -> Action {
+    match wanted {
+        WantedAction::Approve => Action::Approve,
+        WantedAction::Edit => Action::Edit,
+        WantedAction::Reject => Action::Reject,
+        WantedAction::Defer => Action::Defer,
+        WantedAction::Ask => Action::Ask,
+        WantedAction::Assign => Action::Assign,
+        WantedAction::Read => Action::Read,
+        WantedAction::Unread => Action::Unread,
+    }
+}
+
+fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> {
+    match (modifications, content) {
+        (Some(fields), None) if !fields.is_empty() => Ok(Edit::Modifications(fields)),
+        (None, Some(content)) => Ok(Edit::Content(content.into())),
+        _ => Err(Error::invalid_at("/modifications", "required: modifications with fields, or content")),
+    }
+}
+
+fn wakes_at(text: &str, now_ms: i64) -> Result<i64> {
+    let time = parse_date(text).ok_or_else(|| Error::invalid_at("/until", "expected an RFC 3339 time"))?;
+    let is_to_come = time > now_ms;
+    is_to_come.then_some(time).ok_or_else(|| Error::invalid_at("/until", "expected a time that is to come"))
+}

@@ -1,0 +1,71 @@
+//! `append_event`: something happened to an aggregate.
+
+use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::value::Object;
+use foldwork_engine::{Error, Result, Writer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::shown::ShownEvent;
+use crate::mcp::tool::{Effect, Tool, Words};
+
+const WORDS: Words = Words {
+    name: "append_event",
+    title: "Append an event",
+    description: "Appends one event to an aggregate; the first event of an id creates it. The event type is \
+        `<aggregate_type>.<verb>`, as `invoice.created`. Fields of the payload become fields of the state, null sets null. \
+        Give an `event_id` of your own (any unique text) so that a repeated call appends nothing. Articles are made with \
+        `create_article`. Events are never taken back; `<type>.deleted` hides an aggregate.",
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The aggregate: an id that is there, or a new one of letters, digits and `._:-`.
+    aggregate_id: String,
+    aggregate_type: String,
+    /// `<aggregate_type>.<verb>`
+    event_type: String,
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    payload: Option<Object>,
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    metadata: Option<Object>,
+    /// A project's id or slug; of the first event of an aggregate.
+    project_id: Option<String>,
+    /// Makes the call safe to repeat: the same id is never appended twice.
+    event_id: Option<String>,
+    /// The version that the aggregate must have; 0 for one that is not there yet. Another one is a `version_conflict`.
+    expected_version: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    event: ShownEvent,
+    /// Whether an earlier call has appended it.
+    repeated: bool,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, append_event)
+}
+
+async fn append_event(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+    let new = NewEvent {
+        aggregate_id: arguments.aggregate_id,
+        aggregate_type: arguments.aggregate_type,
+        event_type: arguments.event_type,
+        project: arguments.project_id,
+        payload: arguments.payload.unwrap_or_default(),
+        metadata: arguments.metadata.unwrap_or_default(),
+        event_id: arguments.event_id,
+        expected: match arguments.expected_version {
+            None => Expected::Any,
+            Some(0) => Expected::None,
+            Some(version) => Expected::Version(version),
+        },
+        ..NewEvent::default()
+    };
+    let appended = writer.append_events(vec![new]).await?;
+    let event = appended.events.first().ok_or_else(|| Error::invalid("nothing was appended"))?;
+    Ok(Answer { event: ShownEvent::from(&**event), repeated: appended.is_repeat() })
+}

@@ -1,0 +1,59 @@
+//! `create_article`: a draft.
+
+use foldwork_engine::workspace::answers::RequestId;
+use foldwork_engine::workspace::articles::NewArticle;
+use foldwork_engine::{Error, Result, Writer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::shown::ShownArticle;
+use crate::mcp::tool::{Effect, Tool, Words};
+
+const WORDS: Words = Words {
+    name: "create_article",
+    title: "Create an article",
+    description: "Makes an article as a draft, with a body in Markdown. Nobody reads it before `publish_article`. Give an \
+        `idempotency_key` (any unique text) so that a repeated call makes no second one.",
+};
+
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    title: String,
+    /// Markdown.
+    body: Option<String>,
+    /// A project's id or slug.
+    project_id: Option<String>,
+    /// Unique in its project; made from the title where it is not given.
+    slug: Option<String>,
+    tags: Option<Vec<String>>,
+    /// Makes the call safe to repeat within a day.
+    idempotency_key: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    article: ShownArticle,
+    /// Whether an earlier call has made it.
+    repeated: bool,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, create_article)
+}
+
+async fn create_article(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+    let request = arguments.idempotency_key.as_deref().map(|key| request_id(key, &arguments)).transpose()?;
+    let Arguments { title, body, project_id, slug, tags, .. } = arguments;
+    let (article, repeated) =
+        writer.create_article(NewArticle { project: project_id, title, body, slug, tags, request }).await?;
+    Ok(Answer { article: ShownArticle::from(&*article), repeated })
+}
+
+/// What identifies a call under its key.
+fn request_id(key: &str, arguments: &Arguments) -> Result<RequestId> {
+    let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
+    let fingerprint = Sha256::new().chain_update("mcp/").chain_update(WORDS.name).chain_update([0]).chain_update(text);
+    RequestId::new(key, hex::encode(fingerprint.finalize()))
+}

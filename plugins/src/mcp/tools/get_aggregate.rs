@@ -1,0 +1,82 @@
+//! `get_aggregate`: the state of one aggregate.
+
+use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::date::{format_date, parse_date};
+use foldwork_engine::model::definition::Definition;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::aggregates::Moment;
+use foldwork_engine::{Error, Reader, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::mcp::tool::{Tool, Words};
+
+const WORDS: Words = Words {
+    name: "get_aggregate",
+    title: "Get an aggregate",
+    description: "Shows one aggregate by its id: the state that its events fold to, now or at an earlier version or time. \
+        Ids come from `search`, `query` or `list_events`.",
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    aggregate_id: String,
+    /// As it was after the event of this version.
+    #[schemars(range(min = 1))]
+    version: Option<u64>,
+    /// As it was at this time, RFC 3339. Give this or `version`, not both.
+    at: Option<String>,
+}
+
+/// An aggregate with its state.
+#[derive(Serialize, JsonSchema)]
+pub struct ShownAggregate {
+    aggregate_id: String,
+    aggregate_type: String,
+    project_id: Option<String>,
+    /// Events that it is folded from.
+    version: u64,
+    created_at: String,
+    last_event_at: String,
+    /// Traits of its type.
+    traits: Vec<String>,
+    /// Its fields.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    state: Object,
+    /// What plugins derived from it, by plugin.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    facts: Object,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::reading(&WORDS, get_aggregate)
+}
+
+async fn get_aggregate(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<ShownAggregate> {
+    let moment = match (arguments.version, arguments.at) {
+        (None, None) => Moment::Now,
+        (Some(version), None) => Moment::Version(version),
+        (None, Some(at)) => {
+            Moment::At(parse_date(&at).ok_or_else(|| Error::invalid_at("/at", "expected an RFC 3339 time"))?)
+        }
+        (Some(_), Some(_)) => return Err(Error::invalid_at("/at", "give version or at, not both")),
+    };
+    let (aggregate, definition) = reader.aggregate(&arguments.aggregate_id, moment).await?;
+    Ok(shown(&aggregate, &definition))
+}
+
+/// An aggregate as models are shown it.
+pub(in crate::mcp) fn shown(aggregate: &Aggregate, definition: &Definition) -> ShownAggregate {
+    ShownAggregate {
+        aggregate_id: aggregate.id.to_string(),
+        aggregate_type: aggregate.aggregate_type.to_string(),
+        project_id: aggregate.project_id.as_deref().map(str::to_owned),
+        version: aggregate.version,
+        created_at: format_date(aggregate.created_at),
+        last_event_at: format_date(aggregate.last_event_at),
+        traits: definition.traits.iter().map(|name| name.to_string()).collect(),
+        state: (*aggregate.state).clone(),
+        facts: (*aggregate.facts).clone(),
+    }
+}

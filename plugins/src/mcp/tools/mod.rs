@@ -1,0 +1,75 @@
+//! The tools that are there without any script, a file for each.
+
+mod act_on_task;
+mod append_event;
+mod create_article;
+pub(super) mod get_aggregate;
+pub(super) mod get_schema;
+mod get_task;
+mod list_events;
+mod list_tasks;
+mod publish_article;
+mod query;
+mod search;
+
+mod shown;
+
+use super::tool::Tool;
+
+/// Their names, as they are listed.
+pub(super) const NAMES: [&str; 11] = [
+    "search",
+    "query",
+    "get_aggregate",
+    "list_events",
+    "get_schema",
+    "list_tasks",
+    "get_task",
+    "act_on_task",
+    "append_event",
+    "create_article",
+    "publish_article",
+];
+
+/// All of them: those that read, then those that change something.
+pub(super) fn all() -> Vec<Tool> {
+    vec![
+        search::tool(),
+        query::tool(),
+        get_aggregate::tool(),
+        list_events::tool(),
+        get_schema::tool(),
+        list_tasks::tool(),
+        get_task::tool(),
+        act_on_task::tool(),
+        append_event::tool(),
+        create_article::tool(),
+        publish_article::tool(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_those_that_are_named() {
+        let tools = all();
+        let names: Vec<&str> = tools.iter().map(|tool| &*tool.description.name).collect();
+        assert_eq!(names, NAMES);
+    }
+
+    #[test]
+    fn schemas_are_of_objects_and_refer_to_nothing() {
+        for tool in all() {
+            let description = tool.description;
+            let output = description.output_schema.expect("typed answers");
+            for schema in [&description.input_schema, &output] {
+                assert_eq!(schema["type"], "object", "{}", description.name);
+                let text = serde_json::to_string(schema).expect("JSON");
+                assert!(!text.contains("$ref") && !text.contains("uint"), "{}: {text}", description.name);
+            }
+            assert_eq!(description.input_schema["additionalProperties"], false, "{}", description.name);
+        }
+    }
+}

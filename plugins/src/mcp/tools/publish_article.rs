@@ -1,0 +1,42 @@
+//! `publish_article`: a draft becomes what readers see.
+
+use foldwork_engine::model::event::Expected;
+use foldwork_engine::{Result, Writer};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::shown::ShownArticle;
+use crate::mcp::tool::{Effect, Tool, Words};
+
+const WORDS: Words = Words {
+    name: "publish_article",
+    title: "Publish an article",
+    description: "Publishes an article as it is now: readers see this revision until another is published. Publishing \
+        again what is published already changes nothing.",
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The article's id.
+    aggregate_id: String,
+    /// The version that the article must have. Another one is a `version_conflict`.
+    #[schemars(range(min = 1))]
+    expected_version: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    article: ShownArticle,
+}
+
+pub(super) fn tool() -> Tool {
+    // The revision that was published before is not shown any more.
+    Tool::writing(&WORDS, Effect { destructive: true, idempotent: true }, publish_article)
+}
+
+async fn publish_article(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+    let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
+    let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
+    Ok(Answer { article: ShownArticle::from(&*article) })
+}

@@ -1,0 +1,76 @@
+//! `search`: aggregates by words.
+
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::search::{Hit, Search};
+use foldwork_engine::{Reader, Result};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::mcp::tool::{Tool, Words};
+
+const WORDS: Words = Words {
+    name: "search",
+    title: "Search",
+    description: "Finds aggregates (articles, projects, anything with a label) by words of their labels and texts, best \
+        first. Words may be misspelt, in another order, or begun only. Start here when you know what something is called \
+        but not its id. For counting, filtering by fields or grouping use `query`.",
+};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// Words of a label or text.
+    query: String,
+    /// Only aggregates of this type; without it all but tasks.
+    aggregate_type: Option<String>,
+    /// Only those of this project: its id or slug.
+    project_id: Option<String>,
+    /// Results at most; 10 where it is not said.
+    #[schemars(range(min = 1, max = 100))]
+    limit: Option<u64>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Answer {
+    /// The best first.
+    results: Vec<Found>,
+    /// What was not as asked.
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    aggregate_id: String,
+    aggregate_type: String,
+    project_id: Option<String>,
+    label: String,
+    /// From 0 to 1, where 1 is the very label.
+    score: f64,
+    /// How it was found: `exact`, `prefix`, `trigram`, `token_set`, `bm25` or `vector`.
+    kind: String,
+    last_event_at: String,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::reading(&WORDS, search)
+}
+
+async fn search(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+    let Arguments { query, aggregate_type, project_id, limit } = arguments;
+    let found = reader.search(Search { query, aggregate_type, project: project_id, limit }).await?;
+    Ok(Answer { results: found.results.into_iter().map(Found::from).collect(), warnings: found.warnings })
+}
+
+impl From<Hit> for Found {
+    fn from(hit: Hit) -> Found {
+        Found {
+            aggregate_id: hit.aggregate.id.to_string(),
+            aggregate_type: hit.aggregate.aggregate_type.to_string(),
+            project_id: hit.aggregate.project_id.as_deref().map(str::to_owned),
+            label: hit.label.to_string(),
+            score: hit.score,
+            kind: hit.kind.to_owned(),
+            last_event_at: format_date(hit.aggregate.last_event_at),
+        }
+    }
+}

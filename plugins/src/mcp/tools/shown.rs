@@ -1,0 +1,82 @@
+//! Events and articles as models are shown them.
+
+use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::event::Event;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::articles::{published_at, published_version};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Something that happened.
+#[derive(Serialize, JsonSchema)]
+pub struct ShownEvent {
+    event_id: String,
+    aggregate_id: String,
+    aggregate_type: String,
+    /// `<type>.<verb>`
+    event_type: String,
+    project_id: Option<String>,
+    /// Its place in the aggregate's history, from 1.
+    version: u64,
+    /// Its place in the workspace's log, from 1.
+    position: u64,
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    payload: Object,
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    metadata: Object,
+    /// Who appended it.
+    actor: String,
+    occurred_at: String,
+    recorded_at: String,
+}
+
+impl From<&Event> for ShownEvent {
+    fn from(event: &Event) -> ShownEvent {
+        ShownEvent {
+            event_id: event.event_id.to_string(),
+            aggregate_id: event.aggregate_id.to_string(),
+            aggregate_type: event.aggregate_type.to_string(),
+            event_type: event.event_type.to_string(),
+            project_id: event.project_id.as_deref().map(str::to_owned),
+            version: event.version,
+            position: event.position,
+            payload: (*event.payload).clone(),
+            metadata: (*event.metadata).clone(),
+            actor: event.actor.to_string(),
+            occurred_at: format_date(event.occurred_at),
+            recorded_at: format_date(event.recorded_at),
+        }
+    }
+}
+
+/// An article, without its body.
+#[derive(Serialize, JsonSchema)]
+pub struct ShownArticle {
+    aggregate_id: String,
+    project_id: Option<String>,
+    title: Option<String>,
+    slug: Option<String>,
+    /// `draft` or `published`.
+    status: &'static str,
+    version: u64,
+    published_version: Option<u64>,
+    published_at: Option<String>,
+}
+
+impl From<&Aggregate> for ShownArticle {
+    fn from(article: &Aggregate) -> ShownArticle {
+        let text = |name| article.state.get(name).and_then(Value::as_str).map(str::to_owned);
+        let published = published_version(article);
+        ShownArticle {
+            aggregate_id: article.id.to_string(),
+            project_id: article.project_id.as_deref().map(str::to_owned),
+            title: text("title"),
+            slug: text("slug"),
+            status: if published.is_some() { "published" } else { "draft" },
+            version: article.version,
+            published_version: published,
+            published_at: published_at(article).filter(|_| published.is_some()).map(format_date),
+        }
+    }
+}

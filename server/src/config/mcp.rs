@@ -1,0 +1,17 @@
+//! Settings of the Model Context Protocol.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Mcp {
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub answer_bytes: usize,
+}
+
+impl Default for Mcp {
+    fn default() -> Mcp {
+        Mcp { allowed_hosts: Vec::new(), allowed_origins: Vec::new(), answer_bytes: 256 << 10 }
+    }
+}

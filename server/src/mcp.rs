@@ -1,0 +1,189 @@
+//! The Model Context Protocol as a route: who asks is found out for each request and goes with it, and whoever may not
+//! enter is told where to ask for a token.
+
+use std::sync::Arc;
+
+use foldwork_engine::Error;
+use foldwork_plugins::mcp::{self, Settings};
+use foldwork_plugins::{Protocol, speaks};
+use poem::endpoint::{BoxEndpoint, TowerCompatExt};
+use poem::http::header::{CONTENT_TYPE, WWW_AUTHENTICATE};
+use poem::http::{HeaderValue, StatusCode, Uri};
+use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get, post};
+use serde_json::json;
+
+use crate::api::error::ApiError;
+use crate::edge::{Methods, bodies};
+use crate::mounted::public_url;
+use crate::{Config, auth};
+
+/// Where clients learn who gives tokens, as RFC 9728 says: for the path, and for the whole server.
+const METADATA: [&str; 2] = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
+/// What it takes to enter, and to change something.
+const SCOPES: [&str; 2] = ["mcp:read", "mcp:write"];
+/// How the text begins that refuses what is no message.
+const NO_MESSAGE: &str = "fail to deserialize";
+/// Names that a server on one's own machine is called by.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
+
+/// Adds the protocol's routes, where its plugin is enabled.
+pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route {
+    if !speaks(&config.plugins.enabled, Protocol::Mcp) {
+        return routes;
+    }
+    let resource = Arc::new(Resource::new(config));
+    let service = mcp::service(settings(config)).compat().boxed();
+    let mut known = |path: &str, method: &str| {
+        methods.insert(0, (path.split('/').map(str::to_owned).collect(), vec![method.to_owned()]));
+    };
+    known(mcp::PATH, "POST");
+    routes = routes.at(mcp::PATH, post(Served { service, resource: resource.clone() }));
+    for path in METADATA {
+        known(path, "GET");
+        routes = routes.at(path, get(Metadata(resource.clone())));
+    }
+    routes
+}
+
+fn settings(config: &Config) -> Settings {
+    Settings {
+        allowed_hosts: allowed_hosts(config),
+        allowed_origins: config.mcp.allowed_origins.clone(),
+        answer_bytes: config.mcp.answer_bytes,
+        request_bytes: config.http.body_limit_bytes,
+        describe: |error| ApiError::from(error).body,
+    }
+}
+
+/// Names that requests may be sent to: those that are set, or else those that the server is known by.
+fn allowed_hosts(config: &Config) -> Vec<String> {
+    if !config.mcp.allowed_hosts.is_empty() {
+        return config.mcp.allowed_hosts.clone();
+    }
+    let host = |uri: &str| uri.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
+    let listen = host(&format!("http://{}", config.http.listen));
+    LOOPBACK.iter().map(|name| (*name).to_owned()).chain(listen).chain(host(&config.http.public_url)).collect()
+}
+
+/// What is protected, and who gives tokens for it.
+struct Resource {
+    config: Config,
+    issuers: Vec<String>,
+}
+
+impl Resource {
+    fn new(config: &Config) -> Resource {
+        Resource {
+            issuers: config.auth.issuers.iter().map(|known| known.issuer.clone()).collect(),
+            config: config.clone(),
+        }
+    }
+
+    /// The refusal of somebody who may not enter, with what they lack. Without anybody who gives tokens there is no
+    /// place to send them to.
+    fn challenged(&self, request: &Request, error: Error) -> ApiError {
+        let lacks_scope = matches!(error, Error::InsufficientScope { .. });
+        let refusal = ApiError::from(error);
+        let metadata = (!self.issuers.is_empty())
+            .then(|| format!("resource_metadata=\"{}{}\"", public_url(&self.config, request), METADATA[0]));
+        let scope = Some(format!("scope=\"{}\"", SCOPES[0]));
+        let parts = match refusal.status {
+            StatusCode::UNAUTHORIZED => {
+                let was_sent = auth::bearer(request).is_some();
+                [metadata, scope, was_sent.then(|| "error=\"invalid_token\"".to_owned()), None]
+            }
+            StatusCode::FORBIDDEN if lacks_scope => {
+                let description = format!("error_description=\"the scope {} is needed\"", SCOPES[0]);
+                [Some("error=\"insufficient_scope\"".to_owned()), scope, metadata, Some(description)]
+            }
+            _ => return refusal,
+        };
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        match HeaderValue::from_str(&format!("Bearer {}", parts.join(", "))) {
+            Ok(challenge) => refusal.with_header(WWW_AUTHENTICATE, challenge),
+            Err(_) => refusal,
+        }
+    }
+}
+
+/// Answers the protocol's requests.
+struct Served {
+    service: BoxEndpoint<'static, Response>,
+    resource: Arc<Resource>,
+}
+
+impl Endpoint for Served {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let access = auth::model_access(&request).await.map_err(|error| self.resource.challenged(&request, error))?;
+        let body = request.take_body();
+        let body = bodies::read(&request, body).await?;
+        request.set_body(body);
+        request.extensions_mut().insert(access);
+        shaped(self.service.call(request).await?).await
+    }
+}
+
+/// An answer as all others of this server are: of a known length, and a refusal that is no JSON becomes one.
+async fn shaped(mut answer: Response) -> poem::Result<Response> {
+    let status = answer.status();
+    let is_json = answer.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
+    let body = answer.take_body().into_vec().await.map_err(poem::error::InternalServerError)?;
+    if is_json || status.is_success() {
+        answer.set_body(body);
+        return Ok(answer);
+    }
+    let text = String::from_utf8_lossy(&body).into_owned();
+    let (status, code) = match status {
+        // What is no message of the protocol is called an unsupported type there.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE if text.starts_with(NO_MESSAGE) => (StatusCode::BAD_REQUEST, "invalid_body"),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, "unsupported_media_type"),
+        StatusCode::FORBIDDEN => (status, "host_refused"),
+        StatusCode::NOT_ACCEPTABLE => (status, "not_acceptable"),
+        StatusCode::PAYLOAD_TOO_LARGE => (status, "payload_too_large"),
+        status if status.is_client_error() => (status, "invalid_input"),
+        _ => {
+            tracing::error!(error = %text, "a request failed inside");
+            return Err(ApiError::new(status, "internal", "internal error").into());
+        }
+    };
+    Err(ApiError::new(status, code, text).into())
+}
+
+/// Tells who gives tokens.
+struct Metadata(Arc<Resource>);
+
+impl Endpoint for Metadata {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        let Resource { config, issuers } = &*self.0;
+        if issuers.is_empty() {
+            // A client that finds the document asks for tokens, and nobody here gives any.
+            return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here").into());
+        }
+        let document = json!({
+            "resource": format!("{}{}", public_url(config, &request), mcp::PATH),
+            "authorization_servers": issuers,
+            "scopes_supported": SCOPES,
+            "bearer_methods_supported": ["header"],
+        });
+        Ok(poem::web::Json(document).into_response())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_answers_to_the_names_that_it_is_known_by() {
+        let mut config = Config::default();
+        config.http.public_url = "https://fold.example.org:8443/".into();
+        config.http.listen = "10.0.0.7:80".into();
+        assert_eq!(allowed_hosts(&config), ["localhost", "127.0.0.1", "::1", "10.0.0.7", "fold.example.org"]);
+        config.mcp.allowed_hosts = vec!["other.example.org".into()];
+        assert_eq!(allowed_hosts(&config), ["other.example.org"]);
+    }
+}
