@@ -91,7 +91,7 @@ async def work(agent, task):
             return
         raise
     article = await call("GET", f"/aggregates/{task['source']['aggregate_id']}")
-    tags = propose(article["state"])
+    tags = propose(article)
     await call("POST", f"/mailbox/{task['id']}/complete", {
         "agent_id": agent,
         "artifact": {

@@ -85,11 +85,8 @@ async function work(agent: string, task: Task): Promise<void> {
     if (isOver(error)) return
     throw error
   }
-  const article = await call<{ state: { title?: string; body?: string } }>(
-    'GET',
-    `/aggregates/${task.source.aggregate_id}`,
-  )
-  const tags = propose(article.state)
+  const article = await call<{ title?: string; body?: string }>('GET', `/aggregates/${task.source.aggregate_id}`)
+  const tags = propose(article)
   await call('POST', `/mailbox/${task.id}/complete`, {
     agent_id: agent,
     artifact: {
