@@ -1,11 +1,24 @@
 //! The one source of time, ids and randomness.
 
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
 use uuid::Uuid;
+
+/// Longest sleep before the clock is looked at again.
+const LONGEST_SLEEP_MS: i64 = 30_000;
 
 /// Where time and randomness come from: the system's, or in tests a fixed time and numbers in sequence.
 pub trait Clock: Send + Sync + 'static {
     /// Milliseconds since the epoch.
     fn now_ms(&self) -> i64;
+
+    /// Returns when a time has come, or earlier: whoever waits looks at the clock again.
+    fn wait_until(&self, at_ms: i64) -> BoxFuture<'static, ()> {
+        // The system's time may be set while one sleeps.
+        let left = at_ms.saturating_sub(self.now_ms()).clamp(0, LONGEST_SLEEP_MS);
+        Box::pin(tokio::time::sleep(Duration::from_millis(left.unsigned_abs())))
+    }
 
     /// Microseconds of a stopwatch that never goes back.
     fn monotonic_us(&self) -> u64;

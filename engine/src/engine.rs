@@ -14,9 +14,9 @@ use crate::model::access::{Caller, WorkspaceRecord};
 use crate::registry::{Registry, Usage};
 use crate::store::{self, Store};
 use crate::workspace::Entered;
-use crate::workspace::agents::register_scripted;
-use crate::workspace::rights::Right;
+use crate::workspace::rights::{Listener, Right};
 use crate::workspace::runtime::Runtime;
+use crate::workspace::scripted::register_scripted;
 
 /// The engine. Cheap to share, and one is enough for a process.
 pub struct Engine {
@@ -77,6 +77,17 @@ impl Engine {
         }
         let runtime = self.runtime(&caller.workspace_id).await?;
         R::of(Entered::new(self.access.clone(), runtime, caller))
+    }
+
+    /// The right to listen of whoever shows this bearer token, or the credential that was handed out for it.
+    pub async fn listen(&self, shown: &str) -> Result<Listener> {
+        if !Access::is_handed_out(shown) {
+            return self.enter(self.authenticate(shown).await?).await;
+        }
+        let listening = self.access.listening(shown).await?;
+        let runtime = self.runtime(&listening.caller.workspace_id).await?;
+        let entered = Entered::new(self.access.clone(), runtime, listening.caller.clone());
+        Ok(Listener::of(entered)?.for_agents(&listening))
     }
 
     /// The workspace as it runs here, opened on first use.
@@ -160,6 +171,10 @@ impl Engine {
                 break;
             }
             let Usage { id, state, .. } = usage;
+            // Leases that end and tasks that wake do so by timers, which run while it is open.
+            if state.deadlines.is_awaited() {
+                continue;
+            }
             drop(state);
             if let Some(closing) = self.workspaces.close(&id, before) {
                 closing.await.map_err(Error::internal)?;

@@ -1,7 +1,7 @@
 //! The engine of Foldwork: logs of events, the states they fold to, and pipelines over both.
 //!
 //! It knows no HTTP, no environment, no configuration file and no folder layout.
-//! Arrows: `model <- pipeline <- {store, resident} <- core <- consumer <- workspace <- engine`, with `access` beside
+//! Arrows: `model <- pipeline <- {store, resident} <- core <- mailbox <- consumer <- workspace <- engine`, with `access` beside
 //! `core`.
 
 mod access;
@@ -11,6 +11,7 @@ mod core;
 mod engine;
 pub mod error;
 pub mod hook;
+mod mailbox;
 pub mod model;
 pub mod pipeline;
 mod registry;
@@ -21,10 +22,11 @@ pub(crate) mod store;
 pub mod workspace;
 
 pub use crate::access::provision::FirstStart;
+pub use crate::access::standing::Standing;
 pub use crate::core::Settings;
 pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::{Sizes, Store};
-pub use workspace::rights::{ContentReader, Owner, ProfileReader, Reader, Right, Writer};
+pub use workspace::rights::{ContentReader, Listener, Owner, ProfileReader, Reader, Right, Writer};

@@ -2,6 +2,7 @@
 
 mod http;
 mod plugins;
+mod realtime;
 
 use std::path::Path;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use http::Http;
 pub use plugins::Plugins;
+pub use realtime::Realtime;
 
 /// The text of the shipped configuration: every setting with its default.
 pub const DEFAULTS: &str = include_str!("../../config.toml");
@@ -24,6 +26,7 @@ pub struct Config {
     pub memory: Memory,
     pub pipeline: Pipeline,
     pub plugins: Plugins,
+    pub realtime: Realtime,
     pub search: Search,
     pub metrics: Metrics,
     pub log: Log,

@@ -9,6 +9,7 @@ pub mod config;
 pub mod edge;
 pub mod embedding;
 mod mounted;
+mod realtime;
 pub mod serve;
 pub mod telemetry;
 
@@ -29,21 +30,25 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
     let document = Arc::new(api::document::finished(&service));
     let page = api::document::page(&service, &document);
     let mut methods = api::document::methods(&document);
+    let realtime = realtime::Realtime::new(&config.realtime);
     let mut routes = Route::new()
         .nest(API, service)
         .at("/openapi.json", get(api::document::json(&document)))
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
+        .nest(realtime::PATH, realtime.routes())
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz));
     for mounted in mounted::mounted(config) {
         methods.insert(0, (mounted.path.split('/').map(str::to_owned).collect(), mounted.methods));
         routes = routes.at(mounted.path, mounted.route);
     }
-    let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace);
+    let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace, "event streams");
     let page = api::page::PageBytes(config.http.page_bytes);
-    edge::around(routes.data(engine).data(shutdown).data(streams).data(page), config, methods).boxed()
+    let public_url = Some(config.http.public_url.trim_end_matches('/').to_owned()).filter(|url| !url.is_empty());
+    let routes = routes.data(engine).data(shutdown).data(streams).data(page).data(api::relay::PublicUrl(public_url));
+    edge::around(routes, config, methods).boxed()
 }
 
 /// The OpenAPI document, as it is served.

@@ -140,7 +140,10 @@ impl Listening {
         };
         let serving = Serving::new(app, address, &config.http).run(listener, &shutdown);
         let (mut open, ()) = tokio::join!(serving, stop);
-        let all_closed = async { while open.join_next().await.is_some() {} };
+        let all_closed = async {
+            while open.join_next().await.is_some() {}
+            shutdown.released().await;
+        };
         if tokio::time::timeout(Duration::from_secs(config.http.stop_timeout_s), all_closed).await.is_err() {
             tracing::warn!(connections = open.len(), "broken off, as they did not end in time");
             open.shutdown().await;

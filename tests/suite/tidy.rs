@@ -51,7 +51,16 @@ fn only_the_store_names_the_database() {
 }
 
 /// What changes a workspace's records. Handles that read have the database too, to read from it.
-const WRITES: [&str; 6] = ["log.append(", "log.write_", "log.delete_", "log.keep_", "log.forget_", "set_definition("];
+const WRITES: [&str; 8] = [
+    "log.append(",
+    "log.write_",
+    "log.delete_",
+    "log.keep_",
+    "log.forget_",
+    "log.renew_",
+    "log.expire_",
+    "set_definition(",
+];
 
 #[test]
 fn only_operations_change_a_workspace() {

@@ -2,6 +2,7 @@
 //!
 //! What is inside a workspace is not known here.
 
+pub mod credential;
 pub mod keys;
 pub mod provision;
 pub mod signing;

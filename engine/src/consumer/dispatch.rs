@@ -11,10 +11,13 @@ use super::roster::Roster;
 use crate::core::append::{Append, Appender};
 use crate::error::{AGGREGATE_DELETED, Error, Result};
 use crate::hook::{Failure, FailureKind};
+use crate::mailbox::deliver::{self, Delivery};
+use crate::mailbox::{TASK_STATE_CONFLICT, effect};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::event::{Event, NewEvent};
 use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
+use crate::model::task::{Status, TaskEvent};
 use crate::model::value::{Object, Value};
 
 /// How long a chain of events that cause events may grow.
@@ -54,25 +57,10 @@ fn of_stream(aggregate: &Aggregate, fact: EventFact, occurred_at: i64) -> NewEve
     }
 }
 
-fn depth_of(event: &Event) -> i64 {
+/// How long the chain of events is that an event ends.
+pub fn depth_of(event: &Event) -> i64 {
     let said = event.metadata.get("depth").and_then(Value::as_int).unwrap_or(0);
     if event.actor.starts_with(ACTOR) { said } else { 0 }
-}
-
-/// The events that work asks for which nobody has to look at: on the aggregate that the task is about.
-pub fn effects(
-    task: &EventContext,
-    about: &Aggregate,
-    plugin: &Arc<str>,
-    effects: impl Iterator<Item = EventFact>,
-) -> Vec<NewEvent> {
-    let effect = |(number, effect)| NewEvent {
-        metadata: caused_by(&task.event, plugin, depth_of(&task.event) + 1),
-        event_id: Some(derived_id(&task.event.event_id, &format!("{plugin}/effect"), number)),
-        derived: true,
-        ..of_stream(about, effect, task.event.occurred_at)
-    };
-    effects.enumerate().map(effect).collect()
 }
 
 /// The metadata of what a plugin makes of an event.
@@ -97,7 +85,7 @@ pub fn tasks(
         if let Assignee::Agent(id) = &assignment.assignee
             && roster.agent(id).is_none()
         {
-            let message = format!("agent '{id}' is not registered");
+            let message = format!("agent '{id}' is not registered, or disabled");
             return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
         }
         let task = task(context, plugin, assignment);
@@ -149,13 +137,16 @@ pub fn new_task(
     ]);
     let mut payload = Object::from_iter([
         ("title", Value::from(given.title)),
-        ("status", "pending".into()),
+        ("status", Status::Pending.name().into()),
         ("priority", given.priority.name().into()),
         ("assignee_type", assignee_type.into()),
         ("assignee_id", assignee_id.into()),
         ("source_type", "event".into()),
         ("source", source.into()),
         ("metadata", metadata.into()),
+        ("unread", true.into()),
+        ("attempt", 1.into()),
+        ("created_by", format!("{ACTOR}{plugin}").into()),
     ]);
     if let Some(due_at) = given.due_at {
         payload.push("due_at", due_at);
@@ -163,7 +154,7 @@ pub fn new_task(
     NewEvent {
         aggregate_id: format!("task-{id}"),
         aggregate_type: TASK.into(),
-        event_type: format!("{TASK}.created"),
+        event_type: TaskEvent::Created.name().into(),
         project: about.and_then(|about| about.project_id.as_deref()).map(str::to_owned),
         payload,
         metadata: caused_by(event, plugin, depth_of(event) + 1),
@@ -223,6 +214,28 @@ impl Dispatcher {
             actor: format!("{ACTOR}{plugin}").into(),
         };
         self.appender.append(append).await.map(drop)
+    }
+
+    /// Appends what a scripted agent made of a task, decided as everything else about tasks is. What comes too late is
+    /// dropped: the task went on without it. Returns why anything else is refused.
+    pub async fn deliver(&self, plugin: &Arc<str>, delivery: Delivery) -> Result<Result<(), Failure>> {
+        let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
+        let append = Append {
+            event_ids: vec![event_id],
+            request: None,
+            size_bytes,
+            managed: true,
+            decide: Box::new(move |view| deliver::decide(view, &delivery)),
+            actor: format!("{ACTOR}{plugin}").into(),
+        };
+        match self.appender.append(append).await.map_err(effect::explain) {
+            Ok(_) => Ok(Ok(())),
+            Err(error @ (Error::Conflict { code: TASK_STATE_CONFLICT, .. } | Error::NotFound { .. })) => {
+                tracing::info!(%plugin, reason = %error, "what it made of a task is dropped");
+                Ok(Ok(()))
+            }
+            Err(error) => refusal(&error).map(Err).ok_or(error),
+        }
     }
 
     /// Appends events one by one. Returns why the first that is refused is so; the others are appended all the same.

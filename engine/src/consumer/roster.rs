@@ -5,13 +5,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
+use crate::model::agent::is_disabled;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::id::AggregateId;
+use crate::model::task::Task;
 use crate::model::value::{Object, Value};
-
-/// Statuses after which a task is nobody's work any more.
-const ENDED: [&str; 5] = ["approved", "rejected", "completed", "failed", "canceled"];
 
 #[derive(Default)]
 pub struct Roster {
@@ -36,9 +35,8 @@ impl Roster {
     }
 
     fn observe_task(&mut self, task: &Aggregate) {
-        let text = |name: &str| task.state.get(name).and_then(Value::as_str);
-        let ended = task.deleted || text("status").is_none_or(|status| ENDED.contains(&status));
-        let agent = text("assignee_id").filter(|_| !ended && text("assignee_type") == Some("agent")).map(Arc::from);
+        let is_open = !task.deleted && Task::new(task).status().is_open();
+        let agent = Task::new(task).assigned_agent().filter(|_| is_open).map(Arc::from);
         let before = match &agent {
             Some(agent) => self.tasks.insert(task.id.clone(), Arc::clone(agent)),
             None => self.tasks.remove(&task.id),
@@ -50,15 +48,19 @@ impl Roster {
         }
     }
 
-    /// An agent that is registered.
+    /// An agent that gets work.
     pub fn agent(&self, id: &str) -> Option<&Arc<Aggregate>> {
-        self.agents.get(id)
+        self.agents.get(id).filter(|agent| !is_disabled(agent))
     }
 
-    /// All agents, `{id, name, traits, capabilities, status, open_tasks}` each.
+    /// All agents that get work, `{id, name, traits, capabilities, status, open_tasks}` each.
     pub fn shown(&mut self) -> Arc<[Value]> {
         let (agents, open) = (&self.agents, &self.open);
-        self.shown.get_or_insert_with(|| agents.values().map(|agent| show(agent, open)).collect()).clone()
+        self.shown
+            .get_or_insert_with(|| {
+                agents.values().filter(|agent| !is_disabled(agent)).map(|agent| show(agent, open)).collect()
+            })
+            .clone()
     }
 }
 
@@ -94,6 +96,20 @@ mod tests {
             state: Arc::new(state.iter().map(|(name, value)| (*name, Value::from(*value))).collect()),
             facts: no_facts(),
         })
+    }
+
+    #[test]
+    fn an_agent_that_is_disabled_or_gone_gets_no_work() {
+        let mut roster = Roster::default();
+        roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "active")]));
+        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (1, true));
+        roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "disabled")]));
+        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (0, false));
+        roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "active")]));
+        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (1, true));
+        let gone = Aggregate { deleted: true, ..Aggregate::clone(&aggregate(AGENT, "a", &[("name", "one")])) };
+        roster.observe(&Arc::new(gone));
+        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (0, false));
     }
 
     #[test]

@@ -4,19 +4,21 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-use super::dispatch::{caused_by, derived_id};
+use super::dispatch::{caused_by, depth_of, derived_id};
 use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
 use super::roster::Roster;
 use crate::core::State;
 use crate::core::plugins::{PluginIndex, Plugins};
 use crate::hook::{Hook, Outcome, Plugin, Work};
+use crate::mailbox::deliver::Delivery;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
-use crate::model::event::NewEvent;
 use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
 use crate::model::id::AggregateId;
+use crate::model::task::content::{Draft, Effect, Message, Stamp};
+use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::resident::graph::{StateView, Walk};
 
@@ -36,15 +38,30 @@ pub struct WorkInput {
     now_ms: i64,
 }
 
-/// The plugin whose work an event asks for: a task was made for its agent.
+/// The plugin whose work an event asks for: from then on a task waits for its agent.
 pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
-    if &*context.event.aggregate_type != TASK || context.event.verb() != "created" {
+    if &*context.event.aggregate_type != TASK || !asks_for_work(TaskEvent::parse(&context.event.event_type)?) {
         return None;
     }
-    let text = |state: &Object, name: &str| state.get(name).and_then(Value::as_str).map(str::to_owned);
-    let assignee = text(&context.after.state, "assignee_id")?;
-    let plugin = text(&roster.agent(&assignee)?.state, PLUGIN)?;
-    plugins.find(&plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
+    let task = Task::new(&context.after);
+    if !matches!(task.status(), Status::Pending | Status::AwaitingReply) {
+        return None;
+    }
+    let plugin = roster.agent(task.assigned_agent()?)?.state.get(PLUGIN).and_then(Value::as_str)?;
+    plugins.find(plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
+}
+
+/// Whether an event may leave a task waiting for its agent.
+fn asks_for_work(event: TaskEvent) -> bool {
+    match event {
+        TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked | TaskEvent::Resumed => true,
+        // A scripted agent claims nothing, so nothing of the kind is taken from it.
+        TaskEvent::Released | TaskEvent::Expired | TaskEvent::Claimed => false,
+        TaskEvent::Unassigned | TaskEvent::Message | TaskEvent::Artifact | TaskEvent::InputRequested => false,
+        TaskEvent::Delivered | TaskEvent::Completed | TaskEvent::Failed | TaskEvent::Canceled => false,
+        TaskEvent::Approved | TaskEvent::Edited | TaskEvent::Rejected | TaskEvent::Deferred => false,
+        TaskEvent::Read | TaskEvent::Unread => false,
+    }
 }
 
 impl WorkInput {
@@ -71,8 +88,7 @@ impl WorkInput {
 
 /// The aggregate that a task is about.
 pub fn subject(task: &EventContext) -> Option<Arc<str>> {
-    let source = task.after.state.get("source").and_then(Value::as_object);
-    source.and_then(|source| source.get("aggregate_id")).and_then(Value::as_str).map(Arc::from)
+    Task::new(&task.after).subject().map(Arc::from)
 }
 
 /// Calls the hook.
@@ -113,57 +129,28 @@ fn show(view: &FollowerView<'_>, node: &Aggregate, linked: bool) -> Option<Value
     Some(shown.into())
 }
 
-/// The event that delivers a scripted agent's work.
-pub fn delivered(context: &EventContext, plugin: &Arc<str>, product: Product) -> NewEvent {
-    let assignee = context.after.state.get("assignee_id").cloned().unwrap_or_default();
-    let artifacts: Vec<Value> = product
-        .artifacts
-        .into_iter()
-        .enumerate()
-        .map(|(number, artifact)| shown(context, plugin, number, artifact))
-        .collect();
-    let mut payload = Object::from_iter([
-        ("status", Value::from(if product.review { "review" } else { "completed" })),
-        ("artifacts", artifacts.into()),
-    ]);
-    if let Some(text) = product.message {
-        let part = Object::from_iter([("text", Value::from(text.clone()))]);
-        let message = Object::from_iter([
-            ("id", Value::from(derived_id(&context.event.event_id, &format!("{plugin}/message"), 0))),
-            ("role", "agent".into()),
-            ("author", assignee),
-            ("parts", vec![part.into()].into()),
-            ("text", text.into()),
-            ("created_at", Value::Date(context.event.occurred_at)),
-        ]);
-        payload.push("messages", Value::from(vec![message.into()]));
+/// What a scripted agent made of its task, as it is delivered.
+pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> Delivery {
+    let event = &context.event;
+    let draft = |artifact: Artifact| Draft {
+        supersedes: None,
+        name: Some(artifact.name),
+        parts: Some(artifact.parts),
+        effect: artifact.effect.map(|effect| Effect {
+            aggregate_id: None,
+            event_type: effect.event_type,
+            payload: effect.payload,
+        }),
+    };
+    Delivery {
+        task_id: context.after.id.to_string(),
+        drafts: product.artifacts.into_iter().map(draft).collect(),
+        message: product.message.as_deref().map(Message::of_text),
+        unreviewed: !product.review,
+        stamp: Stamp { seed: format!("{}/{plugin}", event.event_id), by: plugin.to_string(), at_ms: event.occurred_at },
+        agent_id: Task::new(&context.after).assigned_agent().unwrap_or_default().to_owned(),
+        metadata: caused_by(event, plugin, depth_of(event) + 1),
+        event_id: derived_id(&event.event_id, &format!("{plugin}/work"), 0),
+        occurred_at: event.occurred_at,
     }
-    NewEvent {
-        aggregate_id: context.after.id.to_string(),
-        aggregate_type: TASK.into(),
-        event_type: format!("{TASK}.delivered"),
-        payload,
-        metadata: caused_by(&context.event, plugin, 1),
-        event_id: Some(derived_id(&context.event.event_id, &format!("{plugin}/work"), 0)),
-        occurred_at: Some(context.event.occurred_at),
-        derived: true,
-        ..NewEvent::default()
-    }
-}
-
-fn shown(context: &EventContext, plugin: &Arc<str>, number: usize, artifact: Artifact) -> Value {
-    let mut shown = Object::from_iter([
-        ("id", Value::from(derived_id(&context.event.event_id, &format!("{plugin}/artifact"), number))),
-        ("name", artifact.name.into()),
-        ("version", Value::Int(1)),
-        ("parts", artifact.parts.into()),
-        ("created_by", plugin.clone().into()),
-        ("created_at", Value::Date(context.event.occurred_at)),
-    ]);
-    if let Some(effect) = artifact.effect {
-        let effect =
-            Object::from_iter([("event_type", Value::from(effect.event_type)), ("payload", effect.payload.into())]);
-        shown.push("effect", effect);
-    }
-    shown.into()
 }

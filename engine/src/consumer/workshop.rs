@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::attempt::{Calls, RetryPolicy};
 use super::circuits::Circuits;
-use super::dispatch::{self, Dispatcher};
+use super::dispatch::Dispatcher;
 use super::ended::Ended;
 use super::event_context::{EventContext, FollowerView};
 use super::interrupt::Interrupt;
@@ -77,14 +77,6 @@ impl Workshop {
         dispatcher: &Dispatcher,
     ) -> Result<Result<(), Failure>> {
         let name = self.state.plugins.name(plugin);
-        let about = work::subject(context).and_then(|id| self.state.folded.get(&id));
-        if let Some(about) = about.filter(|_| !product.review) {
-            let made = product.artifacts.iter().filter_map(|artifact| artifact.effect.clone());
-            let effects = dispatch::effects(context, &about, name, made);
-            if let Err(failure) = dispatcher.append(name, effects).await? {
-                return Ok(Err(failure));
-            }
-        }
-        dispatcher.append(name, vec![work::delivered(context, name, product)]).await
+        dispatcher.deliver(name, work::delivery(context, name, product)).await
     }
 }

@@ -13,6 +13,7 @@ use crate::resident::dirty::{DirtyAggregates, Taken};
 use crate::resident::follower::FollowerStates;
 use crate::resident::observed::ObservedSchema;
 use crate::resident::tail::Tail;
+use crate::resident::workload::{Workload, Workloads};
 use crate::resident::{Resident, Snapshot};
 
 /// The fold of a workspace's log, in memory.
@@ -23,6 +24,7 @@ pub struct Folded {
     observed: ObservedSchema,
     dirty: DirtyAggregates,
     follower: FollowerStates,
+    workloads: Workloads,
     /// The position up to which events are committed and folded; whoever follows the log waits on it.
     head: Progress,
     /// The bytes of all states at a position.
@@ -61,6 +63,11 @@ impl Folded {
     /// Position of the last event that is folded.
     pub fn position(&self) -> u64 {
         self.resident.position()
+    }
+
+    /// The open tasks of an agent, counted.
+    pub fn workload(&self, agent: &str) -> Workload {
+        self.workloads.of(agent)
     }
 
     /// The log's end, as it moves.
@@ -110,7 +117,9 @@ impl Folded {
 
     /// Takes in states that were loaded: they are nobody's news.
     pub fn restore(&self, states: Vec<Arc<Aggregate>>, position: u64) {
+        let tasks = Workloads::tasks_among(&states);
         self.resident.publish(states, position);
+        self.workloads.observe(&self.resident, &tasks);
         self.head.advance(position);
     }
 
@@ -127,6 +136,7 @@ impl Folded {
     /// Makes states visible that were folded again from the same events, and has their snapshots written.
     pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
         self.resident.publish(refolded.iter().cloned(), 0);
+        self.workloads.observe(&self.resident, &Workloads::tasks_among(refolded));
         self.dirty.touch(refolded.iter().map(|aggregate| &aggregate.id));
     }
 
@@ -135,7 +145,9 @@ impl Folded {
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
         events.iter().for_each(|event| self.observed.note(event));
+        let tasks = Workloads::tasks_among(&aggregates);
         self.follower.publish(&self.resident, aggregates, last.position);
+        self.workloads.observe(&self.resident, &tasks);
         // After the states: whoever takes a mark finds at least the state that it was made for.
         self.dirty.mark(events);
     }

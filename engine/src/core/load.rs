@@ -6,9 +6,11 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use rustc_hash::FxHashMap;
 
+use super::deadlines::Deadlines;
 use super::folded::Folded;
 use super::pages::PageCache;
 use super::plugins::PluginHost;
+use super::presence::Presence;
 use super::progress::Progress;
 use super::search::SearchIndex;
 use super::types::{Definitions, Types};
@@ -43,11 +45,13 @@ impl State {
         let state = State {
             record,
             types: Types::new(log.read_definitions().await?),
+            presence: Presence::new(log.clone(), exclusive),
             log,
             folded: Folded::default(),
             graph: Graph::default(),
             graph_progress: Progress::default(),
             search: SearchIndex::new(embed),
+            deadlines: Deadlines::default(),
             plugins: PluginHost::new(plugins, clock.clone()),
             pages: PageCache::default(),
             clock,

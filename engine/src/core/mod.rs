@@ -3,12 +3,14 @@
 //! No requests, no callers and no rights here: who may do what is decided above.
 
 pub mod append;
+pub mod deadlines;
 pub mod folded;
 mod known;
 mod load;
 pub mod meter;
 pub mod pages;
 pub mod plugins;
+pub mod presence;
 pub mod progress;
 pub mod request;
 pub mod search;
@@ -18,9 +20,11 @@ pub mod vectors;
 
 use std::sync::Arc;
 
+use deadlines::Deadlines;
 use folded::Folded;
 use pages::PageCache;
 use plugins::{PluginHost, Plugins};
+use presence::Presence;
 use progress::Progress;
 use search::SearchIndex;
 use types::Types;
@@ -81,9 +85,13 @@ pub struct State {
     pub graph: Graph,
     pub graph_progress: Progress,
     pub search: SearchIndex,
+    /// What waits for its time.
+    pub deadlines: Deadlines,
     pub plugins: PluginHost,
     /// Answers of which further pages may be asked for.
     pub pages: PageCache,
+    /// Which agents are there, and how far each has come.
+    pub presence: Presence,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     exclusive: bool,

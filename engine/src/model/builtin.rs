@@ -1,6 +1,7 @@
 //! The types that every workspace has: `article`, and the managed ones.
 
 use super::definition::{Definition, Field, FieldType, Fold};
+use super::task::record::field;
 
 pub const ARTICLE: &str = "article";
 pub const PROJECT: &str = "project";
@@ -45,6 +46,8 @@ fn agent() -> Definition {
         Field::new("subscribed_traits", FieldType::Array),
         Field::new("capabilities", FieldType::Object),
         Field::new("status", FieldType::String),
+        // By which no two agents have one name.
+        Field::new("slug", FieldType::String),
         // The plugin by which a scripted agent works.
         Field::new("plugin", FieldType::String),
     ];
@@ -54,17 +57,28 @@ fn agent() -> Definition {
 fn task() -> Definition {
     let grows = |name: &str| Field { fold: Fold::Append, ..Field::new(name, FieldType::Array) };
     let fields = vec![
-        Field { required: true, label: true, ..Field::new("title", FieldType::String) },
-        Field::new("status", FieldType::String),
-        Field::new("priority", FieldType::String),
-        Field::new("assignee_type", FieldType::String),
-        Field::new("assignee_id", FieldType::String),
-        Field::new("source_type", FieldType::String),
-        Field::new("source", FieldType::Object),
-        Field::new("metadata", FieldType::Object),
-        Field::new("due_at", FieldType::Date),
-        grows("artifacts"),
-        grows("messages"),
+        Field { required: true, label: true, ..Field::new(field::TITLE, FieldType::String) },
+        Field::new(field::STATUS, FieldType::String),
+        Field::new(field::PRIORITY, FieldType::String),
+        Field::new(field::ASSIGNEE_TYPE, FieldType::String),
+        Field::new(field::ASSIGNEE_ID, FieldType::String),
+        Field::new(field::SOURCE_TYPE, FieldType::String),
+        Field::new(field::SOURCE, FieldType::Object),
+        Field::new(field::METADATA, FieldType::Object),
+        Field::new(field::DUE_AT, FieldType::Date),
+        grows(field::ARTIFACTS),
+        grows(field::MESSAGES),
+        Field::new(field::UNREAD, FieldType::Boolean),
+        Field::new(field::RESOLUTION, FieldType::Object),
+        Field::new(field::CREATED_BY, FieldType::String),
+        Field::new(field::ATTEMPT, FieldType::Integer),
+        Field::new(field::CLAIMED_BY, FieldType::String),
+        Field::new(field::CLAIM, FieldType::Integer),
+        Field::new(field::LEASE_SECONDS, FieldType::Integer),
+        Field::new(field::LEASE_UNTIL, FieldType::Date),
+        Field::new(field::TAKEN_FROM, FieldType::String),
+        Field::new(field::DEFERRED_UNTIL, FieldType::Date),
+        Field::new(field::INPUT_REQUEST, FieldType::Object),
     ];
     managed(TASK, "Task", fields)
 }

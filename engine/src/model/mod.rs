@@ -3,6 +3,7 @@
 //! No async, no I/O, no clock, no randomness: time and ids are arguments.
 
 pub mod access;
+pub mod agent;
 pub mod aggregate;
 pub mod builtin;
 pub mod date;
@@ -11,11 +12,13 @@ pub mod definition;
 pub mod event;
 pub mod facts;
 pub mod facts_value;
+pub mod feed;
 pub mod fold;
 pub mod graph;
 pub mod id;
 pub mod json;
 pub mod object;
 pub mod payload;
+pub mod task;
 pub mod value;
 pub mod violation;

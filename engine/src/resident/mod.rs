@@ -11,6 +11,7 @@ pub mod labels;
 pub mod observed;
 mod sharing;
 pub mod tail;
+pub mod workload;
 
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};

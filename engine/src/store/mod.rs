@@ -13,9 +13,11 @@ pub mod error;
 pub mod graph;
 mod health;
 pub mod key_range;
+pub mod leases;
 pub mod log;
 pub mod nodes;
 pub mod parked;
+pub mod presence;
 pub mod retry;
 mod session;
 pub mod signing_keys;
@@ -36,12 +38,14 @@ const CONTROL_MIGRATIONS: [&str; 3] = [
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 5] = [
+const WORKSPACE_MIGRATIONS: [&str; 7] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
     include_str!("schema/workspace/0004_answers.surql"),
     include_str!("schema/workspace/0005_answered.surql"),
+    include_str!("schema/workspace/0006_leases.surql"),
+    include_str!("schema/workspace/0007_presence.surql"),
 ];
 
 /// A connected store.

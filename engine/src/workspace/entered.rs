@@ -45,6 +45,10 @@ impl Entered {
         &self.runtime.state
     }
 
+    pub(super) fn access(&self) -> &Arc<Access> {
+        &self.access
+    }
+
     pub fn record(&self) -> &WorkspaceRecord {
         &self.state().record
     }

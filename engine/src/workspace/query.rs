@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use page::{Continuation, Paging, Rows};
 use reader::{Reader, Streams};
 
+use super::entered::Entered;
 use super::rights;
 use crate::error::{Error, Result};
 use crate::model::value::{Object, Value};
@@ -69,7 +70,8 @@ impl rights::Reader {
             let plan = Some(prepared.describe());
             return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
         }
-        let snapshot = self.snapshot(&prepared).await?;
+        let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
+        let snapshot = self.entered.snapshot_with(&paths).await?;
         let page = self.page(&query, snapshot.position())?;
         let pages = &self.entered.state().pages;
         let now_ms = self.entered.state().clock.now_ms();
@@ -95,17 +97,6 @@ impl rights::Reader {
             pages.put(page, all, now_ms);
         }
         Ok(Answer { rows, warnings, explain, plan: None, next })
-    }
-
-    /// The states as they are, with the columns that the pipeline can make use of. Making them is work.
-    async fn snapshot(&self, prepared: &Prepared) -> Result<Snapshot> {
-        let state = self.entered.state();
-        if state.folded.has_columns(&prepared.columns()) {
-            return Ok(state.folded.snapshot_with(&prepared.columns()));
-        }
-        let (state, paths): (_, Vec<_>) = (state.clone(), prepared.columns().into_iter().cloned().collect());
-        let made = tokio::task::spawn_blocking(move || state.folded.snapshot_with(&paths.iter().collect::<Vec<_>>()));
-        made.await.map_err(Error::internal)
     }
 
     /// Which rows are asked for, of which moment. What is not asked for in pages is one page as of now.
@@ -177,6 +168,19 @@ impl rights::Reader {
             Some(error) => Err(error),
             None => Ok(output?),
         }
+    }
+}
+
+impl Entered {
+    /// The states as they are, with columns of these paths. Making them is work.
+    pub(super) async fn snapshot_with(&self, paths: &[Arc<str>]) -> Result<Snapshot> {
+        let (state, wanted) = (self.state().clone(), paths.iter().collect::<Vec<_>>());
+        if state.folded.has_columns(&wanted) {
+            return Ok(state.folded.snapshot_with(&wanted));
+        }
+        let paths = paths.to_vec();
+        let made = tokio::task::spawn_blocking(move || state.folded.snapshot_with(&paths.iter().collect::<Vec<_>>()));
+        made.await.map_err(Error::internal)
     }
 }
 

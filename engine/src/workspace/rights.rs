@@ -2,6 +2,8 @@
 //!
 //! Which operations these are stands with their resource, in a file beside this one.
 
+use std::sync::Arc;
+
 use super::articles::Perspective;
 use super::entered::{Changing, Entered, Handle};
 use crate::access::standing::Standing;
@@ -32,6 +34,15 @@ pub struct ContentReader {
 #[derive(Clone)]
 pub struct ProfileReader {
     pub(super) entered: Entered,
+}
+
+/// Listens for agents: reads their feeds, says that they are there and how far they have come, and changes nothing else.
+/// `api:read`, or the credential that was handed out to somebody who holds it.
+#[derive(Clone)]
+pub struct Listener {
+    pub(super) entered: Entered,
+    /// The agents in reach; `None`: all of the workspace.
+    pub(super) agents: Option<Arc<[Arc<str>]>>,
 }
 
 /// Decides who may be here: `api:write`, of the workspace's owner.
@@ -79,6 +90,14 @@ impl Right for ProfileReader {
 
     fn of(entered: Entered) -> Result<ProfileReader> {
         Ok(ProfileReader { entered })
+    }
+}
+
+impl Right for Listener {
+    const ONE_OF: &[Scope] = &[Scope::ApiRead];
+
+    fn of(entered: Entered) -> Result<Listener> {
+        Ok(Listener { entered, agents: None })
     }
 }
 
@@ -142,7 +161,7 @@ macro_rules! handle {    ($($handle:ident),*) => {$(
         }
     )*};
 }
-handle!(Reader, Writer, ContentReader, ProfileReader, Owner);
+handle!(Reader, Writer, ContentReader, ProfileReader, Listener, Owner);
 
 impl Changing for Writer {}
 impl Changing for Owner {}
@@ -154,4 +173,5 @@ mod tests {
     static_assertions::assert_not_impl_any!(Reader: Changing);
     static_assertions::assert_not_impl_any!(ContentReader: Changing);
     static_assertions::assert_not_impl_any!(ProfileReader: Changing);
+    static_assertions::assert_not_impl_any!(Listener: Changing);
 }

@@ -8,10 +8,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
+use super::listener;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
+use crate::mailbox::timers::Timers;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -22,11 +24,14 @@ pub struct Runtime {
     pub appender: Appender,
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
+    timers: tokio::sync::Mutex<Option<Timers>>,
     pub working: Working,
     pub operations: Operations,
     /// Requests whose answers are kept as they were given.
     pub turns: Arc<Turns>,
     forgetting: JoinHandle<()>,
+    /// Writes which agents are there.
+    attending: JoinHandle<()>,
 }
 
 impl Runtime {
@@ -36,14 +41,17 @@ impl Runtime {
         let (appender, appending) = Appender::start(state.clone());
         let working = Working::default();
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
+        let timers = Timers::start(state.clone(), appender.clone());
         Runtime {
             appender,
             appending,
             consumer: tokio::sync::Mutex::new(Some(consumer)),
+            timers: tokio::sync::Mutex::new(Some(timers)),
             working,
             operations: Operations::default(),
             turns: Arc::default(),
             forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
+            attending: tokio::spawn(listener::keep_writing_presence(state.clone())),
             state,
         }
     }
@@ -53,10 +61,17 @@ impl Runtime {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
             tracing::warn!(workspace = %self.state.record.id, "operations are under way still");
         }
+        if let Some(timers) = self.timers.lock().await.take() {
+            timers.stop().await;
+        }
         if let Some(consumer) = self.consumer.lock().await.take() {
             consumer.stop().await;
         }
         self.forgetting.abort();
+        self.attending.abort();
+        if let Err(error) = self.state.presence.write().await {
+            tracing::warn!(%error, workspace = %self.state.record.id, "which agents are there was not written");
+        }
     }
 
     /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.

@@ -382,7 +382,8 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
     })
 }
 
-fn read_expected(expected: Option<ExpectedVersion>, at: &str) -> Result<Expected, Error> {
+/// What a body says of the version that it expects.
+pub(super) fn read_expected(expected: Option<ExpectedVersion>, at: &str) -> Result<Expected, Error> {
     let wrong = || {
         let allowed = "expected a version, \"none\", \"exists\" or \"any\"";
         Error::invalid_at(format!("{at}/expected_version"), allowed)

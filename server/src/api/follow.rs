@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use foldwork_engine::model::event::Event;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
-use foldwork_engine::{Error, Reader};
+use foldwork_engine::workspace::feed::{Feed, Item};
+use foldwork_engine::{Error, Listener, Reader, Standing};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use poem::web::sse::{Event as Sent, SSE};
@@ -100,15 +101,48 @@ pub fn stream_of<T: Type>(
     shutdown: Shutdown,
 ) -> Log<T> {
     let limit = Limit { events: PAGE, bytes: page_bytes };
-    let mut standing = reader.standing();
+    let standing = reader.standing();
+    sent_until(events(Follower { reader, limit, start, _permit: permit }), standing, shutdown)
+}
+
+/// The feed of an agent as a stream, like [`stream_of`].
+pub fn stream_of_feed<T: Type>(
+    listener: &Listener,
+    feed: Feed,
+    page_bytes: usize,
+    permit: StreamPermit,
+    shutdown: Shutdown,
+) -> Log<T> {
+    let limit = Limit { events: PAGE, bytes: page_bytes };
+    let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
+        match feed.wait(limit, KEEP_ALIVE).await {
+            Ok(page) => Some((page.items, (feed, permit))),
+            // The client comes back with the last id that it has seen.
+            Err(error) => {
+                tracing::warn!(%error, "the feed of an agent ended");
+                None
+            }
+        }
+    });
+    let told = pages.flat_map(|items| stream::iter(items.into_iter().filter_map(told)));
+    sent_until(told.boxed(), listener.standing(), shutdown)
+}
+
+fn told(item: Item) -> Option<Sent> {
+    let Item::Told(told) = item else { return None };
+    let text = aside(told.size_bytes(), || serde_json::to_string(&told.payload()).unwrap_or_default());
+    Some(Sent::message(text).event_type(told.news.name()).id(told.position().to_string()))
+}
+
+/// A stream that ends with the right of whoever reads it, and with the server.
+fn sent_until<T: Type>(events: BoxStream<'static, Sent>, mut standing: Standing, shutdown: Shutdown) -> Log<T> {
     let end = async move {
         tokio::select! {
             () = shutdown.begun() => {}
             () = standing.ended() => {}
         }
     };
-    let events = events(Follower { reader, limit, start, _permit: permit }).take_until(Box::pin(end));
-    Log::Stream(Box::new(SSE::new(events).keep_alive(KEEP_ALIVE).into_response()))
+    Log::Stream(Box::new(SSE::new(events.take_until(Box::pin(end))).keep_alive(KEEP_ALIVE).into_response()))
 }
 
 /// A reader of events, and where it stands.

@@ -1,5 +1,6 @@
 //! The API: a file per section of the specification. Wire types are declared here and nowhere else.
 
+mod agents;
 mod aggregates;
 mod articles;
 pub mod body;
@@ -11,12 +12,14 @@ mod graph;
 pub mod idempotent;
 pub mod json;
 mod keys;
+mod mailbox;
 mod operators;
 pub mod page;
 mod parked;
 mod plugin_wire;
 mod plugins;
 mod projects;
+pub mod relay;
 mod search;
 mod system;
 mod types;
@@ -40,6 +43,10 @@ pub enum Section {
     Aggregates,
     /// Articles: drafts and what is published.
     Articles,
+    /// Agents, whether they are there, and what they are told.
+    Agents,
+    /// Tasks for people and agents: work goes out, comes back, and a person decides.
+    Mailbox,
     /// Plugins, the steps of theirs that failed, and what follows the log.
     Plugins,
 }
@@ -56,6 +63,9 @@ pub type Operations = (
     operators::Api,
     events::Api,
     articles::Api,
+    agents::Api,
+    relay::Api,
+    mailbox::Operations,
     plugins::Api,
     parked::Api,
     system::Api,
@@ -74,6 +84,9 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         operators::Api,
         events::Api,
         articles::Api,
+        agents::Api,
+        relay::Api,
+        mailbox::OPERATIONS,
         plugins::Api,
         parked::Api,
         system::Api,

@@ -178,7 +178,7 @@ impl From<&Aggregate> for ArticleBody {
     }
 }
 
-fn text(aggregate: &Aggregate, name: &str) -> Option<String> {
+pub fn text(aggregate: &Aggregate, name: &str) -> Option<String> {
     aggregate.state.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 

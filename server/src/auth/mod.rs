@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use foldwork_engine::{ContentReader, Engine, Error, Owner, ProfileReader, Reader, Right, Writer};
+use foldwork_engine::{ContentReader, Engine, Error, Listener, Owner, ProfileReader, Reader, Right, Writer};
 use poem::Request;
 use poem::http::header::AUTHORIZATION;
 use poem_openapi::SecurityScheme;
@@ -23,6 +23,11 @@ pub struct ApiRead(pub Reader);
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
+
+/// Listening for agents: `api:read`.
+#[derive(SecurityScheme)]
+#[oai(ty = "bearer", rename = "api:read", checker = "guard::<Listener>")]
+pub struct AgentListen(pub Listener);
 
 /// Reading content: `content:read` (published only) or `api:read`.
 #[derive(SecurityScheme)]

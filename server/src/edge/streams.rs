@@ -1,4 +1,4 @@
-//! How many event streams are open for each workspace, and the bound on them.
+//! How many event streams or sockets are open for each workspace, and the bound on them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +13,8 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 /// The open streams of every workspace.
 #[derive(Clone)]
 pub struct Streams {
+    /// What they are called.
+    what: &'static str,
     allowed: usize,
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
@@ -25,8 +27,8 @@ pub struct StreamPermit {
 
 impl Streams {
     /// So many for each workspace.
-    pub fn new(allowed: usize) -> Streams {
-        Streams { allowed, open: Arc::default() }
+    pub fn new(allowed: usize, what: &'static str) -> Streams {
+        Streams { what, allowed, open: Arc::default() }
     }
 
     /// A place for one more stream of a workspace, while there is one.
@@ -34,7 +36,7 @@ impl Streams {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
-            let message = format!("the workspace has {count} event streams open; allowed are {}", self.allowed);
+            let message = format!("the workspace has {count} {} open; allowed are {}", self.what, self.allowed);
             let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message);
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }

@@ -11,7 +11,7 @@ use super::sources;
 
 /// Rooms and modules of the engine, the lowest first, and those that each may name. A room is a file or folder below
 /// `engine/src`; one with rooms in it is, itself, only what no room in it covers. What is not here does not exist.
-const ROOMS: [(&str, &[&str]); 20] = [
+const ROOMS: [(&str, &[&str]); 21] = [
     ("model", &[]),
     ("pipeline/column", &["model"]),
     ("pipeline/value", &["model"]),
@@ -54,7 +54,8 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("error", &["model", "pipeline", "store"]),
     ("access", &["model", "clock", "store", "error"]),
     ("core", &["model", "pipeline", "hook", "clock", "store", "resident", "error"]),
-    ("consumer", &["model", "hook", "clock", "store", "resident", "error", "core"]),
+    ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "core"]),
+    ("consumer", &["model", "hook", "clock", "store", "resident", "error", "core", "mailbox"]),
     (
         "workspace",
         &[
@@ -68,6 +69,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
             "error",
             "access",
             "core",
+            "mailbox",
             "consumer",
         ],
     ),

@@ -1,0 +1,166 @@
+//! The credential by which agents listen: signed, short-lived, and good for nothing else.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use super::Access;
+use super::signing::{Purpose, Signature};
+use crate::error::{Error, Result};
+use crate::model::access::Caller;
+
+/// What such a credential begins with: nobody takes it for a key.
+const PREFIX: &str = "fwrt_";
+/// How long one is good, in milliseconds.
+const VALID_MS: i64 = 60 * 60 * 1_000;
+/// The longest text that is looked at.
+const MAX_LENGTH: usize = 8 << 10;
+
+/// Somebody who listens: who handed the right on, until when, and which agents are in reach.
+pub struct Listening {
+    pub caller: Caller,
+    /// `None`: all agents of the workspace.
+    pub agents: Option<Arc<[Arc<str>]>>,
+}
+
+/// What is signed.
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    user: Arc<str>,
+    workspace: Arc<str>,
+    key: Option<Arc<str>>,
+    agents: Option<Arc<[Arc<str>]>>,
+    expires_at: i64,
+}
+
+impl Access {
+    /// Hands out a credential by which these agents of the caller's workspace are listened for, or all of them. Returns
+    /// it and when it ends: with the caller's own right at the latest.
+    pub async fn hand_out(&self, caller: &Caller, agents: Option<Arc<[Arc<str>]>>) -> Result<(String, i64)> {
+        let soon = self.clock.now_ms().saturating_add(VALID_MS);
+        let expires_at = caller.expires_at.map_or(soon, |end| end.min(soon));
+        let claims = Claims {
+            user: caller.user_id.clone(),
+            workspace: caller.workspace_id.clone(),
+            key: caller.key_id.clone(),
+            agents,
+            expires_at,
+        };
+        let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims).map_err(Error::internal)?);
+        let Signature { key_id, mac } = self.sign(Purpose::Realtime, claims.as_bytes()).await?;
+        Ok((format!("{PREFIX}{claims}.{key_id}.{}", URL_SAFE_NO_PAD.encode(mac)), expires_at))
+    }
+
+    /// Whether a text has the form of such a credential.
+    pub fn is_handed_out(text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+
+    /// Who shows this credential. Whether its key was revoked meanwhile is asked of the store.
+    pub async fn listening(&self, credential: &str) -> Result<Listening> {
+        const INVALID: Error = Error::Unauthenticated("the credential is not valid");
+        let claims = self.signed_claims(credential).await?.ok_or(INVALID)?;
+        if claims.expires_at <= self.clock.now_ms() {
+            return Err(Error::Unauthenticated("the credential has expired"));
+        }
+        if let Some(key) = &claims.key
+            && self.control.existing_keys(std::slice::from_ref(key)).await?.is_empty()
+        {
+            return Err(Error::Unauthenticated("the key that the credential came from was revoked"));
+        }
+        let caller = Caller {
+            user_id: claims.user,
+            workspace_id: claims.workspace,
+            key_id: claims.key,
+            scopes: [].into(),
+            expires_at: Some(claims.expires_at),
+        };
+        Ok(Listening { caller, agents: claims.agents })
+    }
+
+    async fn signed_claims(&self, credential: &str) -> Result<Option<Claims>> {
+        let Some(rest) = credential.strip_prefix(PREFIX).filter(|rest| rest.len() <= MAX_LENGTH) else {
+            return Ok(None);
+        };
+        let mut parts = rest.splitn(3, '.');
+        let (Some(claims), Some(key_id), Some(mac)) = (parts.next(), parts.next(), parts.next()) else {
+            return Ok(None);
+        };
+        let Ok(mac) = URL_SAFE_NO_PAD.decode(mac) else { return Ok(None) };
+        let signature = Signature { key_id: key_id.to_owned(), mac };
+        if !self.verify(Purpose::Realtime, claims.as_bytes(), &signature).await? {
+            return Ok(None);
+        }
+        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(Error::internal)?;
+        serde_json::from_slice(&claims).map(Some).map_err(Error::internal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::keys::NewKey;
+    use crate::clock::{Clock, SystemClock};
+    use crate::model::access::Scope;
+    use crate::store::Store;
+
+    async fn opened() -> (Arc<Access>, Caller) {
+        let store = Store::connect("mem://").await.expect("a store");
+        let access = Arc::new(Access::open(&store, Arc::new(SystemClock)).await.expect("access"));
+        let (workspace, _) = access.provision("one", None).await.expect("a workspace");
+        let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at: None };
+        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None).await.expect("a key");
+        let caller = access.authenticate(&made.secret.expect("its secret")).await.expect("a caller");
+        (access, caller)
+    }
+
+    #[tokio::test]
+    async fn a_credential_names_whom_it_came_from_and_allows_nothing() {
+        let (access, caller) = opened().await;
+        let agents: Arc<[Arc<str>]> = [Arc::from("a")].into();
+        let (credential, expires_at) = access.hand_out(&caller, Some(agents)).await.expect("signed");
+        assert!(expires_at <= SystemClock.now_ms() + VALID_MS);
+        let listening = access.listening(&credential).await.expect("it is good");
+        assert_eq!(listening.caller.key_id(), caller.key_id());
+        assert_eq!(listening.caller.workspace_id(), caller.workspace_id());
+        assert!(listening.caller.scopes().is_empty());
+        assert_eq!(listening.agents.as_deref(), Some(&[Arc::from("a")][..]));
+        assert!(access.authenticate(&credential).await.is_err(), "it is no key");
+    }
+
+    #[tokio::test]
+    async fn a_credential_ends_with_its_key() {
+        let (access, caller) = opened().await;
+        let (credential, _) = access.hand_out(&caller, None).await.expect("signed");
+        assert!(access.listening(&credential).await.is_ok());
+        access.revoke_key(caller.workspace_id(), caller.key_id().expect("a key")).await.expect("revoked");
+        assert!(matches!(access.listening(&credential).await, Err(Error::Unauthenticated(_))));
+    }
+
+    #[tokio::test]
+    async fn a_credential_lasts_no_longer_than_the_right_it_came_from() {
+        let (access, caller) = opened().await;
+        let caller = Caller { expires_at: Some(SystemClock.now_ms() - 1), ..caller };
+        let (credential, _) = access.hand_out(&caller, None).await.expect("signed");
+        assert!(matches!(access.listening(&credential).await, Err(Error::Unauthenticated(_))));
+    }
+
+    #[tokio::test]
+    async fn no_other_text_is_a_credential() {
+        let (access, caller) = opened().await;
+        let (credential, _) = access.hand_out(&caller, None).await.expect("signed");
+        for place in (0..credential.len()).step_by(7) {
+            let mut changed = credential.clone().into_bytes();
+            changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).expect("letters");
+            if changed != credential {
+                assert!(access.listening(&changed).await.is_err(), "{place}");
+            }
+        }
+        for text in ["", "fwrt_", "fwrt_..", "fwrt_a.b.c", &"fwrt_x".repeat(10_000)] {
+            assert!(matches!(access.listening(text).await, Err(Error::Unauthenticated(_))), "{text}");
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! What agents do with tasks, and what is for whoever made one.
+
+use super::decision::{
+    NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_expected, resolution, state_conflict,
+};
+use crate::core::staging::View;
+use crate::error::{Error, Result};
+use crate::model::date::format_date;
+use crate::model::event::{Expected, NewEvent};
+use crate::model::task::content::{Draft, Message, Role, Stamp};
+use crate::model::task::record::field;
+use crate::model::task::transition::Circumstances;
+use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
+use crate::model::value::{Object, Value};
+use crate::model::violation::Violation;
+
+/// The code of work on a task that is somebody else's.
+const NOT_ASSIGNEE: &str = "not_assignee";
+
+/// Which agent works, as far as it says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Worker {
+    pub agent_id: Option<String>,
+    /// The claim under which it works: what was begun under another one is refused.
+    pub claim: Option<u64>,
+    /// The workspace's owner asks.
+    pub(crate) is_owner: bool,
+}
+
+impl Worker {
+    pub fn new(agent_id: Option<String>, claim: Option<u64>) -> Worker {
+        Worker { agent_id, claim, is_owner: false }
+    }
+}
+
+/// Something that an agent does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Work {
+    Claim {
+        seconds: i64,
+    },
+    Message {
+        message: Message,
+    },
+    Artifact {
+        drafts: Vec<Draft>,
+    },
+    Complete {
+        drafts: Vec<Draft>,
+        message: Option<Message>,
+        /// Nobody has to look at it.
+        unreviewed: bool,
+    },
+    RequestInput {
+        message: Message,
+        schema: Option<Value>,
+    },
+    Fail {
+        error: String,
+        retryable: bool,
+    },
+    Release,
+    Cancel {
+        reason: Option<String>,
+    },
+}
+
+impl Work {
+    pub fn verb(&self) -> Verb {
+        match self {
+            Work::Claim { .. } => Verb::Claim,
+            Work::Message { .. } => Verb::Message,
+            Work::Artifact { .. } => Verb::Artifact,
+            Work::Complete { .. } => Verb::Complete,
+            Work::RequestInput { .. } => Verb::RequestInput,
+            Work::Fail { .. } => Verb::Fail,
+            Work::Release => Verb::Release,
+            Work::Cancel { .. } => Verb::Cancel,
+        }
+    }
+
+    /// Bytes of what it says, roughly.
+    pub fn size_bytes(&self) -> usize {
+        let drafted = |drafts: &[Draft]| drafts.iter().map(Draft::size_bytes).sum::<usize>();
+        match self {
+            Work::Message { message } => message.size_bytes(),
+            Work::Artifact { drafts } => drafted(drafts),
+            Work::Complete { drafts, message, .. } => drafted(drafts) + message.as_ref().map_or(0, Message::size_bytes),
+            Work::RequestInput { message, schema } => {
+                message.size_bytes() + schema.as_ref().map_or(0, Value::size_bytes)
+            }
+            Work::Fail { error, .. } => error.len(),
+            Work::Cancel { reason, .. } => reason.as_ref().map_or(0, String::len),
+            Work::Claim { .. } | Work::Release => 0,
+        }
+    }
+}
+
+/// The events of what an agent does; none where it holds the task that it claims.
+pub fn decide(
+    view: &View<'_>,
+    id: &str,
+    expected: Expected,
+    worker: &Worker,
+    work: &Work,
+    stamp: &Stamp,
+) -> Result<Vec<NewEvent>> {
+    let found = find_expected(view, id, expected)?;
+    let task = Task::new(&found);
+    let by_agent =
+        || Stamp { by: worker.agent_id.clone().or(holder(&task)).unwrap_or(stamp.by.clone()), ..stamp.clone() };
+    let act = Act::Agent(work.verb());
+    let made = match work {
+        Work::Claim { seconds } => return claimed(view, &task, worker, *seconds, stamp),
+        Work::Message { message } => said(view, &task, worker, message, stamp)?,
+        Work::Artifact { drafts } => {
+            let next = held(&task, act, Circumstances::default(), worker)?;
+            let artifacts = versions(&task, drafts, &by_agent())?;
+            event(&task, TaskEvent::Artifact, next, Object::from_iter([(field::ARTIFACTS, artifacts)]))
+        }
+        Work::Complete { drafts, message, unreviewed } => {
+            let next = held(&task, act, Circumstances { unreviewed: *unreviewed, ..Circumstances::default() }, worker)?;
+            completed(&task, next, drafts, message.as_ref(), &by_agent())?
+        }
+        Work::RequestInput { message, schema } => {
+            let next = held(&task, act, Circumstances::default(), worker)?;
+            let entry = message.entry(Role::Agent, &by_agent());
+            let mut asked = Object::from_iter([("message", entry.get("text").cloned().unwrap_or_default())]);
+            asked.push("schema", schema.clone());
+            let told = [
+                (field::MESSAGES, Value::from(vec![entry])),
+                (field::INPUT_REQUEST, asked.into()),
+                (field::UNREAD, true.into()),
+            ];
+            event(&task, TaskEvent::InputRequested, next, Object::from_iter(told))
+        }
+        Work::Fail { error, retryable } => {
+            let circumstances = Circumstances { retryable: *retryable, ..Circumstances::default() };
+            let next = held(&task, act, circumstances, worker)?;
+            let by = by_agent().by;
+            let mut event = again_or_failed(&task, TaskEvent::Released, next, &by, stamp.at_ms, error);
+            event.metadata.push("error", error.as_str());
+            event
+        }
+        Work::Release => {
+            let next = held(&task, act, Circumstances::default(), worker)?;
+            event(&task, TaskEvent::Released, next, Object::from_iter([(field::UNREAD, true)]))
+        }
+        Work::Cancel { reason } => {
+            if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
+                let message = "only who made a task, or the workspace's owner, may cancel it".to_owned();
+                return Err(Error::Forbidden { code: "not_creator", message });
+            }
+            let next = advance(&task, act, Circumstances::default())?;
+            let resolution = resolution("cancel", &stamp.by, stamp.at_ms, ("reason", reason.as_deref()));
+            let told = [(field::RESOLUTION, resolution), (field::UNREAD, false.into())];
+            event(&task, TaskEvent::Canceled, next, Object::from_iter(told))
+        }
+    };
+    Ok(vec![made])
+}
+
+/// The agent that a task is with.
+fn holder(task: &Task<'_>) -> Option<String> {
+    task.text(field::CLAIMED_BY).or(task.assigned_agent()).map(str::to_owned)
+}
+
+/// The status after work that needs the lease, for the one who has it.
+fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Worker) -> Result<Status> {
+    let next = advance(task, act, circumstances)?;
+    let lease = task.lease();
+    let is_holder = lease.is_some_and(|lease| {
+        worker.agent_id.as_ref().is_none_or(|id| id == lease.agent_id)
+            && worker.claim.is_none_or(|claim| claim == lease.claim)
+    });
+    if !is_holder {
+        return Err(not_holder(task, act));
+    }
+    Ok(next)
+}
+
+fn not_holder(task: &Task<'_>, act: Act) -> Error {
+    let mut error = conflict(NOT_LEASE_HOLDER, "another claim holds the task".into(), task, act);
+    if let Error::Conflict { details, .. } = &mut error {
+        details.push("claimed_by", task.text(field::CLAIMED_BY).map(Value::from));
+    }
+    error
+}
+
+fn not_assignee(task: &Task<'_>, act: Act) -> Error {
+    let mut error = conflict(NOT_ASSIGNEE, "the task is assigned to somebody else".into(), task, act);
+    if let Error::Conflict { details, .. } = &mut error {
+        details.push("assignee_type", task.text(field::ASSIGNEE_TYPE).map(Value::from));
+        details.push("assignee_id", task.text(field::ASSIGNEE_ID).map(Value::from));
+    }
+    error
+}
+
+fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stamp: &Stamp) -> Result<Vec<NewEvent>> {
+    let act = Act::Agent(Verb::Claim);
+    let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
+    find_agent(view, agent_id)?;
+    if let Some(lease) = task.lease() {
+        // Its own claim again is a renewal, which is no event.
+        return if lease.agent_id == agent_id { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
+    }
+    let next = advance(task, act, Circumstances::default())?;
+    let is_assigned = task.text(field::ASSIGNEE_TYPE).is_some();
+    if is_assigned && task.assigned_agent() != Some(agent_id) {
+        return Err(not_assignee(task, act));
+    }
+    let until = stamp.at_ms.saturating_add(seconds.saturating_mul(1_000));
+    let mut told = Object::from_iter([
+        (field::CLAIMED_BY, Value::from(agent_id)),
+        (field::CLAIM, Value::Int(task.aggregate.version as i64 + 1)),
+        (field::LEASE_SECONDS, seconds.into()),
+        (field::LEASE_UNTIL, format_date(until).into()),
+        (field::TAKEN_FROM, task.status().name().into()),
+        (field::UNREAD, false.into()),
+    ]);
+    if !is_assigned {
+        told.push(field::ASSIGNEE_TYPE, "agent");
+        told.push(field::ASSIGNEE_ID, agent_id);
+    }
+    Ok(vec![event(task, TaskEvent::Claimed, next, told)])
+}
+
+/// A message by the agent that works on the task, or, where no agent is named, by whoever asks: that one changes nothing.
+fn said(view: &View<'_>, task: &Task<'_>, worker: &Worker, message: &Message, stamp: &Stamp) -> Result<NewEvent> {
+    let act = Act::Agent(Verb::Message);
+    let next = advance(task, act, Circumstances::default())?;
+    let Some(agent_id) = worker.agent_id.as_deref() else {
+        let entry = message.entry(Role::User, stamp);
+        let told = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
+        return Ok(event(task, TaskEvent::Message, task.status(), Object::from_iter(told)));
+    };
+    find_agent(view, agent_id)?;
+    if holder(task).as_deref() != Some(agent_id) {
+        return Err(not_assignee(task, act));
+    }
+    let entry = message.entry(Role::Agent, &Stamp { by: agent_id.to_owned(), ..stamp.clone() });
+    let told = [(field::MESSAGES, Value::from(vec![entry])), (field::UNREAD, true.into())];
+    Ok(event(task, TaskEvent::Message, next, Object::from_iter(told)))
+}
+
+fn completed(
+    task: &Task<'_>,
+    next: Status,
+    drafts: &[Draft],
+    message: Option<&Message>,
+    stamp: &Stamp,
+) -> Result<NewEvent> {
+    let mut told = Object::from_iter([(field::UNREAD, true)]);
+    if !drafts.is_empty() {
+        told.push(field::ARTIFACTS, versions(task, drafts, stamp)?);
+    }
+    if let Some(message) = message {
+        told.push(field::MESSAGES, vec![message.entry(Role::Agent, stamp)]);
+    }
+    let kind = match next {
+        Status::Completed => {
+            told.push(field::RESOLUTION, resolution("complete", &stamp.by, stamp.at_ms, ("", None)));
+            TaskEvent::Completed
+        }
+        _ => TaskEvent::Delivered,
+    };
+    Ok(event(task, kind, next, told))
+}
+
+/// The event by which a task goes back for another attempt, or has failed.
+pub(super) fn again_or_failed(
+    task: &Task<'_>,
+    back: TaskEvent,
+    next: Status,
+    by: &str,
+    at_ms: i64,
+    error: &str,
+) -> NewEvent {
+    let mut told = Object::from_iter([(field::UNREAD, true)]);
+    if next == Status::Failed {
+        told.push(field::RESOLUTION, resolution("fail", by, at_ms, ("error", Some(error))));
+        return event(task, TaskEvent::Failed, next, told);
+    }
+    told.push(field::ATTEMPT, task.attempt() + 1);
+    event(task, back, next, told)
+}
+
+/// The artifacts of a task that is made with some.
+pub fn first_versions(drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    kept(&[], drafts, stamp)
+}
+
+/// The artifacts of a request as they are kept: new ones, or next versions of those that they name.
+pub(super) fn versions(task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    kept(&task.current_artifacts(), drafts, stamp)
+}
+
+fn kept(current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
+    let mut made: Vec<Value> = Vec::with_capacity(drafts.len());
+    for (number, draft) in drafts.iter().enumerate() {
+        let before = match &draft.supersedes {
+            None => None,
+            Some(id) => {
+                let is_meant = |artifact: &&&Object| artifact.get("id").and_then(Value::as_str) == Some(id);
+                Some(*current.iter().find(is_meant).ok_or_else(|| {
+                    let message = "the task has no such artifact, or it has a later version".to_owned();
+                    Error::from(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }])
+                })?)
+            }
+        };
+        if before.is_none() && draft.parts.is_none() {
+            return Err(Error::invalid_at(format!("/artifacts/{number}/parts"), "required: parts, text or data"));
+        }
+        made.push(draft.entry(before, number, stamp).into());
+    }
+    Ok(made.into())
+}

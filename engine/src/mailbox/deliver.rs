@@ -1,0 +1,80 @@
+//! Deliveries of scripted agents: they are made without a claim, and decided like everything else.
+
+use super::agent::versions;
+use super::decision::{advance, event, find, resolution};
+use super::effect;
+use crate::core::staging::View;
+use crate::error::Result;
+use crate::model::event::NewEvent;
+use crate::model::task::content::{Draft, Message, Role, Stamp};
+use crate::model::task::record::field;
+use crate::model::task::transition::Circumstances;
+use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
+use crate::model::value::{Object, Value};
+
+/// What a scripted agent made of a task.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    pub task_id: String,
+    pub drafts: Vec<Draft>,
+    pub message: Option<Message>,
+    /// Nobody has to look at it: its effects are appended with it.
+    pub unreviewed: bool,
+    /// Made of the event that the work answers, so that the same work makes the same ids.
+    pub stamp: Stamp,
+    /// The agent, as the author of the message.
+    pub agent_id: String,
+    pub metadata: Object,
+    pub event_id: String,
+    pub occurred_at: i64,
+}
+
+impl Delivery {
+    /// Bytes that it takes, roughly.
+    pub fn size_bytes(&self) -> usize {
+        let drafts: usize = self.drafts.iter().map(Draft::size_bytes).sum();
+        drafts + self.message.as_ref().map_or(0, Message::size_bytes)
+    }
+}
+
+/// The event that delivers, and the effects that nobody has to approve. Effects on what was deleted are left out: nobody
+/// asked for that to come back.
+pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
+    let Delivery { stamp, unreviewed, .. } = delivery;
+    let found = find(view.aggregate(&delivery.task_id), &delivery.task_id)?;
+    let task = Task::new(&found);
+    let circumstances = Circumstances { unreviewed: *unreviewed, ..Circumstances::default() };
+    let next = advance(&task, Act::Agent(Verb::Deliver), circumstances)?;
+    let artifacts = versions(&task, &delivery.drafts, stamp)?;
+    let mut told = Object::from_iter([(field::ARTIFACTS, artifacts.clone()), (field::UNREAD, true.into())]);
+    if let Some(message) = &delivery.message {
+        let author = Stamp { by: delivery.agent_id.clone(), ..stamp.clone() };
+        told.push(field::MESSAGES, vec![message.entry(Role::Agent, &author)]);
+    }
+    let kind = match next {
+        Status::Completed => {
+            told.push(field::RESOLUTION, resolution("complete", &delivery.agent_id, stamp.at_ms, ("", None)));
+            TaskEvent::Completed
+        }
+        _ => TaskEvent::Delivered,
+    };
+    let mut events = vec![NewEvent {
+        metadata: delivery.metadata.clone(),
+        event_id: Some(delivery.event_id.clone()),
+        occurred_at: Some(delivery.occurred_at),
+        derived: true,
+        ..event(&task, kind, next, told)
+    }];
+    if *unreviewed {
+        let made: Vec<&Object> = artifacts.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
+        let is_deleted = |event: &NewEvent| view.aggregate(&event.aggregate_id).is_some_and(|about| about.deleted);
+        let effects = effect::events(view, &task, &made)?.into_iter().filter(|event| !is_deleted(event));
+        let occurred_at = Some(delivery.occurred_at);
+        events.extend(effects.map(|effect| {
+            let mut metadata = delivery.metadata.clone();
+            effect.metadata.iter().skip(1).for_each(|(name, value)| drop(metadata.insert(name.clone(), value.clone())));
+            NewEvent { metadata, occurred_at, ..effect }
+        }));
+    }
+    Ok(events)
+}

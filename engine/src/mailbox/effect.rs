@@ -1,0 +1,83 @@
+//! Effects: the events that the approval of artifacts appends, in the append that approves.
+
+use crate::core::staging::View;
+use crate::error::{Error, Result};
+use crate::model::event::NewEvent;
+use crate::model::task::Task;
+use crate::model::task::content::Effect;
+use crate::model::value::{Object, Value};
+use crate::model::violation::{Violation, excerpt};
+
+/// The code of an approval whose effect cannot be appended.
+pub const EFFECT_REFUSED: &str = "effect_refused";
+
+/// The events that artifacts ask for. They never bring back what was deleted.
+pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object]) -> Result<Vec<NewEvent>> {
+    let mut events = Vec::new();
+    for artifact in artifacts {
+        if let Some(effect) = Effect::of(artifact) {
+            events.push(event(view, task, artifact, effect)?);
+        }
+    }
+    Ok(events)
+}
+
+fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) -> Result<NewEvent> {
+    let Some(aggregate_id) = effect.aggregate_id.as_deref().or(task.subject()) else {
+        return Err(refused("it names no aggregate, and the task is about none", Vec::new()));
+    };
+    let aggregate_type = effect.event_type.split_once('.').map_or(&*effect.event_type, |(name, _)| name);
+    if view.definition(aggregate_type).is_some_and(|definition| definition.managed) {
+        let shown = excerpt(&aggregate_type.into());
+        return Err(refused(&format!("only its own operations append to the type {shown}"), Vec::new()));
+    }
+    // A stream that is there keeps its project; one that begins here is of the task's.
+    let project = task.aggregate.project_id.as_deref().filter(|_| view.aggregate(aggregate_id).is_none());
+    Ok(NewEvent {
+        aggregate_id: aggregate_id.to_owned(),
+        aggregate_type: aggregate_type.to_owned(),
+        project: project.map(str::to_owned),
+        metadata: Object::from_iter([
+            ("source", Value::from("task")),
+            ("task_id", task.aggregate.id.text().into()),
+            ("artifact_id", artifact.get("id").cloned().unwrap_or_default()),
+        ]),
+        event_type: effect.event_type,
+        payload: effect.payload,
+        derived: true,
+        ..NewEvent::default()
+    })
+}
+
+/// What it means to the one who approves that an append of a task's event and its effects was refused.
+pub fn explain(error: Error) -> Error {
+    match error {
+        Error::Invalid { violations, message, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
+            refused(&message, violations)
+        }
+        Error::Conflict { details, message, .. }
+            if details.get("index").and_then(Value::as_int).is_some_and(|index| index > 0) =>
+        {
+            refused(&message, Vec::new())
+        }
+        other => other,
+    }
+}
+
+/// Whether a place is in an event behind the first, which is the task's own.
+fn is_effect(pointer: &str) -> bool {
+    pointer.strip_prefix("/events/").is_some_and(|rest| !rest.starts_with("0/"))
+}
+
+fn refused(why: &str, violations: Vec<Violation>) -> Error {
+    let mut details = Object::new();
+    if !violations.is_empty() {
+        let told = violations.into_iter().map(|violation| {
+            let below = violation.pointer.splitn(4, '/').nth(3).unwrap_or_default();
+            Value::from(Object::from_iter([("pointer", format!("/effect/{below}")), ("message", violation.message)]))
+        });
+        details.push("details", told.collect::<Vec<_>>());
+    }
+    let message = format!("the effect of the task's output is refused: {why}");
+    Error::Conflict { code: EFFECT_REFUSED, message, details: Box::new(details) }
+}

@@ -1,0 +1,227 @@
+//! What people do with tasks.
+
+use std::sync::Arc;
+
+use super::decision::{advance, check_version, conflict, event, find_agent, find_expected, resolution};
+use super::effect;
+use crate::core::staging::View;
+use crate::error::{Error, Result};
+use crate::model::aggregate::Aggregate;
+use crate::model::date::format_date;
+use crate::model::event::{Expected, NewEvent};
+use crate::model::facts::Assignee;
+use crate::model::task::content::{Message, Role, Stamp};
+use crate::model::task::edit::{self, Edit};
+use crate::model::task::record::field;
+use crate::model::task::transition::Circumstances;
+use crate::model::task::{Act, Action, Status, Task, TaskEvent};
+use crate::model::value::{Object, Value};
+
+/// The code of an action that the task's review leaves out.
+const ACTION_NOT_ALLOWED: &str = "action_not_allowed";
+/// The code of an edit that was made of artifacts which are not the current ones any more.
+pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
+
+/// An action, with what it says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Deed {
+    Approve {
+        comment: Option<String>,
+    },
+    Edit {
+        edit: Edit,
+        comment: Option<String>,
+    },
+    Reject {
+        reason: Option<String>,
+    },
+    Defer {
+        /// Milliseconds since the epoch; without it the task wakes when somebody does something with it.
+        until: Option<i64>,
+        reason: Option<String>,
+    },
+    Ask {
+        message: Message,
+    },
+    Assign {
+        /// `None`: to nobody.
+        assignee: Option<Assignee>,
+    },
+    Read,
+    Unread,
+}
+
+impl Deed {
+    pub fn action(&self) -> Action {
+        match self {
+            Deed::Approve { .. } => Action::Approve,
+            Deed::Edit { .. } => Action::Edit,
+            Deed::Reject { .. } => Action::Reject,
+            Deed::Defer { .. } => Action::Defer,
+            Deed::Ask { .. } => Action::Ask,
+            Deed::Assign { .. } => Action::Assign,
+            Deed::Read => Action::Read,
+            Deed::Unread => Action::Unread,
+        }
+    }
+
+    /// Bytes of what it says, roughly.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Deed::Edit { edit, .. } => edit.size_bytes(),
+            Deed::Ask { message } => message.size_bytes(),
+            Deed::Approve { comment: said } | Deed::Reject { reason: said } | Deed::Defer { reason: said, .. } => {
+                said.as_ref().map_or(0, String::len)
+            }
+            Deed::Assign { .. } | Deed::Read | Deed::Unread => 0,
+        }
+    }
+}
+
+/// What an edit makes of a task's artifacts. It is worked out before it is decided: that takes longer than a decision may.
+#[derive(Debug, Clone)]
+pub struct Edited {
+    artifacts: Vec<Object>,
+    /// How many versions there were; they only grow in number.
+    based_on: usize,
+}
+
+/// Works an edit out on a task as it stands.
+pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp) -> Result<Edited> {
+    check_version(found, expected)?;
+    let task = &Task::new(found);
+    permit(task, Action::Edit, Circumstances::default())?;
+    let artifacts = edit::edited(task, edit, stamp)?;
+    Ok(Edited { artifacts, based_on: task.artifacts().len() })
+}
+
+/// The events of an action; none where it says nothing new.
+pub fn decide(
+    view: &View<'_>,
+    id: &str,
+    expected: Expected,
+    deed: &Deed,
+    edited: Option<&Edited>,
+    stamp: &Stamp,
+) -> Result<Vec<NewEvent>> {
+    let found = find_expected(view, id, expected)?;
+    let task = Task::new(&found);
+    let other_time = matches!(deed, Deed::Defer { until, .. } if *until != task.wakes_at());
+    let next = permit(&task, deed.action(), Circumstances { other_time, ..Circumstances::default() })?;
+    let resolved =
+        |name, said: &Option<String>| resolution(deed.action().name(), &stamp.by, stamp.at_ms, (name, said.as_deref()));
+    let done = |kind, told: Object| vec![event(&task, kind, next, told)];
+    Ok(match deed {
+        Deed::Approve { comment } => {
+            let told = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
+            let mut events = done(TaskEvent::Approved, Object::from_iter(told));
+            events.extend(effect::events(view, &task, &task.current_artifacts())?);
+            events
+        }
+        Deed::Edit { comment, .. } => {
+            let Some(Edited { artifacts, based_on }) = edited else { return Err(artifacts_changed()) };
+            if *based_on != task.artifacts().len() {
+                return Err(artifacts_changed());
+            }
+            let kept: Vec<Value> = artifacts.iter().cloned().map(Value::from).collect();
+            let told = [
+                (field::RESOLUTION, resolved("comment", comment)),
+                (field::UNREAD, false.into()),
+                (field::ARTIFACTS, kept.into()),
+            ];
+            let mut events = done(TaskEvent::Edited, Object::from_iter(told));
+            events.extend(effect::events(view, &task, &after(&task, artifacts))?);
+            events
+        }
+        Deed::Reject { reason } => {
+            let told = [(field::RESOLUTION, resolved("reason", reason)), (field::UNREAD, false.into())];
+            done(TaskEvent::Rejected, Object::from_iter(told))
+        }
+        Deed::Defer { until, reason } => {
+            let mut told = Object::from_iter([
+                (field::DEFERRED_UNTIL, Value::from(until.map(format_date))),
+                (field::UNREAD, false.into()),
+            ]);
+            if task.status() != Status::Deferred {
+                told.push(field::TAKEN_FROM, task.status().name());
+            }
+            let mut events = done(TaskEvent::Deferred, told);
+            for (event, reason) in events.iter_mut().zip(reason) {
+                event.metadata.push("reason", reason.as_str());
+            }
+            events
+        }
+        Deed::Ask { message } => {
+            let told =
+                [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
+            done(TaskEvent::Asked, Object::from_iter(told))
+        }
+        Deed::Assign { assignee } => assigned(view, &task, assignee.as_ref(), next)?.into_iter().collect(),
+        Deed::Read if !task.is_unread() => Vec::new(),
+        Deed::Unread if task.is_unread() => Vec::new(),
+        Deed::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
+        Deed::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
+    })
+}
+
+/// The status after an action that the table has and that the task's review does not leave out.
+fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Result<Status> {
+    let act = Act::Person(action);
+    let next = advance(task, act, circumstances)?;
+    if !task.review().allows(action) {
+        let message = format!("the task's review does not allow to {}", action.name());
+        return Err(conflict(ACTION_NOT_ALLOWED, message, task, act));
+    }
+    Ok(next)
+}
+
+fn artifacts_changed() -> Error {
+    Error::conflict(ARTIFACTS_CHANGED, "the task got other output meanwhile")
+}
+
+/// The current artifacts as they are after an edit.
+fn after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
+    let superseded: Vec<&Value> = edited.iter().filter_map(|artifact| artifact.get("supersedes")).collect();
+    let is_kept = |artifact: &&Object| artifact.get("id").is_none_or(|id| !superseded.contains(&id));
+    task.current_artifacts().into_iter().filter(is_kept).chain(edited).collect()
+}
+
+/// The event of an assignment; none where the task waits for that assignee already.
+fn assigned(view: &View<'_>, task: &Task<'_>, assignee: Option<&Assignee>, next: Status) -> Result<Option<NewEvent>> {
+    if let Some(Assignee::Agent(id)) = assignee {
+        find_agent(view, id)?;
+    }
+    let (kind, id) = parts(assignee);
+    let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
+    if task.status() == next && kind == had_kind && id.as_deref() == had_id {
+        return Ok(None);
+    }
+    let told = Object::from_iter([
+        (field::ASSIGNEE_TYPE, Value::from(kind)),
+        (field::ASSIGNEE_ID, id.into()),
+        (field::ATTEMPT, 1.into()),
+        (field::UNREAD, true.into()),
+    ]);
+    let event_kind = if assignee.is_some() { TaskEvent::Assigned } else { TaskEvent::Unassigned };
+    let mut event = event(task, event_kind, next, told);
+    event.metadata =
+        Object::from_iter([("previous_assignee_type", Value::from(had_kind)), ("previous_assignee_id", had_id.into())]);
+    Ok(Some(event))
+}
+
+/// The fields that say who an assignee is.
+pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<str>>) {
+    match assignee {
+        None => (None, None),
+        Some(Assignee::Agent(id)) => (Some("agent"), Some(id.clone())),
+        Some(Assignee::User(id)) => (Some("user"), Some(id.clone())),
+    }
+}
+
+/// Refuses an agent that is not in the workspace.
+pub fn check_assignee(view: &View<'_>, assignee: Option<&Assignee>) -> Result<()> {
+    match assignee {
+        Some(Assignee::Agent(id)) => find_agent(view, id).map(drop),
+        Some(Assignee::User(_)) | None => Ok(()),
+    }
+}

@@ -1,0 +1,203 @@
+//! Which tasks are meant, and finding them among very many: by columns of the resident states, newest first.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::facts::Priority;
+use crate::model::task::record::field;
+use crate::model::task::{Status, Task};
+use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT, Segment};
+use crate::resident::Snapshot;
+
+/// The columns that a list makes use of.
+pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
+    let fields =
+        [field::STATUS, field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, field::SOURCE_TYPE, field::UNREAD, field::PRIORITY];
+    fields.into_iter().map(Arc::from).collect()
+});
+
+/// Which tasks are asked for: those that are as all of this says.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Selection {
+    pub statuses: Option<Vec<Status>>,
+    /// Within: `None` is nobody.
+    pub assignee_type: Option<Option<&'static str>>,
+    pub assignee_id: Option<Arc<str>>,
+    pub project_id: Option<Arc<str>>,
+    pub source_type: Option<Arc<str>>,
+    pub unread: Option<bool>,
+    pub priorities: Option<Vec<Priority>>,
+    pub claimed_by: Option<Vec<Arc<str>>>,
+}
+
+/// Tasks, and where the next ones begin, if there are more.
+pub struct Selected {
+    pub items: Vec<Arc<Aggregate>>,
+    pub next: Option<u64>,
+}
+
+/// Tasks whose first event stands before a position, newest first.
+pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: usize) -> Selected {
+    let mut selected = Selected { items: Vec::new(), next: None };
+    let end = first_row_from(snapshot, before);
+    for segment in (0..end.div_ceil(SEGMENT)).rev() {
+        let mask = selection.mask(snapshot, segment);
+        let rows: Vec<usize> = mask.rows().map(|row| segment * SEGMENT + row as usize).collect();
+        for task in rows.into_iter().rev().filter(|row| *row < end).filter_map(|row| snapshot.at(row)) {
+            if !selection.admits(task) {
+                continue;
+            }
+            if selected.items.len() == limit {
+                selected.next = selected.items.last().map(|last| last.first_position);
+                return selected;
+            }
+            selected.items.push(task.clone());
+        }
+    }
+    selected
+}
+
+/// The row of the first aggregate that begins at a position or behind it.
+fn first_row_from(snapshot: &Snapshot, position: u64) -> usize {
+    let (mut low, mut high) = (0, snapshot.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match snapshot.at(middle) {
+            Some(aggregate) if aggregate.first_position < position => low = middle + 1,
+            _ => high = middle,
+        }
+    }
+    low
+}
+
+impl Selection {
+    /// Whether an aggregate is a task that is meant.
+    pub fn admits(&self, aggregate: &Aggregate) -> bool {
+        if &*aggregate.aggregate_type != TASK || aggregate.deleted {
+            return false;
+        }
+        let task = Task::new(aggregate);
+        let is = |wanted: &Option<Arc<str>>, found: Option<&str>| {
+            wanted.as_ref().is_none_or(|wanted| found == Some(&**wanted))
+        };
+        self.statuses.as_ref().is_none_or(|wanted| wanted.contains(&task.status()))
+            && self.assignee_type.is_none_or(|wanted| task.text(field::ASSIGNEE_TYPE) == wanted)
+            && is(&self.assignee_id, task.text(field::ASSIGNEE_ID))
+            && is(&self.project_id, aggregate.project_id.as_deref())
+            && is(&self.source_type, task.text(field::SOURCE_TYPE))
+            && self.unread.is_none_or(|wanted| task.is_unread() == wanted)
+            && self.priorities.as_ref().is_none_or(|wanted| {
+                let priority = task.text(field::PRIORITY).unwrap_or(Priority::default().name());
+                wanted.iter().any(|wanted| wanted.name() == priority)
+            })
+            && self.claimed_by.as_ref().is_none_or(|wanted| {
+                task.text(field::CLAIMED_BY).is_some_and(|agent| wanted.iter().any(|wanted| **wanted == *agent))
+            })
+    }
+
+    /// The rows of a segment that may be meant: all that are, and few others.
+    fn mask(&self, snapshot: &Snapshot, segment: usize) -> Mask {
+        let rows = snapshot.len().saturating_sub(segment * SEGMENT).min(SEGMENT);
+        let mut mask = Mask::all(rows);
+        let Some(base) = snapshot.base() else { return mask };
+        let mut keep = |column: Option<&Column>, texts: &[&str]| {
+            if let Some(column) = column {
+                narrow(&mut mask, column, segment, texts);
+            }
+        };
+        keep(Some(&base.types), &[TASK]);
+        if let Some(project) = &self.project_id {
+            keep(Some(&base.projects), &[project]);
+        }
+        // Whatever says nothing of its status is pending, and of its priority normal: rows without a value are not told here.
+        if let Some(statuses) = self.statuses.as_ref().filter(|wanted| !wanted.contains(&Status::Pending)) {
+            keep(snapshot.column(field::STATUS), &statuses.iter().map(|status| status.name()).collect::<Vec<_>>());
+        } else if let Some(statuses) = &self.statuses {
+            let others: Vec<&str> =
+                Status::ALL.iter().filter(|status| !statuses.contains(status)).map(|status| status.name()).collect();
+            if let Some(column) = snapshot.column(field::STATUS) {
+                exclude(&mut mask, column, segment, &others);
+            }
+        }
+        let mut keep = |name: &str, texts: &[&str]| {
+            if let Some(column) = snapshot.column(name) {
+                narrow(&mut mask, column, segment, texts);
+            }
+        };
+        if let Some(Some(kind)) = self.assignee_type {
+            keep(field::ASSIGNEE_TYPE, &[kind]);
+        }
+        if let Some(id) = &self.assignee_id {
+            keep(field::ASSIGNEE_ID, &[id]);
+        }
+        if let Some(kind) = &self.source_type {
+            keep(field::SOURCE_TYPE, &[kind]);
+        }
+        if let Some(agents) = &self.claimed_by {
+            keep(field::CLAIMED_BY, &agents.iter().map(|agent| &**agent).collect::<Vec<_>>());
+        }
+        if let Some(wanted) = self.priorities.as_ref().filter(|wanted| !wanted.contains(&Priority::Normal)) {
+            keep(field::PRIORITY, &wanted.iter().map(|priority| priority.name()).collect::<Vec<_>>());
+        }
+        if self.assignee_type == Some(None)
+            && let Some(column) = snapshot.column(field::ASSIGNEE_TYPE)
+            && let Some(segment) = column.segments().get(segment)
+        {
+            mask.and(&without_value(segment));
+        }
+        if let Some(wanted) = self.unread
+            && let Some(column) = snapshot.column(field::UNREAD)
+            && let Some(segment) = column.segments().get(segment)
+            && let Cells::Bools(unread) = segment.cells()
+        {
+            let mut meant = Mask::of(unread, |unread| *unread == wanted);
+            if !wanted {
+                meant.or(&without_value(segment));
+            }
+            mask.and(&meant);
+        }
+        mask
+    }
+}
+
+/// Keeps the rows that have one of these texts.
+fn narrow(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
+    let Some(segment) = column.segments().get(segment) else { return };
+    match segment.cells() {
+        Cells::Texts(codes) => mask.and(&with_texts(column, segment, codes, texts)),
+        Cells::Empty => *mask = Mask::none(mask.len()),
+        // Here the states themselves are asked.
+        _ => {}
+    }
+}
+
+/// Drops the rows that have one of these texts.
+fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
+    if let Some(segment) = column.segments().get(segment)
+        && let Cells::Texts(codes) = segment.cells()
+    {
+        let mut others = with_texts(column, segment, codes, texts);
+        others.negate();
+        mask.and(&others);
+    }
+}
+
+fn with_texts(column: &Column, segment: &Segment, codes: &[u32], texts: &[&str]) -> Mask {
+    let wanted: Vec<u32> = texts.iter().filter_map(|text| column.texts().code(text)).collect();
+    let mut mask = Mask::of(codes, |code| wanted.contains(code));
+    if !segment.is_plain() {
+        let mut valueless = without_value(segment);
+        valueless.negate();
+        mask.and(&valueless);
+    }
+    mask
+}
+
+/// The rows whose cells hold no value.
+fn without_value(segment: &Segment) -> Mask {
+    match segment.is_plain() {
+        true => Mask::none(segment.len()),
+        false => Mask::of(segment.kinds(), |kind| matches!(kind, Kind::Null | Kind::Missing)),
+    }
+}

@@ -1,0 +1,253 @@
+//! The timers of one open workspace: leases that end and deferrals that are over, found from the states of tasks and decided in
+//! the log.
+//!
+//! Any number of servers may run them on one store: what is due is decided against the log's end, where the first has done
+//! it. Nothing is kept but in memory, since every state tells what its task waits for.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use super::deadline::{self, Due};
+use crate::core::State;
+use crate::core::append::{Append, Appender};
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+use crate::model::task::Task;
+use crate::store::leases::LeaseRow;
+
+/// Deadlines that are seen to at once.
+const AT_ONCE: usize = 32;
+/// Deadlines that are seen to before the log is looked at again.
+const BATCH: usize = 512;
+/// Events that are taken in at a time.
+const PAGE: usize = 4_096;
+/// How long a timer waits after the store did not take what it wanted.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Where other servers append too, what they did is looked for so often.
+const REFRESH: Duration = Duration::from_secs(10);
+
+/// The timers at work.
+pub struct Timers {
+    stop: watch::Sender<bool>,
+    task: JoinHandle<()>,
+}
+
+impl Timers {
+    pub fn start(state: Arc<State>, appender: Appender) -> Timers {
+        let (stop, stopped) = watch::channel(false);
+        Timers { stop, task: tokio::spawn(run(state, appender, stopped)) }
+    }
+
+    /// Ends them. What they had begun with is done again at the next start.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        if let Err(error) = self.task.await {
+            tracing::error!(%error, "the timers of a workspace did not end well");
+        }
+    }
+}
+
+/// What tasks wait for, by time.
+#[derive(Default)]
+struct Schedule {
+    /// When each is looked at, which may be later than its state says, and what it waits for.
+    by_task: HashMap<AggregateId, (i64, Due)>,
+    by_time: BTreeSet<(i64, AggregateId)>,
+}
+
+impl Schedule {
+    fn set(&mut self, id: &AggregateId, due: Option<(i64, Due)>) {
+        self.remove(id);
+        if let Some((at, due)) = due {
+            self.by_time.insert((at, id.clone()));
+            self.by_task.insert(id.clone(), (at, due));
+        }
+    }
+
+    fn remove(&mut self, id: &AggregateId) {
+        if let Some((at, _)) = self.by_task.remove(id) {
+            self.by_time.remove(&(at, id.clone()));
+        }
+    }
+
+    fn next(&self) -> Option<i64> {
+        self.by_time.first().map(|(at, _)| *at)
+    }
+
+    /// Takes those out whose time has come.
+    fn take_due(&mut self, now_ms: i64) -> Vec<(AggregateId, Due)> {
+        let mut due = Vec::new();
+        while due.len() < BATCH && self.next().is_some_and(|at| at <= now_ms) {
+            let Some((_, id)) = self.by_time.pop_first() else { break };
+            due.extend(self.by_task.remove(&id).map(|(_, what)| (id, what)));
+        }
+        due
+    }
+}
+
+async fn run(state: Arc<State>, appender: Appender, mut stopped: watch::Receiver<bool>) {
+    let mut head = state.folded.head().follow();
+    let mut timers = Running { state, appender, schedule: Schedule::default(), position: None };
+    while !*stopped.borrow() {
+        head.borrow_and_update();
+        timers.take_in();
+        let wait = match timers.see_to_due().await {
+            Ok(true) => continue,
+            Ok(false) => None,
+            Err(error) => {
+                tracing::warn!(%error, workspace = %timers.state.record.id, "what is due was not seen to");
+                Some(PAUSE)
+            }
+        };
+        let next = timers.schedule.next();
+        if wait.is_none() {
+            timers.state.deadlines.tell(timers.position.unwrap_or(0), next);
+        }
+        tokio::select! {
+            changed = head.changed(), if wait.is_none() => if changed.is_err() { return },
+            _ = stopped.changed() => {}
+            () = timers.pass(next, wait) => {}
+        }
+        timers.refresh().await;
+    }
+}
+
+struct Running {
+    state: Arc<State>,
+    appender: Appender,
+    schedule: Schedule,
+    /// Up to where the log was taken in.
+    position: Option<u64>,
+}
+
+impl Running {
+    /// Takes in what happened to tasks since the last time.
+    fn take_in(&mut self) {
+        while let Some(position) = self.position {
+            match self.state.folded.last_events(position, PAGE) {
+                Some(events) => {
+                    let Some(last) = events.last() else { return };
+                    self.position = Some(last.position);
+                    events.iter().for_each(|event| self.note(event));
+                }
+                None => self.position = None,
+            }
+        }
+        // At the start, and where the events are in memory no more: every task tells what it waits for.
+        self.schedule = Schedule::default();
+        let snapshot = self.state.folded.snapshot();
+        self.position = Some(snapshot.position());
+        snapshot.iter().filter(|aggregate| is_task(aggregate)).for_each(|task| self.look_at(task));
+    }
+
+    fn note(&mut self, event: &Event) {
+        if &*event.aggregate_type == TASK {
+            match self.state.folded.get(event.aggregate_id.as_str()) {
+                Some(task) => self.look_at(&task),
+                None => self.schedule.remove(&event.aggregate_id),
+            }
+        }
+    }
+
+    fn look_at(&mut self, task: &Aggregate) {
+        let due = Due::of(&Task::new(task)).filter(|_| !task.deleted);
+        // What was put off as it was renewed is not put back.
+        if self.schedule.by_task.get(&task.id).map(|(_, due)| *due) != due {
+            self.schedule.set(&task.id, due.map(|due| (due.until(), due)));
+        }
+    }
+
+    /// Sees to what is due. Returns whether there was anything.
+    async fn see_to_due(&mut self) -> Result<bool> {
+        // Without anything to wait for, nobody asks for the time.
+        if self.schedule.next().is_none() {
+            return Ok(false);
+        }
+        let now_ms = self.state.clock.now_ms();
+        let due = self.schedule.take_due(now_ms);
+        if due.is_empty() {
+            return Ok(false);
+        }
+        let (state, appender) = (&self.state, &self.appender);
+        let seen: Vec<_> = stream::iter(due)
+            .map(|(id, due)| async move {
+                let result = see_to(state, appender, &id, due, now_ms).await;
+                (id, due, result)
+            })
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
+        let mut outcome = Ok(true);
+        for (id, due, result) in seen {
+            match result {
+                Ok(None) => {}
+                Ok(Some(later)) => self.schedule.set(&id, Some((later, due))),
+                Err(error) => {
+                    self.schedule.set(&id, Some((now_ms, due)));
+                    outcome = Err(error);
+                }
+            }
+        }
+        outcome
+    }
+
+    /// Returns when there is something to look at by the clock.
+    async fn pass(&self, next: Option<i64>, wait: Option<Duration>) {
+        if let Some(wait) = wait {
+            return tokio::time::sleep(wait).await;
+        }
+        let due = async {
+            match next {
+                Some(at) => self.state.clock.wait_until(at).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = due => {}
+            () = tokio::time::sleep(REFRESH), if !self.state.is_exclusive() => {}
+        }
+    }
+
+    /// Takes in what other servers appended: one that died leaves what is due to the others.
+    async fn refresh(&self) {
+        if let Err(error) = self.state.refresh().await {
+            tracing::debug!(%error, "what other servers appended is not known to the timers");
+        }
+    }
+}
+
+fn is_task(aggregate: &Arc<Aggregate>) -> bool {
+    &*aggregate.aggregate_type == TASK
+}
+
+/// Sees to one deadline. Returns when to look again, where it was put off.
+async fn see_to(state: &State, appender: &Appender, id: &AggregateId, due: Due, now_ms: i64) -> Result<Option<i64>> {
+    if let Due::Lease { claim, until } = due {
+        // Its row first: from then on nobody renews the lease. What the agent completes before the event below counts.
+        let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
+        let row = state.log.expire_lease(&lease, now_ms).await?;
+        if row.claim == claim && !row.expired {
+            return Ok(Some(row.until));
+        }
+    }
+    let task_id = id.clone();
+    let append = Append {
+        event_ids: Vec::new(),
+        request: None,
+        size_bytes: 1_024,
+        actor: "system".into(),
+        managed: true,
+        decide: Box::new(move |view| Ok(deadline::decide(view, task_id.as_str(), due, now_ms).into_iter().collect())),
+    };
+    appender.append(append).await?;
+    Ok(None)
+}

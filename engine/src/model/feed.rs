@@ -1,0 +1,286 @@
+//! What agents are told of: from an event of a task to what it says to whom.
+
+use std::sync::Arc;
+
+use super::aggregate::{Aggregate, UNSET};
+use super::event::Event;
+use super::task::record::field;
+use super::task::shown::shown;
+use super::task::{Status, Task, TaskEvent};
+use super::value::{Object, Value};
+
+/// The most that what is told may take as JSON, in bytes. Beyond it, references stand instead of bodies.
+pub const MAX_BYTES: usize = 256 << 10;
+
+/// What happened to a task, as its agent is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum News {
+    Created,
+    Assigned,
+    Message,
+    Asked,
+    Approved,
+    Edited,
+    Rejected,
+    Deferred,
+    Resumed,
+    Unassigned,
+    Canceled,
+}
+
+impl News {
+    pub fn name(self) -> &'static str {
+        match self {
+            News::Created => "task.created",
+            News::Assigned => "task.assigned",
+            News::Message => "task.message",
+            News::Asked => "task.asked",
+            News::Approved => "task.approved",
+            News::Edited => "task.edited",
+            News::Rejected => "task.rejected",
+            News::Deferred => "task.deferred",
+            News::Resumed => "task.resumed",
+            News::Unassigned => "task.unassigned",
+            News::Canceled => "task.canceled",
+        }
+    }
+
+    /// What an event of a task says to whoever works at it before and after it.
+    fn of(event: &Event, after: &Task<'_>) -> Option<News> {
+        match TaskEvent::parse(&event.event_type)? {
+            TaskEvent::Created => Some(News::Created),
+            TaskEvent::Assigned => Some(News::Assigned),
+            TaskEvent::Message => is_from_another(event).then_some(News::Message),
+            TaskEvent::Asked => Some(News::Asked),
+            TaskEvent::Approved => Some(News::Approved),
+            TaskEvent::Edited => Some(News::Edited),
+            TaskEvent::Rejected => Some(News::Rejected),
+            TaskEvent::Deferred => Some(News::Deferred),
+            TaskEvent::Resumed => Some(News::Resumed),
+            TaskEvent::Canceled => Some(News::Canceled),
+            // It is given out again, if it is.
+            TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => {
+                (after.status() == Status::Pending).then_some(News::Assigned)
+            }
+            TaskEvent::Unassigned
+            | TaskEvent::Claimed
+            | TaskEvent::Artifact
+            | TaskEvent::Delivered
+            | TaskEvent::Completed
+            | TaskEvent::InputRequested
+            | TaskEvent::Read
+            | TaskEvent::Unread => None,
+        }
+    }
+}
+
+/// Whether a message was written by somebody else than the agent that works at the task.
+fn is_from_another(event: &Event) -> bool {
+    let messages = event.payload.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default();
+    let role = |message: &Value| message.get("role").and_then(Value::as_str) == Some("agent");
+    messages.is_empty() || !messages.iter().all(role)
+}
+
+/// Something that an agent is told.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    pub agent_id: Arc<str>,
+    pub news: News,
+    pub event: Arc<Event>,
+    /// The task as it is after the event.
+    pub task: Arc<Aggregate>,
+}
+
+/// Whether the task's agent may have been another before the event. Where not, nobody need look what it was before.
+pub fn may_reassign(event: &Event) -> bool {
+    const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];
+    event.version > 1 && NAMES.iter().any(|name| event.payload.contains(name))
+}
+
+/// What an event of a task says to whom. `before` is the task before the event, where that may have been another agent's.
+pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Aggregate>) -> Vec<Delivery> {
+    let now = Task::new(after).assigned_agent();
+    let former = match before {
+        Some(before) => Task::new(before).assigned_agent(),
+        None if event.version == 1 => None,
+        None => now,
+    };
+    let tell = |agent: &str, news| Delivery { agent_id: agent.into(), news, event: event.clone(), task: after.clone() };
+    let mut told = Vec::new();
+    if former != now
+        && let Some(former) = former
+    {
+        told.push(tell(former, News::Unassigned));
+    }
+    if let Some(now) = now {
+        let news = match News::of(event, &Task::new(after)) {
+            // Whatever else the event is called, the task is new to this agent.
+            news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
+            news => news,
+        };
+        told.extend(news.map(|news| tell(now, news)));
+    }
+    told
+}
+
+impl Delivery {
+    /// `{task, event_id, position, cause}`, within the bound.
+    pub fn payload(&self) -> Object {
+        let whole = self.written(true);
+        if whole.size_bytes() <= MAX_BYTES || json_bytes(&whole) <= MAX_BYTES {
+            return whole;
+        }
+        self.written(false)
+    }
+
+    /// What tells this apart from everything else that is told.
+    pub fn id(&self) -> &Arc<str> {
+        &self.event.event_id
+    }
+
+    pub fn position(&self) -> u64 {
+        self.event.position
+    }
+
+    /// Bytes that it takes when it is written, roughly.
+    pub fn size_bytes(&self) -> usize {
+        (self.task.size_bytes() + self.event.size_bytes()).min(MAX_BYTES)
+    }
+
+    fn written(&self, with_bodies: bool) -> Object {
+        let mut cause = Object::from_iter([
+            ("event_type", Value::from(self.event.event_type.clone())),
+            ("version", Value::Int(self.event.version as i64)),
+            ("actor", self.event.actor.clone().into()),
+            ("occurred_at", Value::Date(self.event.occurred_at)),
+        ]);
+        let mut task = shown(&self.task);
+        if with_bodies {
+            cause.push("payload", Value::Object(self.event.payload.clone()));
+        } else {
+            task = task.into_iter().filter(|(_, value)| value.size_bytes() <= SHORT_BYTES).collect();
+            task.push("truncated", true);
+            cause.push("truncated", true);
+        }
+        Object::from_iter([
+            ("task", Value::from(task)),
+            ("event_id", self.event.event_id.clone().into()),
+            ("position", Value::Int(self.event.position as i64)),
+            ("cause", cause.into()),
+        ])
+    }
+}
+
+/// Fields of a task that may be long: each is told as long as it is not.
+const SHORT_BYTES: usize = 8 << 10;
+
+fn json_bytes(object: &Object) -> usize {
+    serde_json::to_vec(object).map_or(usize::MAX, |text| text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::builtin::TASK;
+    use crate::model::definition::Definition;
+    use crate::model::id::AggregateId;
+
+    fn event(version: u64, verb: &str, payload: Object) -> Arc<Event> {
+        Arc::new(Event {
+            event_id: format!("e-{version}").into(),
+            aggregate_id: AggregateId::from(Arc::from("t")),
+            aggregate_type: TASK.into(),
+            event_type: format!("task.{verb}").into(),
+            project_id: None,
+            version,
+            position: version * 10,
+            payload: Arc::new(payload),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 0,
+            recorded_at: 0,
+        })
+    }
+
+    fn assigned(kind: &str, id: &str) -> Object {
+        Object::from_iter([(field::ASSIGNEE_TYPE, kind), (field::ASSIGNEE_ID, id)])
+    }
+
+    fn said(role: &str) -> Object {
+        let message = Object::from_iter([("role", role)]);
+        Object::from_iter([(field::MESSAGES, vec![Value::from(message)])])
+    }
+
+    fn status(status: &str) -> Object {
+        Object::from_iter([(field::STATUS, status)])
+    }
+
+    /// What a stream of events says, one after the other.
+    fn told(events: &[Arc<Event>]) -> Vec<Vec<(String, &'static str)>> {
+        let definition = Definition::new(TASK, "Task", Vec::new(), Vec::new());
+        let mut before: Option<Arc<Aggregate>> = None;
+        let mut told = Vec::new();
+        for event in events {
+            let after = Arc::new(Aggregate::fold(before.as_deref(), event, &definition));
+            let known = before.as_deref().filter(|_| may_reassign(event));
+            let said = deliveries(event, known, &after);
+            assert_eq!(said.len(), deliveries(event, before.as_deref(), &after).len(), "{event:?}");
+            told.push(said.into_iter().map(|said| (said.agent_id.to_string(), said.news.name())).collect());
+            before = Some(after);
+        }
+        told
+    }
+
+    #[test]
+    fn whoever_gets_or_loses_a_task_is_told() {
+        let says = |agent: &str, name: &'static str| (agent.to_owned(), name);
+        let events = [
+            event(1, "created", assigned("agent", "a")),
+            event(2, "approved", Object::new()),
+            event(3, "assigned", assigned("agent", "b")),
+            event(4, "read", Object::new()),
+            event(5, "assigned", assigned("user", "u")),
+            event(6, "asked", Object::new()),
+            event(7, "assigned", assigned("agent", "a")),
+            event(8, "assigned", assigned("agent", "a")),
+            event(9, "message", said("agent")),
+            event(10, "message", said("user")),
+            event(11, "claimed", status("in_progress")),
+            event(12, "expired", status("pending")),
+            event(13, "failed", status("failed")),
+            event(14, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
+        ];
+        let expected = [
+            vec![says("a", "task.created")],
+            vec![says("a", "task.approved")],
+            vec![says("a", "task.unassigned"), says("b", "task.assigned")],
+            vec![],
+            vec![says("b", "task.unassigned")],
+            vec![],
+            vec![says("a", "task.assigned")],
+            vec![says("a", "task.assigned")],
+            vec![],
+            vec![says("a", "task.message")],
+            vec![],
+            vec![says("a", "task.assigned")],
+            vec![],
+            vec![says("a", "task.unassigned")],
+        ];
+        assert_eq!(told(&events), expected);
+    }
+
+    #[test]
+    fn what_is_too_large_is_referred_to() {
+        let mut payload = assigned("agent", "a");
+        payload.push("title", "x".repeat(20_000));
+        payload.push("status", "pending");
+        payload.push("metadata", Value::from(Object::from_iter([("draft", "y".repeat(MAX_BYTES))])));
+        let event = event(1, "created", payload);
+        let after = Arc::new(Aggregate::fold(None, &event, &Definition::new(TASK, "Task", Vec::new(), Vec::new())));
+        let said = deliveries(&event, None, &after).pop().expect("a delivery").payload();
+        assert!(json_bytes(&said) < MAX_BYTES);
+        let task = said.get("task").and_then(Value::as_object).expect("a task");
+        assert_eq!(task.get("status").and_then(Value::as_str), Some("pending"));
+        assert_eq!((task.get("truncated"), task.get("title")), (Some(&Value::Bool(true)), None));
+    }
+}

@@ -1,0 +1,177 @@
+//! Acceptance with changes: the artifacts of a task in their next versions, and what was changed as a JSON patch.
+
+use super::content::{Draft, Effect, Stamp, content_part, data_part};
+use super::record::Task;
+use super::review::plain;
+use crate::model::value::{Object, Value};
+use crate::model::violation::{Violation, excerpt};
+
+/// What a person wants changed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edit {
+    /// Fields of the artifact's data, merged into it (RFC 7396).
+    Modifications(Object),
+    /// What the artifact is to hold.
+    Content(Value),
+    /// Artifacts in their next versions, each said by its id, its name, or else its place.
+    Artifacts(Vec<Draft>),
+}
+
+impl Edit {
+    /// Bytes of what it says, roughly.
+    pub fn size_bytes(&self) -> usize {
+        match self {
+            Edit::Modifications(modifications) => modifications.size_bytes(),
+            Edit::Content(content) => content.size_bytes(),
+            Edit::Artifacts(drafts) => drafts.iter().map(Draft::size_bytes).sum(),
+        }
+    }
+}
+
+/// The versions that an edit makes, checked against what the task's review says of them.
+pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, Vec<Violation>> {
+    let current = task.current_artifacts();
+    let pairs: Vec<(Option<&Object>, Draft)> = match edit {
+        Edit::Modifications(modifications) => {
+            let before = current.last().copied();
+            vec![(before, modified(before, modifications))]
+        }
+        Edit::Content(content) => {
+            let before = current.last().copied();
+            vec![(before, with_parts(before, vec![content_part(content)]))]
+        }
+        Edit::Artifacts(drafts) => matched(&current, drafts)?,
+    };
+    let review = task.review();
+    let (mut made, mut wrong) = (Vec::with_capacity(pairs.len()), Vec::new());
+    for (number, (before, draft)) in pairs.iter().enumerate() {
+        let mut entry = draft.entry(*before, number, stamp);
+        if review.has_schema() {
+            wrong.extend(argument(&entry).map(|value| review.mistakes(&value, "")).unwrap_or_default());
+        }
+        if let Some(before) = before {
+            entry.push("patch", difference(before, &entry));
+        }
+        made.push(entry);
+    }
+    if wrong.is_empty() { Ok(made) } else { Err(wrong) }
+}
+
+/// Each draft with the version that it comes after.
+fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&'a Object>, Draft)>, Vec<Violation>> {
+    let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
+    let mut pairs = Vec::with_capacity(drafts.len());
+    for (number, draft) in drafts.iter().enumerate() {
+        let before = match (&draft.supersedes, &draft.name) {
+            (Some(id), _) => match current.iter().find(|artifact| has(artifact, "id", id)) {
+                Some(found) => Some(*found),
+                None => {
+                    let message = format!("the task has no such artifact: {}", excerpt(&id.as_str().into()));
+                    return Err(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }]);
+                }
+            },
+            (None, Some(name)) => current.iter().find(|artifact| has(artifact, "name", name)).copied(),
+            // One that is not named means the only one, or the one at its place.
+            (None, None) if drafts.len() == 1 => current.last().copied(),
+            (None, None) => current.get(number).copied(),
+        };
+        let draft = match (&draft.parts, &draft.effect) {
+            (Some(parts), None) => Draft { name: draft.name.clone(), ..with_parts(before, parts.clone()) },
+            _ => draft.clone(),
+        };
+        pairs.push((before, draft));
+    }
+    Ok(pairs)
+}
+
+/// An artifact that holds something else; where its effect repeats what it held, that is replaced there too.
+fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
+    let effect = before.and_then(Effect::of).map(|effect| {
+        let held = before.and_then(argument);
+        let holds = parts.first().and_then(held_by);
+        match (held, holds) {
+            (Some(held), Some(holds)) => {
+                let payload = replaced(&Value::from(effect.payload.clone()), &held, &holds);
+                Effect { payload: payload.as_object().cloned().unwrap_or(effect.payload), ..effect }
+            }
+            _ => effect,
+        }
+    });
+    Draft { parts: Some(parts), effect, ..Draft::default() }
+}
+
+/// An artifact with changed fields. They are merged into its data, and where it has none into its effect.
+fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
+    let changes = plain(&modifications.clone().into());
+    let merged = |value: &Value| {
+        let mut value = plain(value);
+        json_patch::merge(&mut value, &changes);
+        Value::from(value)
+    };
+    let data = before.and_then(argument).filter(|held| held.as_object().is_some());
+    let effect = before.and_then(Effect::of);
+    match (data, effect) {
+        (Some(data), _) => {
+            let after = merged(&data);
+            let mut draft = with_parts(before, vec![data_part(after.clone())]);
+            if let Some(effect) = &mut draft.effect {
+                carry(&mut effect.payload, &data, &after);
+            }
+            draft
+        }
+        (None, Some(effect)) => {
+            let payload = merged(&effect.payload.clone().into());
+            let payload = payload.as_object().cloned().unwrap_or_default();
+            Draft { effect: Some(Effect { payload, ..effect }), ..Draft::default() }
+        }
+        (None, None) => Draft { parts: Some(vec![data_part(merged(&Object::new().into()))]), ..Draft::default() },
+    }
+}
+
+/// Takes over changed fields that an effect has as the data had them.
+fn carry(payload: &mut Object, before: &Value, after: &Value) {
+    for (name, value) in after.as_object().into_iter().flat_map(Object::iter) {
+        let was = before.get(name);
+        if was != Some(value)
+            && let Some(slot) = payload.get_mut(name).filter(|slot| Some(&**slot) == was)
+        {
+            *slot = value.clone();
+        }
+    }
+}
+
+/// The value with one of its parts in the place of an equal other one.
+fn replaced(value: &Value, held: &Value, holds: &Value) -> Value {
+    if value == held {
+        return holds.clone();
+    }
+    match value {
+        Value::Object(object) => {
+            let fields = object.iter().map(|(name, value)| (name.clone(), replaced(value, held, holds)));
+            fields.collect::<Object>().into()
+        }
+        Value::Array(items) => items.iter().map(|item| replaced(item, held, holds)).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
+}
+
+/// What an artifact holds: its data, or else its text.
+fn argument(artifact: &Object) -> Option<Value> {
+    let parts = artifact.get("parts").and_then(Value::as_array).unwrap_or_default();
+    let data = parts.iter().find(|part| part.get("data").is_some());
+    data.or_else(|| parts.iter().find(|part| part.get("text").is_some())).and_then(held_by)
+}
+
+fn held_by(part: &Value) -> Option<Value> {
+    part.get("data").or_else(|| part.get("text")).cloned()
+}
+
+/// What became of name, parts and effect, as a JSON patch (RFC 6902).
+fn difference(before: &Object, after: &Object) -> Value {
+    let content = |artifact: &Object| {
+        let fields = ["name", "parts", "effect"].into_iter();
+        plain(&fields.filter_map(|name| Some((name, artifact.get(name)?.clone()))).collect::<Object>().into())
+    };
+    let patch = json_patch::diff(&content(before), &content(after));
+    Value::from(serde_json::to_value(&patch).unwrap_or_default())
+}

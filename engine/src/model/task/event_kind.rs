@@ -1,0 +1,87 @@
+//! The events of a task's stream.
+
+/// What an event of a task tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TaskEvent {
+    Created,
+    Assigned,
+    Unassigned,
+    Claimed,
+    Message,
+    Artifact,
+    /// Output to be reviewed.
+    Delivered,
+    /// Output that nobody has to look at.
+    Completed,
+    InputRequested,
+    Asked,
+    Approved,
+    Edited,
+    Rejected,
+    Deferred,
+    Resumed,
+    Released,
+    Expired,
+    Failed,
+    Canceled,
+    Read,
+    Unread,
+}
+
+impl TaskEvent {
+    pub const ALL: [TaskEvent; 21] = [
+        TaskEvent::Created,
+        TaskEvent::Assigned,
+        TaskEvent::Unassigned,
+        TaskEvent::Claimed,
+        TaskEvent::Message,
+        TaskEvent::Artifact,
+        TaskEvent::Delivered,
+        TaskEvent::Completed,
+        TaskEvent::InputRequested,
+        TaskEvent::Asked,
+        TaskEvent::Approved,
+        TaskEvent::Edited,
+        TaskEvent::Rejected,
+        TaskEvent::Deferred,
+        TaskEvent::Resumed,
+        TaskEvent::Released,
+        TaskEvent::Expired,
+        TaskEvent::Failed,
+        TaskEvent::Canceled,
+        TaskEvent::Read,
+        TaskEvent::Unread,
+    ];
+
+    /// The event's type, as the log has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskEvent::Created => "task.created",
+            TaskEvent::Assigned => "task.assigned",
+            TaskEvent::Unassigned => "task.unassigned",
+            TaskEvent::Claimed => "task.claimed",
+            TaskEvent::Message => "task.message",
+            TaskEvent::Artifact => "task.artifact",
+            TaskEvent::Delivered => "task.delivered",
+            TaskEvent::Completed => "task.completed",
+            TaskEvent::InputRequested => "task.input_requested",
+            TaskEvent::Asked => "task.asked",
+            TaskEvent::Approved => "task.approved",
+            TaskEvent::Edited => "task.edited",
+            TaskEvent::Rejected => "task.rejected",
+            TaskEvent::Deferred => "task.deferred",
+            TaskEvent::Resumed => "task.resumed",
+            TaskEvent::Released => "task.released",
+            TaskEvent::Expired => "task.expired",
+            TaskEvent::Failed => "task.failed",
+            TaskEvent::Canceled => "task.canceled",
+            TaskEvent::Read => "task.read",
+            TaskEvent::Unread => "task.unread",
+        }
+    }
+
+    /// The event of this type.
+    pub fn parse(event_type: &str) -> Option<TaskEvent> {
+        TaskEvent::ALL.into_iter().find(|event| event.name() == event_type)
+    }
+}

@@ -1,0 +1,144 @@
+//! A task as its aggregate tells it: the names of the state's fields, and what they say.
+
+use super::review::Review;
+use super::status::Status;
+use crate::model::aggregate::Aggregate;
+use crate::model::value::{Object, Value};
+
+/// Fields of a task's state.
+pub mod field {
+    pub const TITLE: &str = "title";
+    pub const STATUS: &str = "status";
+    pub const PRIORITY: &str = "priority";
+    pub const ASSIGNEE_TYPE: &str = "assignee_type";
+    pub const ASSIGNEE_ID: &str = "assignee_id";
+    pub const SOURCE_TYPE: &str = "source_type";
+    pub const SOURCE: &str = "source";
+    pub const METADATA: &str = "metadata";
+    pub const UNREAD: &str = "unread";
+    pub const RESOLUTION: &str = "resolution";
+    pub const DUE_AT: &str = "due_at";
+    pub const MESSAGES: &str = "messages";
+    pub const ARTIFACTS: &str = "artifacts";
+    /// Who made it: a user's id, or `plugin:<name>`.
+    pub const CREATED_BY: &str = "created_by";
+    /// From 1.
+    pub const ATTEMPT: &str = "attempt";
+    /// The agent that holds it, the version of the event by which it does, for how long, and until when as that event says.
+    pub const CLAIMED_BY: &str = "claimed_by";
+    pub const CLAIM: &str = "claim";
+    pub const LEASE_SECONDS: &str = "lease_seconds";
+    pub const LEASE_UNTIL: &str = "lease_until";
+    /// The status to which a lease or a deferral gives it back.
+    pub const TAKEN_FROM: &str = "taken_from";
+    pub const DEFERRED_UNTIL: &str = "deferred_until";
+    /// What the agent asked for: `{message, schema}`.
+    pub const INPUT_REQUEST: &str = "input_request";
+}
+
+/// A lease as the event that claimed the task tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lease<'a> {
+    pub agent_id: &'a str,
+    /// Version of the event that claimed the task: it tells this claim from every other one.
+    pub claim: u64,
+    pub seconds: i64,
+    /// Milliseconds since the epoch. Renewals are no events: a later end stands in the store.
+    pub until: i64,
+}
+
+/// A task's aggregate, read.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    pub aggregate: &'a Aggregate,
+}
+
+impl<'a> Task<'a> {
+    pub fn new(aggregate: &'a Aggregate) -> Task<'a> {
+        Task { aggregate }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&'a Value> {
+        self.aggregate.state.get(name).filter(|value| !value.is_null())
+    }
+
+    pub fn text(&self, name: &str) -> Option<&'a str> {
+        self.get(name).and_then(Value::as_str)
+    }
+
+    /// A task that says nothing of its status has not been begun.
+    pub fn status(&self) -> Status {
+        self.text(field::STATUS).and_then(Status::parse).unwrap_or(Status::Pending)
+    }
+
+    pub fn assigned_agent(&self) -> Option<&'a str> {
+        self.text(field::ASSIGNEE_ID).filter(|_| self.text(field::ASSIGNEE_TYPE) == Some("agent"))
+    }
+
+    pub fn is_unread(&self) -> bool {
+        matches!(self.get(field::UNREAD), Some(Value::Bool(true)))
+    }
+
+    pub fn attempt(&self) -> i64 {
+        self.get(field::ATTEMPT).and_then(Value::as_int).unwrap_or(1)
+    }
+
+    /// The status to which a lease or a deferral gives the task back.
+    pub fn taken_from(&self) -> Status {
+        self.text(field::TAKEN_FROM).and_then(Status::parse).unwrap_or(Status::Pending)
+    }
+
+    pub fn lease(&self) -> Option<Lease<'a>> {
+        if self.status() != Status::InProgress {
+            return None;
+        }
+        Some(Lease {
+            agent_id: self.text(field::CLAIMED_BY)?,
+            claim: u64::try_from(self.get(field::CLAIM)?.as_int()?).ok()?,
+            seconds: self.get(field::LEASE_SECONDS).and_then(Value::as_int).unwrap_or(super::LEASE_S),
+            until: self.date(field::LEASE_UNTIL)?,
+        })
+    }
+
+    /// When a deferred task wakes, if it does by itself.
+    pub fn wakes_at(&self) -> Option<i64> {
+        self.date(field::DEFERRED_UNTIL).filter(|_| self.status() == Status::Deferred)
+    }
+
+    pub fn date(&self, name: &str) -> Option<i64> {
+        match self.get(name)? {
+            Value::Date(ms) => Some(*ms),
+            _ => None,
+        }
+    }
+
+    pub fn messages(&self) -> &'a [Value] {
+        self.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    /// Every version of every artifact, in the order in which they were made.
+    pub fn artifacts(&self) -> &'a [Value] {
+        self.get(field::ARTIFACTS).and_then(Value::as_array).unwrap_or_default()
+    }
+
+    pub fn has_output(&self) -> bool {
+        !self.artifacts().is_empty()
+    }
+
+    /// The artifacts that no later version supersedes.
+    pub fn current_artifacts(&self) -> Vec<&'a Object> {
+        let all = self.artifacts().iter().filter_map(Value::as_object);
+        let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
+        let superseded: Vec<&str> = all.clone().filter_map(|artifact| text(artifact, "supersedes")).collect();
+        all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(&id))).collect()
+    }
+
+    /// The aggregate that the task is about.
+    pub fn subject(&self) -> Option<&'a str> {
+        self.get(field::SOURCE)?.get("aggregate_id").and_then(Value::as_str)
+    }
+
+    pub fn review(&self) -> Review<'a> {
+        Review::of(self.get(field::METADATA))
+    }
+}

@@ -1,0 +1,198 @@
+//! How much each agent has to do: its open tasks, counted as they change.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::Resident;
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::id::AggregateId;
+use crate::model::task::{Status, Task};
+
+/// The open tasks of one agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Workload {
+    pub pending: u64,
+    pub in_progress: u64,
+    pub review: u64,
+    /// Of all open ones, in whatever status.
+    pub unread: u64,
+    /// When the oldest pending one was made; milliseconds since the epoch.
+    pub oldest_pending_at: Option<i64>,
+}
+
+/// Those of all agents.
+#[derive(Default)]
+pub struct Workloads {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tasks: FxHashMap<AggregateId, OpenTask>,
+    agents: FxHashMap<Arc<str>, Counted>,
+}
+
+/// What is counted of a task that waits for an agent.
+#[derive(Clone, PartialEq, Eq)]
+struct OpenTask {
+    agent: Arc<str>,
+    status: Status,
+    is_unread: bool,
+    created_at: i64,
+}
+
+#[derive(Default)]
+struct Counted {
+    workload: Workload,
+    tasks: usize,
+    pending: BTreeSet<(i64, AggregateId)>,
+}
+
+impl Workloads {
+    /// The ids of those aggregates that are tasks.
+    pub fn tasks_among(aggregates: &[Arc<Aggregate>]) -> Vec<AggregateId> {
+        let tasks = aggregates.iter().filter(|aggregate| &*aggregate.aggregate_type == TASK);
+        tasks.map(|task| task.id.clone()).collect()
+    }
+
+    /// Takes in tasks as they are now.
+    pub fn observe(&self, resident: &Resident, tasks: &[AggregateId]) {
+        if tasks.is_empty() {
+            return;
+        }
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        for id in tasks {
+            // Read under the lock: whoever comes here last has seen the newest.
+            inner.set(id, resident.get(id.as_str()).as_deref().and_then(open_task));
+        }
+    }
+
+    /// The open tasks of an agent.
+    pub fn of(&self, agent: &str) -> Workload {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(counted) = inner.agents.get(agent) else { return Workload::default() };
+        let oldest_pending_at = counted.pending.first().map(|(created_at, _)| *created_at);
+        Workload { oldest_pending_at, ..counted.workload }
+    }
+}
+
+impl Inner {
+    fn set(&mut self, id: &AggregateId, task: Option<OpenTask>) {
+        let before = match &task {
+            Some(task) => self.tasks.insert(id.clone(), task.clone()),
+            None => self.tasks.remove(id),
+        };
+        if before == task {
+            return;
+        }
+        if let Some(before) = before
+            && let Some(counted) = self.agents.get_mut(&before.agent)
+        {
+            counted.remove(id, &before);
+            if counted.tasks == 0 {
+                self.agents.remove(&before.agent);
+            }
+        }
+        if let Some(task) = task {
+            self.agents.entry(task.agent.clone()).or_default().add(id, &task);
+        }
+    }
+}
+
+impl Counted {
+    fn add(&mut self, id: &AggregateId, task: &OpenTask) {
+        self.tasks += 1;
+        self.workload.unread += u64::from(task.is_unread);
+        if let Some(count) = self.count(task.status) {
+            *count += 1;
+        }
+        if task.status == Status::Pending {
+            self.pending.insert((task.created_at, id.clone()));
+        }
+    }
+
+    fn remove(&mut self, id: &AggregateId, task: &OpenTask) {
+        self.tasks -= 1;
+        self.workload.unread -= u64::from(task.is_unread);
+        if let Some(count) = self.count(task.status) {
+            *count -= 1;
+        }
+        if task.status == Status::Pending {
+            self.pending.remove(&(task.created_at, id.clone()));
+        }
+    }
+
+    fn count(&mut self, status: Status) -> Option<&mut u64> {
+        match status {
+            Status::Pending => Some(&mut self.workload.pending),
+            Status::InProgress => Some(&mut self.workload.in_progress),
+            Status::Review => Some(&mut self.workload.review),
+            _ => None,
+        }
+    }
+}
+
+/// What is counted of a task; `None` where it is ended, or no agent's.
+fn open_task(task: &Aggregate) -> Option<OpenTask> {
+    let read = Task::new(task);
+    let agent = read.assigned_agent().filter(|_| !task.deleted && read.status().is_open())?;
+    let (status, is_unread) = (read.status(), read.is_unread());
+    Some(OpenTask { agent: agent.into(), status, is_unread, created_at: task.created_at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::aggregate::no_facts;
+    use crate::model::value::{Object, Value};
+
+    fn task(id: &str, version: u64, agent: &str, status: &str) -> Arc<Aggregate> {
+        let state = Object::from_iter([
+            ("status", Value::from(status)),
+            ("assignee_type", "agent".into()),
+            ("assignee_id", agent.into()),
+            ("unread", Value::Bool(status == "pending")),
+        ]);
+        Arc::new(Aggregate {
+            id: AggregateId::from(Arc::from(id)),
+            aggregate_type: TASK.into(),
+            project_id: None,
+            version,
+            position: version,
+            first_position: id.len() as u64,
+            created_at: id.len() as i64,
+            last_event_at: 0,
+            deleted: false,
+            state: Arc::new(state),
+            facts: no_facts(),
+        })
+    }
+
+    #[test]
+    fn tasks_are_counted_for_whoever_has_them() {
+        let (resident, workloads) = (Resident::default(), Workloads::default());
+        let observe = |tasks: &[Arc<Aggregate>]| {
+            resident.publish(tasks.iter().cloned(), 1);
+            workloads.observe(&resident, &Workloads::tasks_among(tasks));
+        };
+        observe(&[task("t", 1, "a", "pending"), task("tt", 1, "a", "pending"), task("ttt", 1, "b", "review")]);
+        let both = Workload { pending: 2, unread: 2, oldest_pending_at: Some(1), ..Workload::default() };
+        assert_eq!(workloads.of("a"), both);
+        assert_eq!(workloads.of("b"), Workload { review: 1, ..Workload::default() });
+        observe(&[task("t", 2, "a", "in_progress")]);
+        let one = Workload { pending: 1, unread: 1, in_progress: 1, oldest_pending_at: Some(2), ..Workload::default() };
+        assert_eq!(workloads.of("a"), one);
+        // What was folded from fewer events is no news.
+        observe(&[task("t", 1, "a", "pending")]);
+        assert_eq!(workloads.of("a"), one);
+        observe(&[task("t", 3, "b", "awaiting_reply"), task("tt", 2, "a", "approved")]);
+        assert_eq!(workloads.of("a"), Workload::default());
+        assert_eq!(workloads.of("b"), Workload { review: 1, ..Workload::default() });
+        observe(&[task("t", 4, "b", "canceled"), task("ttt", 2, "b", "failed")]);
+        let inner = workloads.inner.lock().expect("no panic");
+        assert!(inner.tasks.is_empty() && inner.agents.is_empty());
+    }
+}

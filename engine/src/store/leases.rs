@@ -1,0 +1,119 @@
+//! Renewals of leases: how long agents hold their tasks, and whether that has ended. What begins and ends a lease stands in
+//! the log; a row here is about the claim whose number it has.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::{Database, Error, Result, convert};
+
+/// A lease as it is renewed or ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRow {
+    pub task_id: Arc<str>,
+    /// Version of the event that claimed the task.
+    pub claim: u64,
+    /// Milliseconds since the epoch.
+    pub until: i64,
+    /// It has ended, and is renewed no more.
+    pub expired: bool,
+}
+
+/// Moves the ends of leases that have not ended. A row of an earlier claim gives way.
+const RENEW: &str = "
+INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
+until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until < $input.until) { $input.until } ELSE { until },
+expired = IF claim < $input.claim { false } ELSE { expired },
+claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
+
+/// Ends a lease if it was not renewed beyond `$now`.
+const EXPIRE: &str = "
+INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
+expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND until <= $now { true } ELSE { expired },
+until = IF claim < $input.claim { $input.until } ELSE { until },
+claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
+
+impl Database {
+    /// Renews leases. Returns them as they are now: of those that had ended, `expired`, or another claim, tells so.
+    pub async fn renew_leases(&self, leases: &[LeaseRow]) -> Result<Vec<LeaseRow>> {
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        let records: Vec<Record> = leases.iter().map(LeaseRow::record).collect();
+        let found = self.query_again(RENEW, [("leases", Record::Array(records.into()))]).await?;
+        convert::list(found.last())?.map(read_lease).collect()
+    }
+
+    /// Ends a lease whose claim says that it ends then, unless it was renewed beyond `now_ms`. Returns it as it is now.
+    pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: i64) -> Result<LeaseRow> {
+        let ended = LeaseRow { expired: true, ..lease.clone() };
+        let values = [("leases", Record::Array(vec![ended.record()].into())), ("now", convert::integer(now_ms))];
+        let found = self.query_again(EXPIRE, values).await?;
+        let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
+        row.ok_or_else(|| Error::Corrupt("a lease that was just written is not there".into()))
+    }
+
+    /// The rows of leases of some tasks.
+    pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
+        let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
+        let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_lease).collect()
+    }
+}
+
+impl LeaseRow {
+    fn record(&self) -> Record {
+        Record::Object(convert::fields([
+            ("id", lease_id(&self.task_id)),
+            ("task", convert::text(&self.task_id)),
+            ("claim", convert::integer(self.claim)),
+            ("until", convert::integer(self.until)),
+            ("expired", Record::Bool(self.expired)),
+        ]))
+    }
+}
+
+fn lease_id(task_id: &str) -> Record {
+    convert::record_id("lease", task_id.to_owned())
+}
+
+fn read_lease(record: &Record) -> Result<LeaseRow> {
+    Ok(LeaseRow {
+        task_id: convert::text_field(record, "task")?.into(),
+        claim: convert::unsigned_field(record, "claim")?,
+        until: convert::int_field(record, "until")?,
+        expired: convert::bool_field(record, "expired"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    fn row(claim: u64, until: i64, expired: bool) -> LeaseRow {
+        LeaseRow { task_id: "t".into(), claim, until, expired }
+    }
+
+    #[tokio::test]
+    async fn a_lease_that_has_ended_is_renewed_no_more() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let renew = async |claim, until| log.renew_leases(&[row(claim, until, false)]).await.expect("renewed");
+        assert_eq!(renew(1, 100).await, [row(1, 100, false)]);
+        assert_eq!(renew(1, 90).await, [row(1, 100, false)]);
+        assert_eq!(renew(1, 200).await, [row(1, 200, false)]);
+        // The claim's own end is earlier: what was renewed counts.
+        assert_eq!(log.expire_lease(&row(1, 50, false), 199).await.expect("asked"), row(1, 200, false));
+        assert_eq!(log.expire_lease(&row(1, 50, false), 200).await.expect("asked"), row(1, 200, true));
+        assert_eq!(renew(1, 300).await, [row(1, 200, true)]);
+        assert_eq!(log.expire_lease(&row(1, 50, false), 201).await.expect("asked"), row(1, 200, true));
+        // Another claim begins anew, and the one before is nothing to it.
+        assert_eq!(renew(4, 400).await, [row(4, 400, false)]);
+        assert_eq!(renew(1, 500).await, [row(4, 400, false)]);
+        assert_eq!(log.expire_lease(&row(1, 50, false), 600).await.expect("asked"), row(4, 400, false));
+        assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
+        // One that was never renewed ends as its claim says; a later claim ends an earlier one's row.
+        assert_eq!(log.expire_lease(&row(7, 700, false), 700).await.expect("asked"), row(7, 700, true));
+    }
+}

@@ -1,0 +1,90 @@
+//! Which agents were heard from when, and how far each has acknowledged its feed. Both only ever grow.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::{Database, Error, Result, convert};
+
+/// What is kept of one agent; 0 where there is nothing yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PresenceRecord {
+    /// Milliseconds since the epoch.
+    pub last_seen_at: i64,
+    /// A position of the log.
+    pub acknowledged: u64,
+}
+
+impl PresenceRecord {
+    /// The later of both, each by itself.
+    pub fn merge(&mut self, other: PresenceRecord) {
+        self.last_seen_at = self.last_seen_at.max(other.last_seen_at);
+        self.acknowledged = self.acknowledged.max(other.acknowledged);
+    }
+}
+
+/// Several servers write the same rows: what one has written never goes back for another.
+const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
+    last_seen_at = math::max([last_seen_at, $input.last_seen_at]),
+    acknowledged = math::max([acknowledged, $input.acknowledged])
+    RETURN NONE";
+
+impl Database {
+    /// What is kept of all agents.
+    pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
+        let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
+        convert::list(found.first())?.map(read).collect()
+    }
+
+    /// Takes in what is newer than what is kept.
+    pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<Record> = rows.iter().map(row).collect();
+        self.query_again(WRITE, [("rows", Record::Array(rows.into()))]).await.map(drop)
+    }
+}
+
+fn row((agent, record): &(Arc<str>, PresenceRecord)) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("presence", agent.to_string())),
+        ("last_seen_at", convert::integer(record.last_seen_at)),
+        ("acknowledged", convert::integer(record.acknowledged)),
+    ]))
+}
+
+fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
+    let agent = convert::text_field(record, "agent")?.into();
+    let last_seen_at = convert::int_field(record, "last_seen_at")?;
+    let acknowledged = convert::unsigned_field(record, "acknowledged")
+        .map_err(|_| Error::Corrupt("how far an agent has acknowledged".into()))?;
+    Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[tokio::test]
+    async fn what_is_kept_never_goes_back() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let log = store.workspace("0-1").await.expect("a database");
+        let write = async |agent: &str, last_seen_at, acknowledged| {
+            let rows = [(Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })];
+            log.write_presence(&rows).await.expect("written");
+        };
+        write("a", 10, 0).await;
+        write("a", 5, 7).await;
+        write("b", 1, 1).await;
+        write("a", 12, 3).await;
+        let mut found = log.read_presence().await.expect("read");
+        found.sort_by(|one, other| one.0.cmp(&other.0));
+        let expected = [("a", 12, 7), ("b", 1, 1)];
+        let expected = expected.map(|(agent, last_seen_at, acknowledged)| {
+            (Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })
+        });
+        assert_eq!(found, expected);
+    }
+}

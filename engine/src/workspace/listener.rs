@@ -1,0 +1,168 @@
+//! What is done for agents that listen: they connect, say that they are there, read their feeds and acknowledge them.
+
+use std::sync::Arc;
+
+use super::feed::Feed;
+use super::rights::Listener;
+use crate::access::credential::Listening;
+use crate::access::standing::Standing;
+use crate::core::State;
+use crate::error::{Error, Result};
+use crate::mailbox::leases;
+use crate::model::access::WorkspaceRecord;
+use crate::model::agent;
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::AGENT;
+
+/// Agents that one request may name.
+const MAX_NAMED: usize = 1_000;
+/// Agents that a credential may name: it travels in a URL.
+const MAX_IN_CREDENTIAL: usize = 100;
+
+/// What an agent's program needs in order to listen.
+pub struct Connected {
+    pub agents: Vec<Arc<Aggregate>>,
+    pub credential: String,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
+}
+
+/// What became of a heartbeat.
+pub struct Heard {
+    /// Agents that are there, each with the number of its pending tasks.
+    pub updated: Vec<(Arc<str>, u64)>,
+    pub unknown: Vec<String>,
+}
+
+impl Listener {
+    /// The workspace itself.
+    pub fn record(&self) -> &WorkspaceRecord {
+        self.entered.record()
+    }
+
+    /// The right itself, for whoever listens for long.
+    pub fn standing(&self) -> Standing {
+        self.entered.standing()
+    }
+
+    /// The same right, for no more agents than it was handed on for.
+    pub(crate) fn for_agents(self, listening: &Listening) -> Listener {
+        Listener { agents: listening.agents.clone(), ..self }
+    }
+
+    /// An agent in reach. One that is not is unknown.
+    pub async fn agent(&self, id: &str) -> Result<Arc<Aggregate>> {
+        self.entered.state().refresh().await?;
+        self.find(id).ok_or_else(|| Error::not_found("agent", id))
+    }
+
+    fn find(&self, id: &str) -> Option<Arc<Aggregate>> {
+        let is_in_reach = self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *id));
+        self.entered.state().folded.get(id).filter(|found| is_in_reach && agent::is_agent(found))
+    }
+
+    /// Says that agents are there, and hands out the credential by which they listen: these agents, or all whose work
+    /// no plugin does and that are not disabled.
+    pub async fn connect(&self, named: Option<Vec<String>>) -> Result<Connected> {
+        let state = self.entered.state();
+        state.refresh().await?;
+        let (agents, reach) = match named {
+            Some(ids) => {
+                if ids.is_empty() || ids.len() > MAX_IN_CREDENTIAL {
+                    return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_IN_CREDENTIAL} ids")));
+                }
+                let find = |id: &String| self.find(id).ok_or_else(|| Error::not_found("agent", id));
+                let mut agents = ids.iter().map(find).collect::<Result<Vec<_>>>()?;
+                let mut seen = std::collections::HashSet::new();
+                agents.retain(|agent| seen.insert(agent.id.clone()));
+                let reach: Arc<[Arc<str>]> = agents.iter().map(|agent| agent.id.text()).collect();
+                (agents, Some(reach))
+            }
+            None => {
+                let admits = |found: &Aggregate| !agent::is_scripted(found) && !agent::is_disabled(found);
+                (self.entered.list_aggregates(AGENT, None, usize::MAX, admits).await?.items, self.agents.clone())
+            }
+        };
+        let (credential, expires_at) = self.entered.access().hand_out(self.caller(), reach).await?;
+        self.seen(&agents).await?;
+        Ok(Connected { agents, credential, expires_at })
+    }
+
+    /// Says that agents are there, and renews the leases that they hold. It is an error that none of them is known.
+    pub async fn heartbeat(&self, ids: Vec<String>) -> Result<Heard> {
+        if ids.is_empty() || ids.len() > MAX_NAMED {
+            return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_NAMED} ids")));
+        }
+        let state = self.entered.state();
+        state.refresh().await?;
+        let (mut agents, mut unknown) = (Vec::with_capacity(ids.len()), Vec::new());
+        for id in ids {
+            match self.find(&id) {
+                Some(found) => agents.push(found),
+                None => unknown.push(id),
+            }
+        }
+        if agents.is_empty() {
+            return Err(Error::not_found("agent", unknown.first().map_or("", |id| id)));
+        }
+        self.seen(&agents).await?;
+        let held: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
+        let snapshot = self.entered.snapshot_with(&leases::PATHS).await?;
+        leases::renew(state, &snapshot, &held, state.clock.now_ms()).await?;
+        let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
+        Ok(Heard { updated: agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect(), unknown })
+    }
+
+    async fn seen(&self, agents: &[Arc<Aggregate>]) -> Result<()> {
+        let state = self.entered.state();
+        let now = state.clock.now_ms();
+        let ids: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
+        state.presence.seen(&ids, now);
+        Ok(())
+    }
+
+    /// The position up to which an agent has acknowledged its feed. It begins where the agent does.
+    pub async fn cursor(&self, agent: &Aggregate) -> Result<u64> {
+        let state = self.entered.state();
+        state.presence.refresh(state.clock.now_ms()).await?;
+        Ok(state.presence.acknowledged(agent.id.as_str()).max(agent.first_position))
+    }
+
+    /// An agent has taken in its feed up to a position. Nobody acknowledges what did not happen yet.
+    pub fn acknowledge(&self, agent: &Aggregate, position: u64) {
+        let state = self.entered.state();
+        state.presence.acknowledge(&agent.id.text(), position.min(state.folded.position()));
+    }
+
+    /// The feed of an agent after a position.
+    pub fn feed(&self, agent: &Aggregate, after: u64) -> Feed {
+        Feed::new(self.entered.clone(), Some(agent.id.text()), after)
+    }
+
+    /// The feed of all agents from now on, for whoever tells each listener its part.
+    pub async fn feed_of_all(&self) -> Result<Feed> {
+        let state = self.entered.state();
+        state.refresh().await?;
+        Ok(Feed::new(self.entered.clone(), None, state.folded.position()))
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.entered.state().clock.now_ms()
+    }
+
+    /// An id that nothing else has.
+    pub fn new_id(&self) -> String {
+        self.entered.state().clock.new_id().to_string()
+    }
+}
+
+/// Writes which agents are there, whenever some have said so.
+pub async fn keep_writing_presence(state: Arc<State>) {
+    loop {
+        state.presence.gathered().await;
+        if let Err(error) = state.presence.write().await {
+            tracing::warn!(%error, workspace = %state.record.id, "which agents are there was not written");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One action on many tasks: each decides on its own.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::tasks::TaskFilter;
+use crate::error::{Error, Result};
+use crate::mailbox::person::Deed;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Expected;
+use crate::model::value::{Object, Value};
+use crate::workspace::entered::Operation;
+use crate::workspace::rights::Writer;
+
+/// Tasks of one request.
+pub const MAX_TASKS: usize = 500;
+/// Actions that wait for the log at once.
+const AT_ONCE: usize = 64;
+
+/// Which tasks are meant.
+#[derive(Debug, Clone)]
+pub enum Which {
+    Ids(Vec<String>),
+    /// Those that are as a filter says, if there are as many as expected.
+    Filter {
+        filter: Box<TaskFilter>,
+        expected: usize,
+    },
+}
+
+/// What came of the action on one task.
+pub struct Outcome {
+    pub id: String,
+    pub result: Result<Arc<Aggregate>>,
+}
+
+impl Writer {
+    /// Does one thing with many tasks. Tells what came of each, in the order asked.
+    pub async fn act_on_tasks(&self, which: Which, deed: Deed) -> Result<Vec<Outcome>> {
+        let ids = match which {
+            Which::Ids(ids) => ids,
+            Which::Filter { filter, expected } => self.expected_ids(&filter, expected).await?,
+        };
+        if ids.is_empty() || ids.len() > MAX_TASKS {
+            return Err(Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
+        }
+        if let Deed::Assign { assignee } = &deed {
+            self.entered.check_user(assignee.as_ref()).await?;
+        }
+        let writer = self.clone();
+        Operation::perform(self, |_| async move {
+            let act = |id: String| {
+                let (writer, deed) = (writer.clone(), deed.clone());
+                async move {
+                    let result = writer.act_on_task(&id, deed, Expected::Any).await;
+                    Outcome { id, result }
+                }
+            };
+            Ok(stream::iter(ids.into_iter().map(act)).buffered(AT_ONCE).collect().await)
+        })
+        .await
+    }
+
+    /// The tasks that a filter means, if there are as many as whoever asks has seen.
+    async fn expected_ids(&self, filter: &TaskFilter, expected: usize) -> Result<Vec<String>> {
+        if expected > MAX_TASKS {
+            return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));
+        }
+        let found = self.entered.select_tasks(filter, None, usize::MAX).await?.items;
+        if found.len() != expected {
+            let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
+            return Err(Error::Conflict {
+                code: "count_mismatch",
+                message: format!("the filter means {} tasks, not {expected}", found.len()),
+                details: Box::new(Object::from_iter(details)),
+            });
+        }
+        Ok(found.iter().map(|task| task.id.to_string()).collect())
+    }
+}

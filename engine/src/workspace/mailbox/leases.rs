@@ -1,0 +1,25 @@
+//! Leases that heartbeats renew.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::mailbox::leases::{self, Renewed};
+use crate::workspace::entered::Operation;
+use crate::workspace::rights::Writer;
+
+impl Writer {
+    /// Renews all that these agents hold.
+    pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<Renewed>> {
+        Operation::perform(self, |operation| async move { operation.renew_leases(&agent_ids).await }).await
+    }
+}
+
+impl Operation {
+    /// Renews all that these agents hold: what a heartbeat does.
+    pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<Renewed>> {
+        let state = self.state();
+        state.refresh().await?;
+        let snapshot = self.entered().snapshot_with(&leases::PATHS).await?;
+        leases::renew(state, &snapshot, agent_ids, state.clock.now_ms()).await
+    }
+}

@@ -1,0 +1,221 @@
+//! Tasks: making, finding and reading them.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::core::append::Decide;
+use crate::core::staging::View;
+use crate::error::{Error, Result};
+use crate::mailbox::person::{check_assignee, parts};
+use crate::mailbox::selection::{self, Selection, select};
+use crate::mailbox::{agent, find};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
+use crate::model::date::format_date;
+use crate::model::event::Event;
+use crate::model::facts::{Assignee, Priority};
+use crate::model::task::content::{Draft, Stamp};
+use crate::model::task::record::field;
+use crate::model::task::{Status, review, shown};
+use crate::model::value::{Object, Value};
+use crate::workspace::Page;
+use crate::workspace::answers::RequestId;
+use crate::workspace::articles::unknown_project;
+use crate::workspace::entered::{Entered, Operation, first_event};
+use crate::workspace::rights::{Reader, Writer};
+
+/// Longest title, in characters, and longest key that makes creation idempotent, in bytes.
+const MAX_TITLE: usize = 500;
+const MAX_KEY: usize = 255;
+/// Events that a timeline shows at most: the last ones.
+const TIMELINE: u64 = 1_000;
+/// Where a task may come from.
+pub const SOURCE_TYPES: [&str; 4] = ["agent", "event", "user", "api"];
+
+/// A task that is to be made.
+#[derive(Debug, Clone, Default)]
+pub struct NewTask {
+    pub title: String,
+    pub priority: Priority,
+    pub assignee: Option<Assignee>,
+    pub project: Option<String>,
+    /// One of [`SOURCE_TYPES`]; `api` where it is not given.
+    pub source_type: Option<String>,
+    pub source: Object,
+    pub metadata: Object,
+    /// Milliseconds since the epoch.
+    pub due_at: Option<i64>,
+    /// Output that there is from the beginning.
+    pub artifacts: Vec<Draft>,
+    /// For ever: the task that was made under it first is the answer.
+    pub idempotency_key: Option<String>,
+    pub request: Option<RequestId>,
+}
+
+/// Which tasks a list is asked for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TaskFilter {
+    pub statuses: Option<Vec<Status>>,
+    /// Within: `None` is nobody.
+    pub assignee_type: Option<Option<&'static str>>,
+    pub assignee_id: Option<String>,
+    /// A project's id or slug.
+    pub project: Option<String>,
+    pub source_type: Option<String>,
+    pub unread: Option<bool>,
+    pub priorities: Option<Vec<Priority>>,
+}
+
+impl NewTask {
+    fn check(&self) -> Result<()> {
+        let title = self.title.trim();
+        if title.is_empty() || title.chars().count() > MAX_TITLE {
+            return Err(Error::invalid_at("/title", format!("expected 1 to {MAX_TITLE} characters")));
+        }
+        if self.source_type.as_deref().is_some_and(|given| !SOURCE_TYPES.contains(&given)) {
+            return Err(Error::invalid_at("/source_type", format!("expected one of {}", SOURCE_TYPES.join(", "))));
+        }
+        if self.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
+            return Err(Error::invalid_at("/idempotency_key", format!("expected 1 to {MAX_KEY} bytes")));
+        }
+        let wrong = review::check(&self.metadata.clone().into());
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
+    }
+
+    /// Bytes of what is given, roughly.
+    fn size_bytes(&self) -> usize {
+        let parts = self.artifacts.iter().filter_map(|draft| draft.parts.as_ref()).flatten();
+        self.title.len()
+            + self.metadata.size_bytes()
+            + self.source.size_bytes()
+            + parts.map(Value::size_bytes).sum::<usize>()
+    }
+
+    fn payload(&self, stamp: &Stamp, artifacts: Option<Value>) -> Object {
+        let (assignee_type, assignee_id) = parts(self.assignee.as_ref());
+        let mut payload = Object::from_iter([
+            (field::TITLE, Value::from(self.title.trim())),
+            (field::STATUS, Status::Pending.name().into()),
+            (field::PRIORITY, self.priority.name().into()),
+            (field::ASSIGNEE_TYPE, assignee_type.into()),
+            (field::ASSIGNEE_ID, assignee_id.into()),
+            (field::SOURCE_TYPE, self.source_type.as_deref().unwrap_or("api").into()),
+            (field::SOURCE, self.source.clone().into()),
+            (field::METADATA, self.metadata.clone().into()),
+            (field::UNREAD, true.into()),
+            (field::ATTEMPT, 1.into()),
+            (field::CREATED_BY, stamp.by.as_str().into()),
+        ]);
+        if let Some(due_at) = self.due_at {
+            payload.push(field::DUE_AT, format_date(due_at));
+        }
+        if let Some(artifacts) = artifacts {
+            payload.push(field::ARTIFACTS, artifacts);
+        }
+        payload
+    }
+}
+
+impl Writer {
+    /// Makes a task. Tells too whether it was there before.
+    pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
+        new.check()?;
+        self.entered.check_user(new.assignee.as_ref()).await?;
+        let stamp = self.entered.stamp();
+        // The key is in the id: so it is unique for as long as there is a log.
+        let id = match &new.idempotency_key {
+            Some(key) => format!("task-{}", self.entered.keyed_id(key)),
+            None => stamp.seed.clone(),
+        };
+        let (request, given_bytes, task_id) = (new.request.clone(), new.size_bytes(), id.clone());
+        let decide: Decide = Box::new(move |view: &View<'_>| {
+            if let Some(known) = view.aggregate(&id) {
+                return find(Some(known), &id).map(|_| Vec::new()).map_err(|_| taken());
+            }
+            check_assignee(view, new.assignee.as_ref())?;
+            let artifacts = match new.artifacts.is_empty() {
+                true => None,
+                false => Some(agent::first_versions(&new.artifacts, &stamp)?),
+            };
+            Ok(vec![first_event(&id, TASK, new.project.clone(), new.payload(&stamp, artifacts))])
+        });
+        Operation::perform(self, |operation| async move {
+            let appended = operation.append(decide, request, given_bytes).await?;
+            match appended.events.is_empty() {
+                true => Ok((find(operation.state().folded.get(&task_id), &task_id)?, true)),
+                false => operation.entered().made(&appended),
+            }
+        })
+        .await
+    }
+}
+
+fn taken() -> Error {
+    Error::conflict("idempotency_key_taken", "the id that the key stands for belongs to something else")
+}
+
+impl Reader {
+    /// A task.
+    pub async fn task(&self, id: &str) -> Result<Arc<Aggregate>> {
+        self.entered.state().refresh().await?;
+        find(self.entered.state().folded.get(id), id)
+    }
+
+    /// A task as it is shown with messages, artifacts and timeline.
+    pub async fn whole_task(&self, task: &Aggregate) -> Result<Object> {
+        let first = task.version.saturating_sub(TIMELINE) + 1;
+        let events: Vec<Event> = self.entered.state().log.read_stream(&task.id, first, task.version).await?;
+        Ok(shown::shown_whole(task, &events))
+    }
+
+    /// Tasks, newest first; the place of the next page is a first position.
+    pub async fn list_tasks(
+        &self,
+        filter: &TaskFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        self.entered.select_tasks(filter, before, limit).await
+    }
+}
+
+impl Entered {
+    /// Tasks, newest first, with those of other servers.
+    pub(super) async fn select_tasks(
+        &self,
+        filter: &TaskFilter,
+        before: Option<u64>,
+        limit: usize,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        self.state().refresh().await?;
+        let project_id = match &filter.project {
+            None => None,
+            Some(project) => Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.text()),
+        };
+        let selection = Selection {
+            statuses: filter.statuses.clone(),
+            assignee_type: filter.assignee_type,
+            assignee_id: filter.assignee_id.as_deref().map(Arc::from),
+            project_id,
+            source_type: filter.source_type.as_deref().map(Arc::from),
+            unread: filter.unread,
+            priorities: filter.priorities.clone(),
+            claimed_by: None,
+        };
+        let snapshot = self.snapshot_with(&selection::PATHS).await?;
+        let selected = select(&snapshot, &selection, before.unwrap_or(u64::MAX), limit);
+        Ok(Page { items: selected.items, next: selected.next })
+    }
+
+    /// Who does something now, for what is kept of it.
+    pub(super) fn stamp(&self) -> Stamp {
+        let clock = &self.state().clock;
+        Stamp { seed: clock.new_id().to_string(), by: self.caller().user_id().to_owned(), at_ms: clock.now_ms() }
+    }
+
+    /// What an idempotency key of this workspace's tasks stands for.
+    fn keyed_id(&self, key: &str) -> Uuid {
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/task/{key}", self.record().id).as_bytes())
+    }
+}

@@ -1,0 +1,72 @@
+//! What agents do with tasks.
+
+use std::sync::Arc;
+
+use crate::core::append::Decide;
+use crate::error::{Error, Result};
+use crate::mailbox::agent::{self, Work, Worker};
+use crate::mailbox::{NOT_LEASE_HOLDER, find, leases};
+use crate::model::aggregate::Aggregate;
+use crate::model::event::{Event, Expected};
+use crate::model::task::{MAX_LEASE_S, Task};
+use crate::store::leases::LeaseRow;
+use crate::workspace::answers::RequestId;
+use crate::workspace::entered::Operation;
+use crate::workspace::rights::Writer;
+
+/// What came of an agent's work.
+pub struct Worked {
+    pub task: Arc<Aggregate>,
+    /// `None` where a claim was renewed.
+    pub event: Option<Arc<Event>>,
+    /// Until when the agent holds the task now; milliseconds since the epoch.
+    pub lease_until: Option<i64>,
+    /// It was done for an earlier request.
+    pub repeated: bool,
+}
+
+impl Writer {
+    /// Does what an agent wants with a task, and returns it as it is then.
+    pub async fn work_on_task(
+        &self,
+        id: &str,
+        mut worker: Worker,
+        work: Work,
+        expected: Expected,
+        request: Option<RequestId>,
+    ) -> Result<Worked> {
+        let renewed_s = match &work {
+            Work::Claim { seconds } if !(1..=MAX_LEASE_S).contains(seconds) => {
+                return Err(Error::invalid_at("/lease_seconds", format!("expected 1 to {MAX_LEASE_S}")));
+            }
+            Work::Claim { seconds } => *seconds,
+            _ => 0,
+        };
+        let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.entered.stamp());
+        worker.is_owner = self.caller().user_id() == &*self.entered.record().owner_id;
+        let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));
+        let task_id = id.clone();
+        let decide: Decide = Box::new(move |view| agent::decide(view, &task_id, expected, &worker, &work, &stamp));
+        Operation::perform(self, move |operation| async move {
+            let appended = operation.append(decide, request, given_bytes).await?;
+            let task = find(operation.state().folded.get(&id), &id)?;
+            let event = appended.events.first().cloned();
+            let lease_until = match &event {
+                None => Some(operation.renew_claim(&task, until).await?),
+                Some(_) => Task::new(&task).lease().map(|lease| lease.until),
+            };
+            Ok(Worked { task, event, lease_until, repeated: appended.is_repeat() })
+        })
+        .await
+    }
+}
+
+impl Operation {
+    /// Moves the end of the claim that holds a task, unless it has ended.
+    async fn renew_claim(&self, task: &Aggregate, until: i64) -> Result<i64> {
+        let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has ended");
+        let lease = Task::new(task).lease().ok_or_else(ended)?;
+        let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
+        leases::renew_rows(self.state(), &[row]).await?.into_iter().flatten().next().ok_or_else(ended)
+    }
+}

@@ -1,0 +1,87 @@
+//! Scripted agents: for each plugin that works there is an agent in the workspace, so that it can be given tasks.
+
+use std::sync::Arc;
+
+use super::runtime::Runtime;
+use crate::core::append::Append;
+use crate::core::staging::View;
+use crate::error::{Error, Result};
+use crate::hook::{About, AgentProfile};
+use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, name_key};
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::AGENT;
+use crate::model::event::NewEvent;
+use crate::model::value::{Object, Value};
+
+/// The id of a plugin's agent: the first of `agent-<plugin>`, `agent-<plugin>-2` and so on that nothing else has. A client
+/// may have given any of them to an aggregate of its own.
+fn scripted_id(view: &View<'_>, plugin: &str) -> String {
+    let ids = std::iter::once(format!("agent-{plugin}")).chain((2..).map(|number| format!("agent-{plugin}-{number}")));
+    let mut ids = ids.filter(|id| view.aggregate(id).is_none_or(|known| works_by(&known, plugin)));
+    ids.next().unwrap_or_default()
+}
+
+fn works_by(known: &Aggregate, plugin: &str) -> bool {
+    &*known.aggregate_type == AGENT && known.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin)
+}
+
+/// Makes the agents of the plugins that work, and brings those that are there up to date. An agent that is refused is
+/// none, and the workspace opens without it.
+pub async fn register_scripted(runtime: &Runtime) -> Result<()> {
+    let plugins = &runtime.state.plugins;
+    for plugin in plugins.indexes() {
+        let about = plugins.about(plugin);
+        let Some(profile) = &about.agent else { continue };
+        let wanted = payload(about, profile);
+        let name = about.name.clone();
+        let append = Append {
+            event_ids: Vec::new(),
+            request: None,
+            size_bytes: 1_024 + wanted.size_bytes(),
+            actor: "system".into(),
+            managed: true,
+            decide: Box::new(move |view| {
+                let id = scripted_id(view, &name);
+                let known = view.aggregate(&id);
+                let as_wanted = |known: &Object| wanted.iter().all(|(name, value)| known.get(name) == Some(value));
+                let mut payload = wanted.clone();
+                let verb = match &known {
+                    // Whether it is disabled is for people to say.
+                    Some(known) if !known.deleted && as_wanted(&known.state) => return Ok(Vec::new()),
+                    Some(_) => "updated",
+                    None => {
+                        payload.push(STATUS, ENABLED);
+                        "created"
+                    }
+                };
+                Ok(vec![NewEvent {
+                    aggregate_id: id,
+                    aggregate_type: AGENT.into(),
+                    event_type: format!("{AGENT}.{verb}"),
+                    payload,
+                    restore: true,
+                    ..NewEvent::default()
+                }])
+            }),
+        };
+        match runtime.appender.append(append).await {
+            Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
+                tracing::error!(%error, plugin = %about.name, "its agent is refused: the plugin gets no tasks");
+            }
+            appended => drop(appended?),
+        }
+    }
+    Ok(())
+}
+
+fn payload(about: &About, profile: &AgentProfile) -> Object {
+    let traits: Vec<Value> = profile.traits.iter().map(|name| Value::from(Arc::clone(name))).collect();
+    Object::from_iter([
+        ("name", Value::from(about.name.clone())),
+        ("description", profile.description.as_str().into()),
+        ("subscribed_traits", traits.into()),
+        ("capabilities", profile.capabilities.clone().into()),
+        (NAME_KEY, name_key(&about.name).into()),
+        (PLUGIN, about.name.clone().into()),
+    ])
+}

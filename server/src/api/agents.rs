@@ -1,0 +1,318 @@
+//! `/agents`: who works here.
+
+use foldwork_engine::model::agent::AgentStatus;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::value::Value;
+use foldwork_engine::workspace::agents::{AgentChange, AgentView, NewAgent};
+use foldwork_engine::{Error, Writer};
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::idempotent::{Created, Outcome, idempotent};
+use super::json::AnyObject;
+use super::page::{PageBody, limit, read_cursor};
+use super::wire::text;
+use super::{Section, etag, expected};
+use crate::auth::{ApiRead, ApiWrite};
+
+pub struct Api;
+
+/// An agent.
+#[derive(Object, Serialize)]
+#[oai(rename = "Agent")]
+struct AgentBody {
+    id: String,
+    name: String,
+    description: String,
+    subscribed_traits: Vec<String>,
+    /// The name of each capability, and whether the agent has it.
+    capabilities: AnyObject,
+    /// `active`, `offline` or `disabled`.
+    status: String,
+    /// The plugin that does the agent's work, where one does.
+    #[oai(nullable)]
+    plugin: Option<String>,
+    #[oai(nullable)]
+    last_seen_at: Option<String>,
+    version: u64,
+    created_at: String,
+    updated_at: String,
+}
+
+impl From<&AgentView> for AgentBody {
+    fn from(view: &AgentView) -> AgentBody {
+        let agent = &*view.agent;
+        AgentBody {
+            id: agent.id.to_string(),
+            name: text(agent, "name").unwrap_or_default(),
+            description: text(agent, "description").unwrap_or_default(),
+            subscribed_traits: traits(view),
+            capabilities: capabilities(view),
+            status: view.status.name().to_owned(),
+            plugin: text(agent, "plugin"),
+            last_seen_at: view.last_seen_at.map(format_date),
+            version: agent.version,
+            created_at: format_date(agent.created_at),
+            updated_at: format_date(agent.last_event_at),
+        }
+    }
+}
+
+fn traits(view: &AgentView) -> Vec<String> {
+    let traits = view.agent.state.get("subscribed_traits").and_then(Value::as_array).unwrap_or_default();
+    traits.iter().filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+fn capabilities(view: &AgentView) -> AnyObject {
+    AnyObject(view.agent.state.get("capabilities").and_then(Value::as_object).cloned().unwrap_or_default())
+}
+
+/// A page of agents.
+#[derive(Object)]
+struct AgentPage {
+    data: Vec<AgentBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+/// What others need to know of an agent in order to give it work.
+#[derive(Object, Serialize)]
+#[oai(rename = "AgentCard")]
+struct CardBody {
+    id: String,
+    name: String,
+    description: String,
+    capabilities: AnyObject,
+    traits: Vec<String>,
+    /// One for each trait.
+    skills: Vec<SkillBody>,
+    version: u64,
+    /// `active`, `offline` or `disabled`.
+    status: String,
+    #[oai(nullable)]
+    last_seen_at: Option<String>,
+}
+
+/// Something that an agent does.
+#[derive(Object, Serialize)]
+#[oai(rename = "AgentSkill")]
+struct SkillBody {
+    id: String,
+    name: String,
+    description: String,
+}
+
+impl From<&AgentView> for CardBody {
+    fn from(view: &AgentView) -> CardBody {
+        let AgentBody { id, name, description, capabilities, subscribed_traits, version, status, last_seen_at, .. } =
+            AgentBody::from(view);
+        let skill = |name: &String| SkillBody {
+            id: name.clone(),
+            name: name.replace(['-', '_'], " "),
+            description: format!("works on content with the trait '{name}'"),
+        };
+        let skills = subscribed_traits.iter().map(skill).collect();
+        CardBody {
+            id,
+            name,
+            description,
+            capabilities,
+            traits: subscribed_traits,
+            skills,
+            version,
+            status,
+            last_seen_at,
+        }
+    }
+}
+
+/// What an agent has to do.
+#[derive(Object, Serialize)]
+#[oai(rename = "AgentWorkload")]
+struct WorkloadBody {
+    agent_id: String,
+    name: String,
+    pending: u64,
+    /// Open tasks that nobody has read, in whatever status.
+    unread: u64,
+    in_progress: u64,
+    review: u64,
+    #[oai(nullable)]
+    oldest_pending_at: Option<String>,
+}
+
+/// Every agent and what it has to do.
+#[derive(Object, Serialize)]
+#[oai(rename = "AgentRoster")]
+struct RosterBody {
+    data: Vec<WorkloadBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+/// An agent that is to be registered.
+#[derive(Object, Deserialize)]
+struct CreateAgent {
+    /// Unique in the workspace.
+    name: String,
+    #[oai(nullable)]
+    description: Option<String>,
+    /// Traits that give the agent work.
+    #[oai(nullable)]
+    subscribed_traits: Option<Vec<String>>,
+    /// The name of each capability, and whether the agent has it.
+    #[oai(nullable)]
+    capabilities: Option<AnyObject>,
+}
+
+/// What is to change of an agent.
+#[derive(Object, Deserialize, Default)]
+#[serde(default)]
+struct ChangeAgent {
+    #[oai(nullable)]
+    name: Option<String>,
+    #[oai(nullable)]
+    description: Option<String>,
+    #[oai(nullable)]
+    subscribed_traits: Option<Vec<String>>,
+    #[oai(nullable)]
+    capabilities: Option<AnyObject>,
+    /// `disabled` gives it no more work, `active` does again.
+    #[oai(nullable)]
+    status: Option<String>,
+}
+
+#[derive(ApiResponse)]
+enum Changed {
+    /// The agent as it is now.
+    #[oai(status = 200)]
+    Done(Written<AgentBody>, #[oai(header = "ETag")] String),
+}
+
+#[derive(ApiResponse)]
+enum Deleted {
+    /// The agent is no more; its history stays.
+    #[oai(status = 204)]
+    Done,
+}
+
+const LIST: &str = "agents";
+
+#[OpenApi(tag = "Section::Agents")]
+impl Api {
+    /// Agents, newest first. Those whose work a plugin does are among them.
+    #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
+    async fn list_agents(
+        &self,
+        access: ApiRead,
+        /// `active`, `offline` or `disabled`.
+        status: Query<Option<String>>,
+        /// How many at the most, 1 to 200; 50 where it is not given.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<Written<AgentPage>> {
+        let status = answer(status.as_deref().map(read_status).transpose())?;
+        let list = format!("{LIST}/{}", status.map_or("", AgentStatus::name));
+        let before = answer(read_cursor(&list, cursor.as_deref()))?;
+        let page = answer(access.0.list_agents(status, before, answer(limit(rows))?).await)?;
+        Ok(Written::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
+    }
+
+    /// Registers an agent.
+    #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
+    async fn create_agent(
+        &self,
+        access: ApiWrite,
+        body: Body<CreateAgent>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Created<AgentBody>> {
+        let Body { value: CreateAgent { name, description, subscribed_traits, capabilities }, text } = body;
+        let capabilities = capabilities.map(|capabilities| capabilities.0);
+        let change = AgentChange { description, subscribed_traits, capabilities, ..AgentChange::default() };
+        let make = async move |writer: Writer, request| {
+            let (view, repeated) = writer.create_agent(NewAgent { name, change, request }).await?;
+            let location = format!("{}/agents/{}", crate::API, view.agent.id);
+            Ok(Outcome { body: AgentBody::from(&view), location, repeated })
+        };
+        idempotent(&access.0, key.0, "create_agent", &text, make).await
+    }
+
+    /// What every agent has to do, newest agent first.
+    #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
+    async fn get_roster(&self, access: ApiRead) -> ApiResult<Written<RosterBody>> {
+        let roster = answer(access.0.roster().await)?;
+        let data = roster.into_iter().map(|(agent, workload)| WorkloadBody {
+            agent_id: agent.id.to_string(),
+            name: text(&agent, "name").unwrap_or_default(),
+            pending: workload.pending,
+            unread: workload.unread,
+            in_progress: workload.in_progress,
+            review: workload.review,
+            oldest_pending_at: workload.oldest_pending_at.map(format_date),
+        });
+        Ok(Written::new(&RosterBody { data: data.collect(), next_cursor: None }))
+    }
+
+    /// One agent.
+    #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
+    async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
+        Ok(shown(&answer(access.0.agent(&agent_id).await)?))
+    }
+
+    /// What others need to know of an agent in order to give it work.
+    #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]
+    async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Written<CardBody>> {
+        Ok(Written::new(&CardBody::from(&answer(access.0.agent(&agent_id).await)?)))
+    }
+
+    /// Changes an agent. Of one whose work a plugin does only the status can be changed.
+    #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
+    async fn change_agent(
+        &self,
+        access: ApiWrite,
+        agent_id: Path<String>,
+        body: Body<ChangeAgent>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Changed> {
+        let ChangeAgent { name, description, subscribed_traits, capabilities, status } = body.value;
+        let is_disabled = answer(status.as_deref().map(read_whether_disabled).transpose())?;
+        let capabilities = capabilities.map(|capabilities| capabilities.0);
+        let change = AgentChange { name, description, subscribed_traits, capabilities, is_disabled };
+        let expected = answer(expected(if_match.as_deref()))?;
+        Ok(shown(&answer(access.0.change_agent(&agent_id, change, expected).await)?))
+    }
+
+    /// Takes an agent out of the workspace. Its tasks stay as they are.
+    #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
+    async fn delete_agent(
+        &self,
+        access: ApiWrite,
+        agent_id: Path<String>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Deleted> {
+        let expected = answer(expected(if_match.as_deref()))?;
+        answer(access.0.delete_agent(&agent_id, expected).await)?;
+        Ok(Deleted::Done)
+    }
+}
+
+fn shown(view: &AgentView) -> Changed {
+    Changed::Done(Written::new(&AgentBody::from(view)), etag(view.agent.version))
+}
+
+fn read_status(status: &str) -> Result<AgentStatus, Error> {
+    AgentStatus::parse(status).ok_or_else(|| Error::invalid("status must be active, offline or disabled"))
+}
+
+fn read_whether_disabled(status: &str) -> Result<bool, Error> {
+    match status {
+        "active" => Ok(false),
+        "disabled" => Ok(true),
+        _ => Err(Error::invalid_at("/status", "expected active or disabled")),
+    }
+}

@@ -1,0 +1,122 @@
+//! What people do with a task: `/mailbox/:task_id/approve` and the like.
+
+use foldwork_engine::Writer;
+use foldwork_engine::model::task::Action;
+use foldwork_engine::model::value::Object;
+use poem_openapi::OpenApi;
+use poem_openapi::param::{Header, Path};
+
+use super::said::{deed, expected_version};
+use super::sent::Sent;
+use super::wire::{Acted, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, acted};
+use crate::api::Section;
+use crate::api::body::Body;
+use crate::api::error::{ApiResult, answer};
+use crate::auth::ApiWrite;
+
+pub struct Api;
+
+#[OpenApi(tag = "Section::Mailbox")]
+impl Api {
+    /// Accepts the output. The effects of its artifacts are appended with it, all or nothing.
+    #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
+    async fn approve_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<ApproveTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Approve, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Accepts the output with changes, which are kept as its next version. Effects are appended as with approval.
+    #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
+    async fn edit_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<EditTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Edit, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Refuses the output. An agent that holds the task holds it no more.
+    #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
+    async fn reject_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<RejectTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Reject, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Sets the task aside. It wakes at its time, to the status that it left, or with whatever is done to it.
+    #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
+    async fn defer_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<DeferTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Defer, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Asks the agent something, or answers what it asked.
+    #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
+    async fn ask_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<AskTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Ask, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Gives the task to an agent, a user, or nobody. An agent that holds it holds it no more.
+    #[oai(path = "/mailbox/:task_id/assign", method = "post", operation_id = "assign_task")]
+    async fn assign_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<AssignTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Assign, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Marks the task as read.
+    #[oai(path = "/mailbox/:task_id/read", method = "post", operation_id = "read_task")]
+    async fn read_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<MarkTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Read, &body.fields, if_match.as_deref()).await
+    }
+
+    /// Marks the task as unread.
+    #[oai(path = "/mailbox/:task_id/unread", method = "post", operation_id = "unread_task")]
+    async fn unread_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<MarkTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        act(&access.0, &task_id, Action::Unread, &body.fields, if_match.as_deref()).await
+    }
+}
+
+async fn act(writer: &Writer, id: &str, action: Action, said: &Object, if_match: Option<&str>) -> ApiResult<Acted> {
+    let expected = answer(expected_version(said, if_match))?;
+    let deed = answer(deed(action, said, writer.now_ms()))?;
+    Ok(acted(&*answer(writer.act_on_task(id, deed, expected).await)?))
+}

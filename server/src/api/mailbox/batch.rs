@@ -1,0 +1,79 @@
+//! `/mailbox/actions`: one action on many tasks.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::task::content::named;
+use foldwork_engine::model::task::{Action, shown};
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Outcome, Which};
+use poem_openapi::OpenApi;
+
+use super::said::{deed, filter, flag, integer, object, one_text};
+use super::sent::Sent;
+use super::wire::{ActOnTasks, ActedBody};
+use crate::api::Section;
+use crate::api::body::{Body, Written};
+use crate::api::error::{ApiError, ApiResult, answer};
+use crate::auth::ApiWrite;
+
+pub struct Api;
+
+#[OpenApi(tag = "Section::Mailbox")]
+impl Api {
+    /// Does one thing with many tasks. Each decides on its own, and is answered as if it had been asked alone.
+    #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
+    async fn act_on_tasks(&self, access: ApiWrite, body: Body<Sent<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
+        let said = &body.fields;
+        let named_action = answer(one_text(said, &["action"]))?;
+        let action = named_action.as_deref().and_then(Action::parse).ok_or_else(|| {
+            let allowed = Action::ALL.map(Action::name).join(", ");
+            Error::invalid_at("/action", format!("expected one of {allowed}"))
+        });
+        let deed = answer(deed(answer(action)?, said, access.0.now_ms()))?;
+        let outcomes = answer(access.0.act_on_tasks(answer(which(said))?, deed).await)?;
+        let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
+        let failed = outcomes.len() - succeeded;
+        let results: Vec<Value> = outcomes.into_iter().map(result).collect();
+        let acted = Object::from_iter([
+            ("results", Value::from(results)),
+            ("succeeded", Value::Int(succeeded as i64)),
+            ("failed", Value::Int(failed as i64)),
+        ]);
+        Ok(Written::large(&acted, acted.size_bytes()))
+    }
+}
+
+fn which(said: &Object) -> Result<Which, Error> {
+    if let Some(ids) = named(said, "ids") {
+        let texts = |ids: &[Value]| ids.iter().map(|id| id.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>();
+        let found = ids.as_array().filter(|ids| ids.len() <= MAX_TASKS).and_then(texts);
+        let mut ids = found.ok_or_else(|| Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} ids")))?;
+        let mut seen = std::collections::BTreeSet::new();
+        ids.retain(|id| seen.insert(id.clone()));
+        return Ok(Which::Ids(ids));
+    }
+    if named(said, "filter").is_none() {
+        return Err(Error::invalid_at("/ids", "required: ids, or a filter and how many tasks it means"));
+    }
+    let by = object(said, "filter")?;
+    let expected = integer(said, "expected")?.and_then(|count| usize::try_from(count).ok());
+    let expected =
+        expected.ok_or_else(|| Error::invalid_at("/expected", "required: how many tasks the filter means"))?;
+    let filter = filter(|name| one_text(&by, &[name]), flag(&by, "unread")?)?;
+    Ok(Which::Filter { filter: Box::new(filter), expected })
+}
+
+fn result(outcome: Outcome) -> Value {
+    let mut result = Object::from_iter([("id", outcome.id)]);
+    match outcome.result {
+        Ok(task) => {
+            result.push("status", 200);
+            result.push("task", shown::shown(&task));
+        }
+        Err(error) => {
+            let error = ApiError::from(error);
+            result.push("status", i64::from(error.status.as_u16()));
+            result.push("error", error.body);
+        }
+    }
+    result.into()
+}

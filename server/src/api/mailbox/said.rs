@@ -1,0 +1,207 @@
+//! What is said with an action: its fields in every spelling, read into what the engine does.
+
+use foldwork_engine::Error;
+use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::facts::{Assignee, Priority};
+use foldwork_engine::model::task::content::{Message, drafts, first_text, named, text_of};
+use foldwork_engine::model::task::edit::Edit;
+use foldwork_engine::model::task::{Action, Status};
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::violation::{Violations, excerpt};
+use foldwork_engine::workspace::mailbox::tasks::{SOURCE_TYPES, TaskFilter};
+use foldwork_engine::workspace::mailbox::{Deed, Worker};
+
+use crate::api::events::read_expected;
+use crate::api::expected;
+use crate::api::json::ExpectedVersion;
+
+/// The longest deferral by seconds: some thousand years.
+const MAX_SECONDS: i64 = 100_000_000_000;
+
+/// An action with what is said with it.
+pub fn deed(action: Action, said: &Object, now_ms: i64) -> Result<Deed, Error> {
+    Ok(match action {
+        Action::Approve => Deed::Approve { comment: one_text(said, &["comment"])? },
+        Action::Edit => Deed::Edit { edit: edit(said)?, comment: one_text(said, &["comment"])? },
+        Action::Reject => Deed::Reject { reason: one_text(said, &["reason", "message", "comment"])? },
+        Action::Defer => Deed::Defer { until: until(said, now_ms)?, reason: one_text(said, &["reason"])? },
+        Action::Ask => Deed::Ask { message: required_message(said, &["message", "question", "text"])? },
+        Action::Assign => Deed::Assign { assignee: new_assignee(said)? },
+        Action::Read => Deed::Read,
+        Action::Unread => Deed::Unread,
+    })
+}
+
+/// The version that the body or the header expects.
+pub fn expected_version(said: &Object, if_match: Option<&str>) -> Result<Expected, Error> {
+    match named(said, "expected_version") {
+        Some(version) => read_expected(Some(ExpectedVersion(version.clone())), ""),
+        None => expected(if_match),
+    }
+}
+
+/// The text under the first of some names that there is.
+pub fn one_text(said: &Object, names: &[&str]) -> Result<Option<String>, Error> {
+    let mut wrong = Violations::default();
+    let text = first_text(said, names, &mut wrong);
+    Ok(wrong.finish(text)?)
+}
+
+pub fn flag(said: &Object, name: &str) -> Result<Option<bool>, Error> {
+    match named(said, name) {
+        None => Ok(None),
+        Some(Value::Bool(flag)) => Ok(Some(*flag)),
+        Some(_) => Err(Error::invalid_at(format!("/{name}"), "expected true or false")),
+    }
+}
+
+pub fn integer(said: &Object, name: &str) -> Result<Option<i64>, Error> {
+    match named(said, name) {
+        None => Ok(None),
+        Some(Value::Int(number)) => Ok(Some(*number)),
+        Some(_) => Err(Error::invalid_at(format!("/{name}"), "expected an integer")),
+    }
+}
+
+/// The object under a name; an empty one where there is none.
+pub fn object(said: &Object, name: &str) -> Result<Object, Error> {
+    match named(said, name) {
+        None => Ok(Object::new()),
+        Some(Value::Object(object)) => Ok((**object).clone()),
+        Some(_) => Err(Error::invalid_at(format!("/{name}"), "expected an object")),
+    }
+}
+
+/// A time, in milliseconds since the epoch.
+pub fn time(said: &Object, name: &str) -> Result<Option<i64>, Error> {
+    let Some(text) = one_text(said, &[name])? else { return Ok(None) };
+    let wrong = || Error::invalid_at(format!("/{name}"), "expected an RFC 3339 date");
+    parse_date(&text).map(Some).ok_or_else(wrong)
+}
+
+pub fn required_message(said: &Object, names: &[&str]) -> Result<Message, Error> {
+    let missing = || Error::invalid_at(format!("/{}", names.first().unwrap_or(&"message")), "required string");
+    let message = Message::read(said, names)?.ok_or_else(missing)?;
+    let says_nothing =
+        |part: &Value| part.get("text").and_then(Value::as_str).is_some_and(|text| text.trim().is_empty());
+    if message.parts.iter().all(says_nothing) { Err(missing()) } else { Ok(message) }
+}
+
+/// Which agent works, under which claim.
+pub fn worker(said: &Object) -> Result<Worker, Error> {
+    let claim = integer(said, "claim")?.map(u64::try_from).transpose();
+    let claim = claim.map_err(|_| Error::invalid_at("/claim", "expected the number of a claim"))?;
+    Ok(Worker::new(one_text(said, &["agent_id"])?, claim))
+}
+
+fn edit(said: &Object) -> Result<Edit, Error> {
+    if let Some(modifications) = named(said, "modifications") {
+        let fields = modifications.as_object().filter(|fields| !fields.is_empty());
+        let wrong = || Error::invalid_at("/modifications", "expected an object with fields");
+        return Ok(Edit::Modifications(fields.ok_or_else(wrong)?.clone()));
+    }
+    if let Some(content) = named(said, "content") {
+        return Ok(Edit::Content(content.clone()));
+    }
+    if let Some(text) = one_text(said, &["text"])? {
+        return Ok(Edit::Content(text.into()));
+    }
+    match drafts(said)? {
+        drafts if drafts.is_empty() => {
+            let message = "required: modifications, content, text, artifact or artifacts";
+            Err(Error::invalid_at("/modifications", message))
+        }
+        drafts => Ok(Edit::Artifacts(drafts)),
+    }
+}
+
+fn until(said: &Object, now_ms: i64) -> Result<Option<i64>, Error> {
+    if let Some(until) = time(said, "until")? {
+        return match until > now_ms {
+            true => Ok(Some(until)),
+            false => Err(Error::invalid_at("/until", "expected a time that is to come")),
+        };
+    }
+    match integer(said, "for_seconds")? {
+        None => Ok(None),
+        Some(seconds @ 1..=MAX_SECONDS) => Ok(Some(now_ms.saturating_add(seconds * 1_000))),
+        Some(_) => Err(Error::invalid_at("/for_seconds", format!("expected 1 to {MAX_SECONDS}"))),
+    }
+}
+
+/// Who a task is given to: both of type and id, or neither.
+pub fn assignee(said: &Object) -> Result<Option<Assignee>, Error> {
+    let mut wrong = Violations::default();
+    let (kind, id) = (text_of(said, "assignee_type", &mut wrong), text_of(said, "assignee_id", &mut wrong));
+    wrong.finish(())?;
+    match (kind.as_deref(), id) {
+        (None | Some("none"), None) => Ok(None),
+        (Some("agent"), Some(id)) => Ok(Some(Assignee::Agent(id.into()))),
+        (Some("user"), Some(id)) => Ok(Some(Assignee::User(id.into()))),
+        (Some("agent" | "user"), None) => Err(Error::invalid_at("/assignee_id", "required string")),
+        (None, Some(_)) => Err(Error::invalid_at("/assignee_type", "expected agent or user")),
+        (Some(other), _) => {
+            let found = excerpt(&other.into());
+            Err(Error::invalid_at("/assignee_type", format!("expected agent or user, found {found}")))
+        }
+    }
+}
+
+fn new_assignee(said: &Object) -> Result<Option<Assignee>, Error> {
+    if let Some(id) = one_text(said, &["agent_id"])? {
+        return Ok(Some(Assignee::Agent(id.into())));
+    }
+    if let Some(id) = one_text(said, &["user_id"])? {
+        return Ok(Some(Assignee::User(id.into())));
+    }
+    if named(said, "assignee_type").is_none() && named(said, "assignee_id").is_none() {
+        return Err(Error::invalid_at(
+            "/assignee_type",
+            "required: assignee_type and assignee_id, agent_id or user_id",
+        ));
+    }
+    assignee(said)
+}
+
+pub fn priority(name: &str) -> Option<Priority> {
+    Priority::ALL.into_iter().find(|priority| priority.name() == name)
+}
+
+/// Which tasks are meant, by what stands under the names of a list's parameters.
+pub fn filter(text: impl Fn(&str) -> Result<Option<String>, Error>, unread: Option<bool>) -> Result<TaskFilter, Error> {
+    let wrong = |name: &str, allowed: &str| Error::invalid(format!("{name} must be {allowed}"));
+    let statuses = match text("status")?.as_deref() {
+        None => None,
+        Some("open") => Some(Status::ALL.into_iter().filter(|status| status.is_open()).collect()),
+        Some("closed") => Some(Status::ALL.into_iter().filter(|status| !status.is_open()).collect()),
+        Some(list) => {
+            let found: Option<Vec<Status>> = list.split(',').map(|name| Status::parse(name.trim())).collect();
+            Some(found.ok_or_else(|| wrong("status", "a status, several with commas between them, open or closed"))?)
+        }
+    };
+    let assignee_type = match text("assignee_type")?.as_deref() {
+        None => None,
+        Some("agent") => Some(Some("agent")),
+        Some("user") => Some(Some("user")),
+        Some("none") => Some(None),
+        Some(_) => return Err(wrong("assignee_type", "agent, user or none")),
+    };
+    let source_type = text("source_type")?;
+    if source_type.as_deref().is_some_and(|given| !SOURCE_TYPES.contains(&given)) {
+        return Err(wrong("source_type", "agent, event, user or api"));
+    }
+    let priorities = text("priority")?.map(|list| {
+        let found: Option<Vec<Priority>> = list.split(',').map(|name| priority(name.trim())).collect();
+        found.ok_or_else(|| wrong("priority", "low, normal, high or urgent, or several with commas between them"))
+    });
+    Ok(TaskFilter {
+        statuses,
+        assignee_type,
+        assignee_id: text("assignee_id")?,
+        project: text("project_id")?,
+        source_type,
+        unread,
+        priorities: priorities.transpose()?,
+    })
+}

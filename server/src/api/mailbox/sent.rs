@@ -1,0 +1,47 @@
+//! Bodies that are read as they come, since their fields have several spellings, and shown field by field.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use foldwork_engine::model::value::Object;
+use poem_openapi::registry::{MetaSchemaRef, Registry};
+use poem_openapi::types::Type;
+use serde::{Deserialize, Deserializer};
+
+/// An object as it came; `T` is what the document shows of it.
+pub struct Sent<T> {
+    pub fields: Object,
+    shown: PhantomData<fn() -> T>,
+}
+
+impl<'de, T> Deserialize<'de> for Sent<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sent<T>, D::Error> {
+        Ok(Sent { fields: Object::deserialize(deserializer)?, shown: PhantomData })
+    }
+}
+
+impl<T: Type> Type for Sent<T> {
+    const IS_REQUIRED: bool = true;
+    type RawValueType = Self;
+    type RawElementValueType = Self;
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn as_raw_value(&self) -> Option<&Self> {
+        Some(self)
+    }
+
+    fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
+        Box::new(std::iter::empty())
+    }
+}

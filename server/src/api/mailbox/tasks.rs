@@ -1,0 +1,131 @@
+//! `/mailbox` and `/mailbox/:task_id`.
+
+use foldwork_engine::model::task::content::drafts;
+use foldwork_engine::model::task::shown;
+use foldwork_engine::model::value::Object;
+use foldwork_engine::workspace::mailbox::tasks::NewTask;
+use foldwork_engine::{Error, Writer};
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{ApiResponse, OpenApi};
+
+use super::said::{assignee, filter, object, one_text, priority, time};
+use super::sent::Sent;
+use super::wire::{CreateTask, TaskBody, TaskPage, WholeTaskBody};
+use crate::api::body::{Body, Written};
+use crate::api::error::{ApiResult, answer};
+use crate::api::idempotent::{Created, Outcome, idempotent};
+use crate::api::page::{PageBody, limit, read_cursor};
+use crate::api::{Section, etag, is_known};
+use crate::auth::{ApiRead, ApiWrite};
+
+pub struct Api;
+
+const LIST: &str = "mailbox";
+
+#[derive(ApiResponse)]
+enum Shown {
+    /// The task.
+    #[oai(status = 200)]
+    Found(Written<WholeTaskBody>, #[oai(header = "ETag")] String),
+    /// It is as the client knows it.
+    #[oai(status = 304)]
+    Known(#[oai(header = "ETag")] String),
+}
+
+#[OpenApi(tag = "Section::Mailbox")]
+impl Api {
+    /// Tasks, newest first.
+    #[oai(path = "/mailbox", method = "get", operation_id = "list_tasks")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
+    async fn list_tasks(
+        &self,
+        access: ApiRead,
+        /// A status, several with commas between them, `open` or `closed`.
+        status: Query<Option<String>>,
+        assignee_id: Query<Option<String>>,
+        /// `agent`, `user` or `none`.
+        assignee_type: Query<Option<String>>,
+        /// A project's id or slug.
+        project_id: Query<Option<String>>,
+        /// `agent`, `event`, `user` or `api`.
+        source_type: Query<Option<String>>,
+        unread: Query<Option<bool>>,
+        /// A priority, or several with commas between them.
+        priority: Query<Option<String>>,
+        /// How many at the most, 1 to 200; 50 where it is not given.
+        #[oai(name = "limit")]
+        Query(rows): Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+    ) -> ApiResult<Written<TaskPage>> {
+        let text = |name: &str| {
+            Ok(match name {
+                "status" => status.0.clone(),
+                "assignee_id" => assignee_id.0.clone(),
+                "assignee_type" => assignee_type.0.clone(),
+                "project_id" => project_id.0.clone(),
+                "source_type" => source_type.0.clone(),
+                _ => priority.0.clone(),
+            })
+        };
+        let filter = answer(filter(text, unread.0))?;
+        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
+        let page = answer(access.0.list_tasks(&filter, before, answer(limit(rows))?).await)?;
+        Ok(Written::new(&PageBody::new(page, LIST, |task| shown::shown(&task))))
+    }
+
+    /// Makes a task.
+    #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
+    async fn create_task(
+        &self,
+        access: ApiWrite,
+        body: Body<Sent<CreateTask>>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Created<TaskBody>> {
+        let Body { value: Sent { fields, .. }, text } = body;
+        let new = answer(new_task(&fields))?;
+        let make = async move |writer: Writer, request| {
+            let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
+            let location = format!("{}/mailbox/{}", crate::API, task.id);
+            Ok(Outcome { body: shown::shown(&task), location, repeated })
+        };
+        idempotent(&access.0, key.0, "create_task", &text, make).await
+    }
+
+    /// One task, with its messages, artifacts and timeline.
+    #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
+    async fn get_task(
+        &self,
+        access: ApiRead,
+        task_id: Path<String>,
+        #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
+    ) -> ApiResult<Shown> {
+        let task = answer(access.0.task(&task_id).await)?;
+        let tag = etag(task.version);
+        if is_known(if_none_match.as_deref(), &tag) {
+            return Ok(Shown::Known(tag));
+        }
+        let whole = answer(access.0.whole_task(&task).await)?;
+        Ok(Shown::Found(Written::large(&whole, whole.size_bytes()), tag))
+    }
+}
+
+fn new_task(said: &Object) -> Result<NewTask, Error> {
+    let title = one_text(said, &["title"])?.ok_or_else(|| Error::invalid_at("/title", "required string"))?;
+    let named_priority = one_text(said, &["priority"])?;
+    let wrong = || Error::invalid_at("/priority", "expected low, normal, high or urgent");
+    let priority = named_priority.as_deref().map(|name| priority(name).ok_or_else(wrong)).transpose()?;
+    Ok(NewTask {
+        title,
+        priority: priority.unwrap_or_default(),
+        assignee: assignee(said)?,
+        project: one_text(said, &["project_id"])?,
+        source_type: one_text(said, &["source_type"])?,
+        source: object(said, "source")?,
+        metadata: object(said, "metadata")?,
+        due_at: time(said, "due_at")?,
+        artifacts: drafts(said)?,
+        idempotency_key: one_text(said, &["idempotency_key"])?,
+        request: None,
+    })
+}

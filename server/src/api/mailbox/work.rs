@@ -1,0 +1,219 @@
+//! What agents do with a task: `/mailbox/:task_id/claim` and the like.
+
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::task::content::{Draft, Message, drafts, named};
+use foldwork_engine::model::task::record::field;
+use foldwork_engine::model::task::{LEASE_S, Task, shown};
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::mailbox::work::Worked;
+use foldwork_engine::workspace::mailbox::{Work, Worker};
+use foldwork_engine::{Error, Writer};
+use poem_openapi::param::{Header, Path};
+use poem_openapi::{ApiResponse, OpenApi};
+
+use super::said::{expected_version, flag, integer, one_text, required_message, worker};
+use super::sent::Sent;
+use super::wire::{
+    Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimTask, ClaimedBody, CompleteTask, FailTask,
+    MessageBody, ReleaseTask, RequestInput, acted,
+};
+use crate::api::body::{Body, Written};
+use crate::api::error::{ApiResult, answer};
+use crate::api::idempotent::{Created, Outcome, idempotent};
+use crate::api::{Section, etag};
+use crate::auth::ApiWrite;
+
+pub struct Api;
+
+#[derive(ApiResponse)]
+enum Claimed {
+    /// The agent holds the task.
+    #[oai(status = 200)]
+    Done(Written<ClaimedBody>, #[oai(header = "ETag")] String),
+}
+
+#[OpenApi(tag = "Section::Mailbox")]
+impl Api {
+    /// Takes the task for an agent, or holds it longer. Heartbeats of the agent hold it too.
+    #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
+    async fn claim_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<ClaimTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Claimed> {
+        let said = &body.fields;
+        let mut who = answer(worker(said))?;
+        who.agent_id = Some(answer(who.agent_id.ok_or_else(|| Error::invalid_at("/agent_id", "required string")))?);
+        let seconds = answer(integer(said, "lease_seconds"))?.unwrap_or(LEASE_S);
+        let worked = work(&access.0, &task_id, who, Work::Claim { seconds }, said, if_match.as_deref()).await?;
+        let (task, record) = (&worked.task, Task::new(&worked.task));
+        let mut claimed = shown::shown(task);
+        let lease = [
+            ("agent_id", record.get(field::CLAIMED_BY).cloned()),
+            ("claim", record.get(field::CLAIM).cloned()),
+            ("expires_at", worked.lease_until.map(format_date).map(Value::from)),
+        ];
+        claimed.push("lease", lease.into_iter().map(|(name, value)| (name, Value::from(value))).collect::<Object>());
+        Ok(Claimed::Done(Written::new(&claimed), etag(task.version)))
+    }
+
+    /// Says something about the task. What an agent says while a person waits for its answer is the answer.
+    #[oai(path = "/mailbox/:task_id/messages", method = "post", operation_id = "add_message")]
+    async fn add_message(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<AddMessage>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Created<MessageBody>> {
+        let Body { value: Sent { fields: said, .. }, text } = body;
+        let work = Work::Message { message: answer(required_message(&said, &["text", "message", "content"]))? };
+        let call = answer(Call::new(&task_id, &said, if_match.as_deref()))?;
+        let operation = format!("add_message/{}", call.id);
+        let make = async move |writer: Writer, request| call.add(&writer, work, request, field::MESSAGES).await;
+        idempotent(&access.0, key.0, &operation, &text, make).await
+    }
+
+    /// Adds output to the task that the agent holds, or the next version of some.
+    #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
+    async fn add_artifact(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<AddArtifact>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+        #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
+    ) -> ApiResult<Created<ArtifactBody>> {
+        let Body { value: Sent { fields: said, .. }, text } = body;
+        let draft = answer(Draft::read(&said.clone().into(), "").map_err(Error::from))?;
+        let work = Work::Artifact { drafts: vec![draft] };
+        let call = answer(Call::new(&task_id, &said, if_match.as_deref()))?;
+        let operation = format!("add_artifact/{}", call.id);
+        let make = async move |writer: Writer, request| call.add(&writer, work, request, field::ARTIFACTS).await;
+        idempotent(&access.0, key.0, &operation, &text, make).await
+    }
+
+    /// Delivers the task that the agent holds: for review, or, with `review: false`, for good.
+    #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
+    async fn complete_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<CompleteTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let said = &body.fields;
+        let wanted = Work::Complete {
+            drafts: answer(drafts(said).map_err(Error::from))?,
+            message: answer(Message::read(said, &["message", "text"]).map_err(Error::from))?,
+            unreviewed: answer(flag(said, "review"))? == Some(false),
+        };
+        let worked = work(&access.0, &task_id, answer(worker(said))?, wanted, said, if_match.as_deref()).await?;
+        Ok(acted(&worked.task))
+    }
+
+    /// Asks for something without which the agent cannot go on. It holds the task no more; the answer is `ask`.
+    #[oai(path = "/mailbox/:task_id/request-input", method = "post", operation_id = "request_input")]
+    async fn request_input(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<RequestInput>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let said = &body.fields;
+        let message = answer(required_message(said, &["message", "question", "text"]))?;
+        let wanted = Work::RequestInput { message, schema: named(said, "schema").cloned() };
+        let worked = work(&access.0, &task_id, answer(worker(said))?, wanted, said, if_match.as_deref()).await?;
+        Ok(acted(&worked.task))
+    }
+
+    /// Says that it could not be done. Where another attempt may go well the task waits for one, up to five in all.
+    #[oai(path = "/mailbox/:task_id/fail", method = "post", operation_id = "fail_task")]
+    async fn fail_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<FailTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let said = &body.fields;
+        let error = answer(one_text(said, &["error", "message", "reason"]))?;
+        let error = answer(error.ok_or_else(|| Error::invalid_at("/error", "required string")))?;
+        let wanted = Work::Fail { error, retryable: answer(flag(said, "retryable"))?.unwrap_or(false) };
+        let worked = work(&access.0, &task_id, answer(worker(said))?, wanted, said, if_match.as_deref()).await?;
+        Ok(acted(&worked.task))
+    }
+
+    /// Gives the task back as it was before it was claimed.
+    #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
+    async fn release_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<ReleaseTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let said = &body.fields;
+        let worked = work(&access.0, &task_id, answer(worker(said))?, Work::Release, said, if_match.as_deref()).await?;
+        Ok(acted(&worked.task))
+    }
+
+    /// Takes the task back: for whoever made it, and for the workspace's owner.
+    #[oai(path = "/mailbox/:task_id/cancel", method = "post", operation_id = "cancel_task")]
+    async fn cancel_task(
+        &self,
+        access: ApiWrite,
+        task_id: Path<String>,
+        body: Body<Sent<CancelTask>>,
+        #[oai(name = "If-Match")] if_match: Header<Option<String>>,
+    ) -> ApiResult<Acted> {
+        let said = &body.fields;
+        let wanted = Work::Cancel { reason: answer(one_text(said, &["reason", "message", "comment"]))? };
+        let worked = work(&access.0, &task_id, Worker::default(), wanted, said, if_match.as_deref()).await?;
+        Ok(acted(&worked.task))
+    }
+}
+
+async fn work(
+    writer: &Writer,
+    id: &str,
+    who: Worker,
+    wanted: Work,
+    said: &Object,
+    if_match: Option<&str>,
+) -> ApiResult<Worked> {
+    let expected = answer(expected_version(said, if_match))?;
+    answer(writer.work_on_task(id, who, wanted, expected, None).await)
+}
+
+/// Something that is to be added to a task.
+struct Call {
+    id: String,
+    who: Worker,
+    expected: foldwork_engine::model::event::Expected,
+}
+
+impl Call {
+    fn new(id: &str, said: &Object, if_match: Option<&str>) -> Result<Call, Error> {
+        Ok(Call { id: id.to_owned(), who: worker(said)?, expected: expected_version(said, if_match)? })
+    }
+
+    /// Adds it, and answers what stands under this name in the event: it has that alone.
+    async fn add(
+        self,
+        writer: &Writer,
+        work: Work,
+        request: Option<foldwork_engine::workspace::answers::RequestId>,
+        name: &str,
+    ) -> Result<Outcome<Value>, Error> {
+        let Call { id, who, expected } = self;
+        let worked = writer.work_on_task(&id, who, work, expected, request).await?;
+        let added = worked.event.as_ref().and_then(|event| event.payload.get(name)?.as_array()?.first().cloned());
+        let location = format!("{}/mailbox/{id}", crate::API);
+        Ok(Outcome { body: added.unwrap_or_default(), location, repeated: worked.repeated })
+    }
+}

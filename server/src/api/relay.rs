@@ -1,0 +1,254 @@
+//! What an agent's program needs: to connect, to say that it is there, and its feed where it speaks no WebSocket.
+
+use std::time::Duration;
+
+use foldwork_engine::Error;
+use foldwork_engine::model::agent::HEARTBEAT_MS;
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::workspace::events::Limit;
+use foldwork_engine::workspace::feed::Item;
+use poem::Request;
+use poem::web::Data;
+use poem_openapi::param::{Header, Path, Query};
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::Section;
+use super::body::{Body, Written};
+use super::error::{ApiResult, answer};
+use super::follow::{Log, Start, is_stream, stream_of_feed};
+use super::json::AnyObject;
+use super::page::{PageBytes, cursor as cursor_at, limit, read_cursor};
+use super::wire::text;
+use crate::auth::AgentListen;
+use crate::edge::Shutdown;
+use crate::edge::aside::aside;
+use crate::edge::streams::Streams;
+
+pub struct Api;
+
+/// Longest that a request for what an agent is told is held back, in milliseconds.
+const MAX_WAIT_MS: u64 = 30_000;
+
+/// What URLs in answers begin with, where a setting says so. The application carries it with each request.
+#[derive(Debug, Clone)]
+pub struct PublicUrl(pub Option<String>);
+
+/// Which agents are to be listened for.
+#[derive(Object, Deserialize, Default)]
+#[serde(default)]
+struct ConnectBody {
+    /// 1 to 100 of them; all whose work no plugin does where they are not given.
+    #[oai(nullable)]
+    agent_ids: Option<Vec<String>>,
+}
+
+/// How to listen.
+#[derive(Object, Serialize)]
+struct Connection {
+    /// Where a client of Supabase Realtime or of Phoenix connects to; it adds `/websocket` itself.
+    url: String,
+    /// Good for listening and nothing else, for an hour and these agents.
+    anon_key: String,
+    expires_at: String,
+    channels: Vec<ChannelBody>,
+    /// Milliseconds between heartbeats.
+    heartbeat_interval: i64,
+}
+
+/// The channel of an agent.
+#[derive(Object, Serialize)]
+#[oai(rename = "Channel")]
+struct ChannelBody {
+    agent_id: String,
+    name: String,
+    channel: String,
+}
+
+/// Agents that are there.
+#[derive(Object, Deserialize)]
+struct HeartbeatBody {
+    agent_ids: Vec<String>,
+}
+
+/// What became of a heartbeat.
+#[derive(Object, Serialize)]
+struct Heartbeat {
+    updated: Vec<String>,
+    unknown: Vec<String>,
+    next_heartbeat_ms: i64,
+    /// The number of pending tasks of each agent.
+    pending: AnyObject,
+}
+
+/// Something that an agent is told.
+#[derive(Object, Serialize)]
+struct DeliveryBody {
+    event: String,
+    /// The `event_id` of the event of the log that it tells of.
+    id: String,
+    position: u64,
+    /// `task`, `event_id`, `position` and `cause`.
+    payload: AnyObject,
+}
+
+/// A page of what an agent is told.
+#[derive(Object, Serialize)]
+struct FeedPage {
+    data: Vec<DeliveryBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+    /// With it as `after`, a client goes on where this page ends.
+    position: u64,
+}
+
+#[OpenApi(tag = "Section::Agents")]
+impl Api {
+    /// Says that agents are there, and hands out where and with what they listen.
+    #[oai(path = "/agents/connect", method = "post", operation_id = "connect_agents")]
+    async fn connect_agents(
+        &self,
+        access: AgentListen,
+        body: Body<ConnectBody>,
+        request: &Request,
+        public_url: Data<&PublicUrl>,
+    ) -> ApiResult<Written<Connection>> {
+        let connected = answer(access.0.connect(body.value.agent_ids).await)?;
+        let channels = connected.agents.iter().map(|agent| ChannelBody {
+            agent_id: agent.id.to_string(),
+            name: text(agent, "name").unwrap_or_default(),
+            channel: format!("agent:{}", agent.id),
+        });
+        Ok(Written::new(&Connection {
+            url: realtime_url(request, &public_url),
+            anon_key: connected.credential,
+            expires_at: format_date(connected.expires_at),
+            channels: channels.collect(),
+            heartbeat_interval: HEARTBEAT_MS,
+        }))
+    }
+
+    /// Says that agents are there, and prolongs the leases that they hold. 404 where none of them is known.
+    #[oai(path = "/agents/heartbeat", method = "post", operation_id = "heartbeat")]
+    async fn heartbeat(&self, access: AgentListen, body: Body<HeartbeatBody>) -> ApiResult<Written<Heartbeat>> {
+        let heard = answer(access.0.heartbeat(body.value.agent_ids).await)?;
+        let pending = heard.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
+        Ok(Written::new(&Heartbeat {
+            pending: AnyObject(pending.collect()),
+            updated: heard.updated.iter().map(|(agent, _)| agent.to_string()).collect(),
+            unknown: heard.unknown,
+            next_heartbeat_ms: HEARTBEAT_MS,
+        }))
+    }
+
+    /// What an agent is told: what its channel tells too, for programs that speak no WebSocket.
+    ///
+    /// It begins after the position that the agent has acknowledged.
+    #[oai(path = "/agents/:agent_id/events", method = "get", operation_id = "list_agent_events")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
+    async fn list_agent_events(
+        &self,
+        access: AgentListen,
+        agent_id: Path<String>,
+        /// What is told of events after this position.
+        after: Query<Option<u64>>,
+        #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
+        /// How long to wait where there is nothing yet, in milliseconds.
+        wait_ms: Query<Option<u64>>,
+        /// The `next_cursor` of the page before.
+        cursor: Query<Option<String>>,
+        #[oai(name = "Accept")] accept: Header<Option<String>>,
+        #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
+        shutdown: Data<&Shutdown>,
+        streams: Data<&Streams>,
+        page_bytes: Data<&PageBytes>,
+    ) -> ApiResult<Log<FeedPage>> {
+        let (listener, bytes) = (access.0, page_bytes.0.0);
+        let agent = answer(listener.agent(&agent_id).await)?;
+        let list = format!("agents/{}/events", agent.id);
+        let asked = match is_stream(accept.as_deref()) {
+            true => answer(Start::position(last_event_id.as_deref()))?,
+            false => answer(read_cursor(&list, cursor.as_deref()))?,
+        };
+        let after = match asked.or(after.0) {
+            Some(after) => after,
+            None => answer(listener.cursor(&agent).await)?,
+        };
+        let mut feed = listener.feed(&agent, after);
+        if is_stream(accept.as_deref()) {
+            let permit = streams.enter(&listener.record().id)?;
+            return Ok(stream_of_feed(&listener, feed, bytes, permit, shutdown.clone()));
+        }
+        let wait = Duration::from_millis(wait_ms.unwrap_or(0).min(MAX_WAIT_MS));
+        let limit = Limit { events: answer(limit(rows))?, bytes };
+        let mut standing = listener.standing();
+        let page = tokio::select! {
+            page = feed.wait(limit, wait) => page,
+            () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
+            // Nobody waits longer than the server lives.
+            () = shutdown.clone().begun() => listener.feed(&agent, after).next(limit).await,
+        };
+        let page = answer(page)?;
+        let bytes = page.items.iter().map(Item::size_bytes).sum();
+        let body = aside(bytes, || FeedPage {
+            data: page.items.into_iter().filter_map(delivered).collect(),
+            next_cursor: page.more.then(|| cursor_at(&list, page.position)),
+            position: page.position,
+        });
+        Ok(Log::Page(Written::large(&body, bytes)))
+    }
+}
+
+fn delivered(item: Item) -> Option<DeliveryBody> {
+    let Item::Told(told) = item else { return None };
+    Some(DeliveryBody {
+        event: told.news.name().to_owned(),
+        id: told.id().to_string(),
+        position: told.position(),
+        payload: AnyObject(told.payload()),
+    })
+}
+
+/// Where clients connect to: as the setting says, or else as this client reached the server.
+fn realtime_url(request: &Request, public_url: &PublicUrl) -> String {
+    let own = || {
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        let host = request.header("host").or(authority).filter(|host| is_host(host));
+        let address = || request.local_addr().as_socket_addr().map(ToString::to_string).unwrap_or_default();
+        let scheme = if request.header("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+        format!("{scheme}://{}", host.map_or_else(address, str::to_owned))
+    };
+    let url = public_url.0.clone().unwrap_or_else(own);
+    let url = match url.strip_prefix("http") {
+        Some(rest) => format!("ws{rest}"),
+        None => url,
+    };
+    format!("{url}{}", crate::realtime::PATH)
+}
+
+/// Whether a text may be the host of a URL.
+fn is_host(host: &str) -> bool {
+    !host.is_empty()
+        && host.len() <= 255
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']' | b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_is_the_settings_or_the_one_that_the_client_used() {
+        let request = |host: &str| Request::builder().uri_str("/api/v1/agents/connect").header("host", host).finish();
+        let public = |url: &str| PublicUrl(Some(url.to_owned()));
+        assert_eq!(realtime_url(&request("h"), &public("https://example.org")), "wss://example.org/realtime/v1");
+        assert_eq!(realtime_url(&request("localhost:8080"), &PublicUrl(None)), "ws://localhost:8080/realtime/v1");
+        assert_eq!(realtime_url(&request("[::1]:80"), &PublicUrl(None)), "ws://[::1]:80/realtime/v1");
+        assert!(!realtime_url(&request("evil/\"path"), &PublicUrl(None)).contains("evil"));
+        let mut forwarded = request("example.org");
+        forwarded.headers_mut().insert("x-forwarded-proto", poem::http::HeaderValue::from_static("https"));
+        assert_eq!(realtime_url(&forwarded, &PublicUrl(None)), "wss://example.org/realtime/v1");
+    }
+}

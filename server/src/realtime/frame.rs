@@ -1,0 +1,301 @@
+//! Frames of the Phoenix protocol: both serialisers, as text and as bytes, and nothing of what they mean.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+/// Which serialiser a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// Objects.
+    One,
+    /// Arrays, and bytes.
+    Two,
+}
+
+impl Version {
+    /// The serialiser of a `vsn` parameter; without one it is the first.
+    pub fn parse(vsn: Option<&str>) -> Option<Version> {
+        let Some(vsn) = vsn else { return Some(Version::One) };
+        let (major, rest) = vsn.split_once('.')?;
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        // Whatever follows is said to be compatible.
+        let is_version = rest.split('.').count() <= 2 && rest.split('.').all(is_number);
+        match major {
+            "1" if is_version => Some(Version::One),
+            "2" if is_version => Some(Version::Two),
+            _ => None,
+        }
+    }
+}
+
+/// What a client sends.
+#[derive(Debug)]
+pub struct Inbound {
+    pub join_ref: Option<String>,
+    pub reference: Option<String>,
+    pub topic: String,
+    pub event: String,
+    pub payload: Payload,
+}
+
+/// What a message carries.
+#[derive(Debug)]
+pub enum Payload {
+    Json(Box<RawValue>),
+    /// What one client says to the others: the event that they see, and what it carries.
+    User {
+        event: String,
+        body: Body,
+    },
+    /// Bytes of a plain push.
+    Bytes,
+}
+
+/// What one client says to the others.
+#[derive(Debug)]
+pub enum Body {
+    Json(Box<RawValue>),
+    Bytes(Vec<u8>),
+}
+
+/// The event of messages from client to client.
+pub const BROADCAST: &str = "broadcast";
+
+/// The kinds of frames made of bytes that are spoken here.
+const PUSH: u8 = 0;
+const USER_BROADCAST_PUSH: u8 = 3;
+const USER_BROADCAST: u8 = 4;
+/// How a user's payload is written in such a frame.
+const RAW: u8 = 0;
+const JSON: u8 = 1;
+
+type Array = (Option<String>, Option<String>, String, String, Box<RawValue>);
+
+#[derive(serde::Deserialize)]
+struct Object {
+    topic: String,
+    event: String,
+    payload: Option<Box<RawValue>>,
+    #[serde(rename = "ref", default)]
+    reference: Option<String>,
+    #[serde(default)]
+    join_ref: Option<String>,
+}
+
+/// Reads a frame of text; `None` where it is none.
+pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
+    match version {
+        Version::Two => {
+            let (join_ref, reference, topic, event, payload): Array = serde_json::from_str(text).ok()?;
+            Some(Inbound { join_ref, reference, topic, event, payload: Payload::Json(payload) })
+        }
+        Version::One => {
+            let Object { topic, event, payload, reference, join_ref } = serde_json::from_str(text).ok()?;
+            let payload = Payload::Json(payload.unwrap_or_else(|| RawValue::NULL.to_owned()));
+            Some(Inbound { join_ref, reference, topic, event, payload })
+        }
+    }
+}
+
+/// Reads a frame of bytes; `None` where it is none.
+pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
+    if version == Version::One {
+        return None;
+    }
+    match *bytes.first()? {
+        PUSH => {
+            let ([join_ref, reference, topic, event], _) = parts::<4>(bytes, 5)?;
+            let (join_ref, reference) = (given(join_ref), given(reference));
+            Some(Inbound { join_ref, reference, topic: topic.into(), event: event.into(), payload: Payload::Bytes })
+        }
+        USER_BROADCAST_PUSH => {
+            let encoding = *bytes.get(6)?;
+            let ([join_ref, reference, topic, event, _], data) = parts::<5>(bytes, 7)?;
+            let body = match encoding {
+                JSON => Body::Json(serde_json::from_slice(data).ok()?),
+                RAW => Body::Bytes(data.to_vec()),
+                _ => return None,
+            };
+            let payload = Payload::User { event: event.into(), body };
+            let (join_ref, reference) = (given(join_ref), given(reference));
+            Some(Inbound { join_ref, reference, topic: topic.into(), event: BROADCAST.into(), payload })
+        }
+        _ => None,
+    }
+}
+
+/// The texts of a frame whose lengths stand behind its first byte, and what follows them. `head` is where they begin.
+fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])> {
+    let lengths = bytes.get(1..=N)?;
+    let mut rest = bytes.get(head..)?;
+    let mut texts = [""; N];
+    for (text, length) in texts.iter_mut().zip(lengths) {
+        let (part, behind) = rest.split_at_checked(usize::from(*length))?;
+        *text = std::str::from_utf8(part).ok()?;
+        rest = behind;
+    }
+    Some((texts, rest))
+}
+
+/// A reference that is there.
+fn given(reference: &str) -> Option<String> {
+    (!reference.is_empty()).then(|| reference.to_owned())
+}
+
+/// What stands before a message's payload.
+#[derive(Debug, Clone, Copy)]
+pub struct Head<'a> {
+    pub join_ref: Option<&'a str>,
+    pub reference: Option<&'a str>,
+    pub topic: &'a str,
+    pub event: &'a str,
+}
+
+/// Writes a message, whose payload is JSON already.
+pub fn write_text(version: Version, head: Head<'_>, payload: &str) -> String {
+    let Head { join_ref, reference, topic, event } = head;
+    let mut text = String::with_capacity(payload.len() + topic.len() + event.len() + 64);
+    match version {
+        Version::Two => {
+            text.push('[');
+            push_json(&mut text, &join_ref);
+            text.push(',');
+            push_json(&mut text, &reference);
+            text.push(',');
+            push_json(&mut text, &topic);
+            text.push(',');
+            push_json(&mut text, &event);
+            text.push(',');
+            text.push_str(payload);
+            text.push(']');
+        }
+        Version::One => {
+            text.push_str("{\"topic\":");
+            push_json(&mut text, &topic);
+            text.push_str(",\"event\":");
+            push_json(&mut text, &event);
+            text.push_str(",\"payload\":");
+            text.push_str(payload);
+            text.push_str(",\"ref\":");
+            push_json(&mut text, &reference);
+            text.push('}');
+        }
+    }
+    text
+}
+
+fn push_json(text: &mut String, value: &impl Serialize) {
+    // A text, or nothing: it can be written.
+    text.push_str(&serde_json::to_string(value).unwrap_or_default());
+}
+
+/// Writes a user's bytes as the one kind of binary frame that a client understands; `None` where a name is too long.
+pub fn write_bytes(topic: &str, event: &str, data: &[u8]) -> Option<Vec<u8>> {
+    let (topic_length, event_length) = (u8::try_from(topic.len()).ok()?, u8::try_from(event.len()).ok()?);
+    let mut frame = Vec::with_capacity(5 + topic.len() + event.len() + data.len());
+    frame.extend([USER_BROADCAST, topic_length, event_length, 0, RAW]);
+    frame.extend(topic.as_bytes());
+    frame.extend(event.as_bytes());
+    frame.extend(data);
+    Some(frame)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: Head<'_> =
+        Head { join_ref: Some("3"), reference: Some("4"), topic: "realtime:agent:a", event: "phx_reply" };
+
+    fn json(inbound: &Inbound) -> &str {
+        match &inbound.payload {
+            Payload::Json(json) | Payload::User { body: Body::Json(json), .. } => json.get(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn versions_are_told_apart() {
+        for (vsn, version) in [(None, Version::One), (Some("1.0.0"), Version::One), (Some("2.0.0"), Version::Two)] {
+            assert_eq!(Version::parse(vsn), Some(version));
+        }
+        assert_eq!(Version::parse(Some("2.1.7")), Some(Version::Two));
+        for vsn in ["", "1", "3.0.0", "0.9.0", "two", "2.x", "2.0.0.0", "2..0", "2.0.0-rc"] {
+            assert_eq!(Version::parse(Some(vsn)), None, "{vsn}");
+        }
+    }
+
+    #[test]
+    fn both_serialisers_are_read() {
+        let two = read_text(Version::Two, r#"["1","2","t","phx_join",{"config":{}}]"#).expect("a message");
+        let one = r#"{"topic":"t","event":"phx_join","payload":{"config":{}},"ref":"2","join_ref":"1","more":1}"#;
+        let one = read_text(Version::One, one).expect("a message");
+        for read in [two, one] {
+            assert_eq!((read.join_ref.as_deref(), read.reference.as_deref()), (Some("1"), Some("2")));
+            assert_eq!((&*read.topic, &*read.event, json(&read)), ("t", "phx_join", r#"{"config":{}}"#));
+        }
+        let without = read_text(Version::One, r#"{"topic":"phoenix","event":"heartbeat","payload":{},"ref":null}"#);
+        assert!(without.is_some_and(|read| read.reference.is_none() && read.join_ref.is_none()));
+    }
+
+    #[test]
+    fn both_serialisers_are_written() {
+        assert_eq!(
+            write_text(Version::Two, HEAD, r#"{"status":"ok"}"#),
+            r#"["3","4","realtime:agent:a","phx_reply",{"status":"ok"}]"#
+        );
+        let nothing = Head { join_ref: None, reference: None, topic: "a\"b", event: "e" };
+        assert_eq!(write_text(Version::One, nothing, "{}"), r#"{"topic":"a\"b","event":"e","payload":{},"ref":null}"#);
+        assert_eq!(write_text(Version::Two, nothing, "{}"), r#"[null,null,"a\"b","e",{}]"#);
+    }
+
+    #[test]
+    fn a_users_broadcast_comes_as_bytes() {
+        let push = |encoding: u8, data: &[u8]| {
+            let mut frame = vec![3, 1, 2, 3, 4, 2, encoding];
+            frame.extend(b"112tttnote{}");
+            frame.extend(data);
+            frame
+        };
+        let read = read_bytes(Version::Two, &push(1, br#"{"n":1}"#)).expect("a message");
+        assert_eq!((read.join_ref.as_deref(), read.reference.as_deref()), (Some("1"), Some("12")));
+        assert_eq!((&*read.topic, &*read.event, json(&read)), ("ttt", "broadcast", r#"{"n":1}"#));
+        let raw = read_bytes(Version::Two, &push(0, &[0, 255])).expect("a message").payload;
+        assert!(
+            matches!(raw, Payload::User { event, body: Body::Bytes(bytes) } if event == "note" && bytes == [0, 255])
+        );
+        assert!(read_bytes(Version::One, &push(1, b"{}")).is_none(), "the first serialiser knows no bytes");
+        assert!(read_bytes(Version::Two, &push(7, b"{}")).is_none());
+        assert!(read_bytes(Version::Two, &push(1, b"{")).is_none());
+    }
+
+    #[test]
+    fn a_plain_push_of_bytes_is_read() {
+        let mut frame = vec![0, 1, 1, 2, 4];
+        frame.extend(b"12ttpush");
+        frame.extend([1, 2, 3]);
+        let read = read_bytes(Version::Two, &frame).expect("a message");
+        assert_eq!((&*read.topic, &*read.event), ("tt", "push"));
+        assert!(matches!(read.payload, Payload::Bytes));
+    }
+
+    #[test]
+    fn bytes_are_written_as_a_client_reads_them() {
+        assert_eq!(write_bytes("tt", "e", &[9]), Some(vec![4, 2, 1, 0, 0, b't', b't', b'e', 9]));
+        assert_eq!(write_bytes(&"t".repeat(256), "e", &[]), None);
+    }
+
+    #[test]
+    fn what_is_no_message_is_none() {
+        for text in ["", "null", "[]", "{}", r#"["1","2","t","e"]"#, r#"[1,2,"t","e",{}]"#, r#"["1","2",3,"e",{}]"#] {
+            assert!(read_text(Version::Two, text).is_none(), "{text}");
+            assert!(read_text(Version::One, text).is_none(), "{text}");
+        }
+        assert!(read_text(Version::Two, &"[".repeat(100_000)).is_none());
+        for bytes in
+            [&[][..], &[3], &[3, 255, 255, 255, 255, 255, 1], &[1, 0, 0, 0], &[0, 1, 1, 1, 1, 0xff, 0xff, 0xff, 0xff]]
+        {
+            assert!(read_bytes(Version::Two, bytes).is_none(), "{bytes:?}");
+        }
+    }
+}

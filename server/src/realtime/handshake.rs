@@ -1,0 +1,98 @@
+//! Coming in: who asks for a socket, by which serialiser, and whether there is room.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use foldwork_engine::Error;
+use poem::Request;
+use poem::http::{HeaderValue, StatusCode, header};
+
+use super::frame::Version;
+use crate::api::error::ApiError;
+use crate::auth::bearer;
+
+/// The longest credential that is looked at.
+const MAX_CREDENTIAL: usize = 16 << 10;
+/// The protocol under which a client of Phoenix is answered that shows its token as another one.
+pub const PROTOCOL: &str = "phoenix";
+const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
+
+/// What a client shows, wherever it puts it.
+pub fn credential(request: &Request) -> Result<String, Error> {
+    const NONE: Error = Error::Unauthenticated("an apikey is required");
+    let header = request.header("x-api-key").map(str::to_owned);
+    let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
+    // Requests without a socket have it as a header too.
+    let own_header = || request.header("apikey").map(str::to_owned);
+    let authorization = || bearer(request).map(str::to_owned);
+    let found = header.or_else(query).or_else(authorization).or_else(own_header).or_else(|| protocol_token(request));
+    let credential = found.ok_or(NONE)?;
+    if credential.len() > MAX_CREDENTIAL {
+        return Err(Error::Unauthenticated("the credential is not valid"));
+    }
+    Ok(credential)
+}
+
+/// The serialiser that the client asks for.
+pub fn version(request: &Request) -> Result<Version, ApiError> {
+    let vsn = parameter(request, "vsn");
+    let refused = || {
+        let message = "the serialiser is not spoken here: vsn is 1.0.0 or 2.0.0";
+        ApiError::new(StatusCode::FORBIDDEN, "unsupported_version", message)
+    };
+    Version::parse(vsn.as_deref()).ok_or_else(refused)
+}
+
+/// The request asks for no socket.
+pub fn no_socket() -> ApiError {
+    let message = "this is a WebSocket: the request must ask for an upgrade";
+    ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
+        .with_header(header::UPGRADE, HeaderValue::from_static("websocket"))
+}
+
+fn parameter(request: &Request, name: &str) -> Option<String> {
+    let query = request.uri().query()?;
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| *key == name)?;
+    let value = value.replace('+', " ");
+    percent_encoding::percent_decode_str(&value).decode_utf8().ok().map(std::borrow::Cow::into_owned)
+}
+
+/// A token that stands among the protocols that the client offers.
+fn protocol_token(request: &Request) -> Option<String> {
+    let offered = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
+    let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+    let token = offered.find_map(|protocol| protocol.trim().strip_prefix(TOKEN_PROTOCOL))?.trim_end_matches('=');
+    let decoded = STANDARD_NO_PAD.decode(token).or_else(|_| URL_SAFE_NO_PAD.decode(token)).ok()?;
+    String::from_utf8(decoded).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(query: &str, headers: &[(&'static str, &str)]) -> Request {
+        let request = Request::builder().uri_str(format!("/realtime/v1/websocket?{query}"));
+        headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)).finish()
+    }
+
+    #[test]
+    fn credentials_are_looked_for_in_order() {
+        let protocols = ("sec-websocket-protocol", "phoenix, base64url.bearer.phx.cHJvdG9jb2w");
+        let all = [("x-api-key", "header"), ("authorization", "Bearer bearer"), protocols];
+        let found = |query: &str, headers: &[(&'static str, &str)]| credential(&request(query, headers)).ok();
+        assert_eq!(found("apikey=query", &all).as_deref(), Some("header"));
+        assert_eq!(found("vsn=2.0.0&apikey=que%2Dry", &all[1..]).as_deref(), Some("que-ry"));
+        assert_eq!(found("apikey=", &all[1..]).as_deref(), Some("bearer"));
+        assert_eq!(found("", &all[2..]).as_deref(), Some("protocol"));
+        assert_eq!(found("", &[]), None);
+        assert_eq!(found(&format!("apikey={}", "x".repeat(MAX_CREDENTIAL + 1)), &[]), None);
+    }
+
+    #[test]
+    fn only_known_serialisers_are_spoken() {
+        assert!(matches!(version(&request("", &[])), Ok(Version::One)));
+        assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(Version::Two)));
+        let refused = version(&request("vsn=9.0.0", &[])).expect_err("it is unknown");
+        assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    }
+}

@@ -1,0 +1,276 @@
+//! The channels of one workspace: who is on them, and the one follower of the log that tells each its part.
+//!
+//! A member that joins is told nothing at first: what it has missed is read from the log for it. Once that reaches the
+//! place where the follower stands it is live, decided under the lock under which the follower tells.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use foldwork_engine::workspace::events::Limit;
+use foldwork_engine::workspace::feed::{Feed, Item};
+use foldwork_engine::{Error, Listener};
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+
+use super::line::Line;
+use super::presence::{Diff, Present};
+use super::told::Told;
+
+/// Events read for one turn of the follower.
+const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
+/// How long the follower waits for something new before it looks again.
+const WAIT: Duration = Duration::from_secs(30);
+/// How long it pauses where the store does not answer.
+const PAUSE: Duration = Duration::from_millis(500);
+/// Members of a workspace for whom the log is read at a time.
+const READERS: usize = 8;
+
+/// The hubs of all workspaces that have sockets open.
+#[derive(Clone, Default)]
+pub struct Hubs(Arc<Mutex<HashMap<Arc<str>, Entry>>>);
+
+struct Entry {
+    hub: Arc<Hub>,
+    sockets: usize,
+}
+
+/// A socket's hold on its workspace's hub, which ends with the last of them.
+pub struct HubGuard {
+    hubs: Hubs,
+    workspace: Arc<str>,
+    pub hub: Arc<Hub>,
+}
+
+/// The channels of a workspace.
+pub struct Hub {
+    channels: Mutex<Channels>,
+    next_member: AtomicU64,
+    /// Held by whoever reads the log for a member.
+    pub readers: Semaphore,
+    follower: Mutex<Option<AbortHandle>>,
+}
+
+#[derive(Default)]
+struct Channels {
+    /// The position up to which members were told.
+    position: u64,
+    by_agent: HashMap<Arc<str>, Channel>,
+}
+
+#[derive(Default)]
+struct Channel {
+    members: HashMap<u64, Member>,
+    present: Present,
+}
+
+/// A socket on a channel.
+pub struct Member {
+    pub line: Arc<Line>,
+    /// Whether it wants to know who is present.
+    pub sees_presence: bool,
+    /// The position after which it is told what happens, once it is live.
+    live_after: Option<u64>,
+}
+
+impl Member {
+    pub fn new(line: Arc<Line>, sees_presence: bool) -> Member {
+        Member { line, sees_presence, live_after: None }
+    }
+
+    fn tell(&self, told: &Arc<Told>) {
+        self.line.tell(told.clone());
+    }
+}
+
+/// A member's place on a channel; it leaves when this is dropped.
+pub struct Membership {
+    hub: Arc<Hub>,
+    pub agent: Arc<str>,
+    pub id: u64,
+    /// Where the follower stood when it joined.
+    pub joined_at: u64,
+}
+
+impl Drop for Membership {
+    fn drop(&mut self) {
+        self.hub.leave(&self.agent, self.id);
+    }
+}
+
+impl Hubs {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The hub of a workspace, for one more socket.
+    pub async fn enter(&self, listener: &Listener) -> Result<HubGuard, Error> {
+        let workspace = listener.record().id.clone();
+        let guard = |hub: Arc<Hub>| HubGuard { hubs: self.clone(), workspace: workspace.clone(), hub };
+        if let Some(entry) = self.entries().get_mut(&workspace) {
+            entry.sockets += 1;
+            return Ok(guard(entry.hub.clone()));
+        }
+        let feed = listener.feed_of_all().await?;
+        let mut entries = self.entries();
+        let entry = entries.entry(workspace.clone()).or_insert_with(|| Entry { hub: Hub::start(feed), sockets: 0 });
+        entry.sockets += 1;
+        Ok(guard(entry.hub.clone()))
+    }
+
+    /// The hub of a workspace that has sockets open.
+    pub fn find(&self, workspace: &str) -> Option<Arc<Hub>> {
+        self.entries().get(workspace).map(|entry| entry.hub.clone())
+    }
+}
+
+impl Drop for HubGuard {
+    fn drop(&mut self) {
+        let mut entries = self.hubs.entries();
+        let Some(entry) = entries.get_mut(&self.workspace) else { return };
+        entry.sockets -= 1;
+        if entry.sockets == 0 {
+            entry.hub.stop();
+            entries.remove(&self.workspace);
+        }
+    }
+}
+
+impl Hub {
+    /// Follows the log from where the feed stands.
+    fn start(feed: Feed) -> Arc<Hub> {
+        let channels = Channels { position: feed.position(), ..Channels::default() };
+        let hub = Arc::new(Hub {
+            channels: Mutex::new(channels),
+            next_member: AtomicU64::new(1),
+            readers: Semaphore::new(READERS),
+            follower: Mutex::default(),
+        });
+        let follower = tokio::spawn(follow(hub.clone(), feed)).abort_handle();
+        *hub.follower.lock().unwrap_or_else(PoisonError::into_inner) = Some(follower);
+        hub
+    }
+
+    fn stop(&self) {
+        if let Some(follower) = self.follower.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            follower.abort();
+        }
+    }
+
+    fn channels(&self) -> MutexGuard<'_, Channels> {
+        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a member on the channel of an agent. It is told what clients say, and once it is live what happens.
+    pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: Member) -> Membership {
+        let id = self.next_member.fetch_add(1, Ordering::Relaxed);
+        let mut channels = self.channels();
+        let joined_at = channels.position;
+        channels.by_agent.entry(agent.clone()).or_default().members.insert(id, member);
+        Membership { hub: self.clone(), agent, id, joined_at }
+    }
+
+    /// Makes a member live that was told everything up to a position. Returns whether that was all there was.
+    pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
+        let mut channels = self.channels();
+        let is_all = position >= channels.position;
+        if is_all
+            && let Some(member) = channels.by_agent.get_mut(agent).and_then(|channel| channel.members.get_mut(&member))
+        {
+            member.live_after = Some(position);
+        }
+        is_all
+    }
+
+    /// Tells the sockets of a channel what a client says, but for one of them.
+    pub fn say(&self, agent: &str, told: &Arc<Told>, except: Option<u64>) {
+        let channels = self.channels();
+        let Some(channel) = channels.by_agent.get(agent) else { return };
+        let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);
+        others.for_each(|(_, member)| member.tell(told));
+    }
+
+    /// A member says of itself what others are to know. Returns whether there was room for it.
+    pub fn track(&self, membership: &Membership, key: &str, said: Map<String, Value>) -> bool {
+        let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
+        let mut channels = self.channels();
+        let Some(channel) = channels.by_agent.get_mut(&membership.agent) else { return false };
+        match channel.present.track(membership.id, key, said, reference) {
+            Some(diff) => {
+                channel.tell_presence(&diff);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A member says nothing of itself any more.
+    pub fn untrack(&self, membership: &Membership) {
+        if let Some(channel) = self.channels().by_agent.get_mut(&membership.agent)
+            && let Some(diff) = channel.present.untrack(membership.id)
+        {
+            channel.tell_presence(&diff);
+        }
+    }
+
+    /// Who is present on a channel, as JSON.
+    pub fn present(&self, agent: &str) -> String {
+        self.channels().by_agent.get(agent).map_or_else(|| "{}".to_owned(), |channel| channel.present.state())
+    }
+
+    fn leave(&self, agent: &str, member: u64) {
+        let mut channels = self.channels();
+        let Some(channel) = channels.by_agent.get_mut(agent) else { return };
+        channel.members.remove(&member);
+        if channel.members.is_empty() {
+            channels.by_agent.remove(agent);
+        } else if let Some(diff) = channel.present.untrack(member) {
+            channel.tell_presence(&diff);
+        }
+    }
+
+    /// Tells everybody their part of a page, and moves on.
+    fn route(&self, items: Vec<Item>, position: u64) {
+        let mut channels = self.channels();
+        for item in items {
+            match item {
+                Item::Told(delivery) => {
+                    let Some(channel) = channels.by_agent.get(&delivery.agent_id) else { continue };
+                    let is_due = |member: &&Member| member.live_after.is_some_and(|after| after < delivery.position());
+                    let mut due = channel.members.values().filter(is_due).peekable();
+                    if due.peek().is_some() {
+                        let told = Told::delivery(&delivery, false);
+                        due.for_each(|member| member.tell(&told));
+                    }
+                }
+                Item::AgentDeleted(agent) => {
+                    let Some(channel) = channels.by_agent.remove(agent.as_str()) else { continue };
+                    channel.members.values().for_each(|member| member.line.end("the agent was deleted"));
+                }
+            }
+        }
+        channels.position = channels.position.max(position);
+    }
+}
+
+impl Channel {
+    fn tell_presence(&self, diff: &Diff) {
+        let told = Arc::new(Told::Json { event: "presence_diff", payload: diff.payload() });
+        self.members.values().filter(|member| member.sees_presence).for_each(|member| member.tell(&told));
+    }
+}
+
+/// Follows the log for as long as somebody listens.
+async fn follow(hub: Arc<Hub>, mut feed: Feed) {
+    loop {
+        match feed.wait(PAGE, WAIT).await {
+            Ok(page) => hub.route(page.items, page.position),
+            Err(error) => {
+                tracing::warn!(%error, "what happens cannot be told to those who listen");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A channel as one socket has it: what is said on it, in the words of the protocol.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::frame::{Head, Version, write_text};
+use super::queue::{Outgoing, Queue};
+use super::told::Told;
+
+const REPLY: &str = "phx_reply";
+const CLOSE: &str = "phx_close";
+
+/// From the server to one socket, on one channel.
+pub struct Line {
+    pub queue: Arc<Queue>,
+    pub version: Version,
+    /// The channel as the client calls it.
+    pub topic: Arc<str>,
+    /// The reference under which the client joined.
+    pub join_ref: Option<Arc<str>>,
+}
+
+impl Line {
+    /// What many may be told too.
+    pub fn tell(&self, told: Arc<Told>) {
+        self.queue.push(Outgoing::Told { topic: self.topic.clone(), told });
+    }
+
+    /// An answer to the message with a reference; without one nobody waits for it.
+    pub fn ok(&self, reference: Option<&str>) {
+        self.reply(reference, "ok", &json!({}));
+    }
+
+    pub fn error(&self, reference: Option<&str>, reason: &str) {
+        self.reply(reference, "error", &json!({"reason": reason}));
+    }
+
+    pub fn reply(&self, reference: Option<&str>, status: &str, response: &serde_json::Value) {
+        if reference.is_some() {
+            let payload = json!({"status": status, "response": response});
+            self.send(self.join_ref.as_deref(), reference, REPLY, &payload.to_string());
+        }
+    }
+
+    /// A heartbeat is answered whether or not it has a reference.
+    pub fn answer_heartbeat(&self, reference: Option<&str>) {
+        self.send(None, reference, REPLY, r#"{"status":"ok","response":{}}"#);
+    }
+
+    /// Who is present, as JSON.
+    pub fn presence_state(&self, state: &str) {
+        self.send(self.join_ref.as_deref(), None, "presence_state", state);
+    }
+
+    /// The channel is closed, as both know: no client joins it again by itself.
+    pub fn close(&self) {
+        self.send(self.join_ref.as_deref(), self.join_ref.as_deref(), CLOSE, "{}");
+    }
+
+    /// The server ends the channel for good, and says why.
+    pub fn end(&self, reason: &str) {
+        let channel = self.topic.strip_prefix("realtime:").unwrap_or(&self.topic);
+        let payload = json!({"extension": "system", "status": "error", "message": reason, "channel": channel});
+        self.send(self.join_ref.as_deref(), None, "system", &payload.to_string());
+        self.close();
+    }
+
+    fn send(&self, join_ref: Option<&str>, reference: Option<&str>, event: &str, payload: &str) {
+        let head = Head { join_ref, reference, topic: &self.topic, event };
+        self.queue.push(Outgoing::Frame(write_text(self.version, head, payload)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::realtime::queue::Bound;
+
+    fn said(version: Version, say: impl Fn(&Line)) -> Vec<String> {
+        let queue = Arc::new(Queue::new(Bound { messages: 10, bytes: 10_000 }));
+        let topic = "realtime:agent:a".into();
+        say(&Line { queue: queue.clone(), version, topic, join_ref: Some("1".into()) });
+        let frames = std::iter::from_fn(|| queue.pop());
+        frames.map(|out| if let Outgoing::Frame(text) = out { text } else { String::new() }).collect()
+    }
+
+    #[test]
+    fn the_protocols_words() {
+        let topic = r#""realtime:agent:a""#;
+        let two = |say: fn(&Line)| said(Version::Two, say);
+        assert_eq!(
+            two(|line| line.ok(Some("4"))),
+            [format!(r#"["1","4",{topic},"phx_reply",{{"status":"ok","response":{{}}}}]"#)]
+        );
+        assert_eq!(two(|line| line.ok(None)), [""; 0]);
+        assert_eq!(
+            two(|line| line.error(Some("4"), "no")),
+            [format!(r#"["1","4",{topic},"phx_reply",{{"status":"error","response":{{"reason":"no"}}}}]"#)]
+        );
+        assert_eq!(
+            two(|line| line.end("gone")),
+            [
+                format!(
+                    r#"["1",null,{topic},"system",{{"extension":"system","status":"error","message":"gone","channel":"agent:a"}}]"#
+                ),
+                format!(r#"["1","1",{topic},"phx_close",{{}}]"#)
+            ]
+        );
+        assert_eq!(two(|line| line.presence_state("{}")), [format!(r#"["1",null,{topic},"presence_state",{{}}]"#)]);
+        assert_eq!(
+            said(Version::One, |line| line.close()),
+            [format!(r#"{{"topic":{topic},"event":"phx_close","payload":{{}},"ref":"1"}}"#)]
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! The sockets over which agents are told what happens, in the protocol of Phoenix as clients of Supabase speak it.
+
+mod allowance;
+mod connection;
+mod frame;
+mod handshake;
+mod hub;
+mod line;
+mod presence;
+mod queue;
+mod replay;
+mod say;
+mod session;
+mod told;
+mod wish;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use connection::Connection;
+use foldwork_engine::{Engine, Listener};
+use hub::Hubs;
+use poem::http::header;
+use poem::web::Data;
+use poem::web::websocket::{WebSocket, WebSocketConfig};
+use poem::{EndpointExt, FromRequest, IntoResponse, Request, Response, Route, get, handler, post};
+use queue::{Bound, Queue};
+use session::{Admitted, Session};
+
+use crate::api::error::ApiError;
+use crate::config;
+use crate::edge::Shutdown;
+use crate::edge::rate::Verified;
+use crate::edge::streams::Streams;
+
+/// Where clients connect to. They add `/websocket` themselves.
+pub const PATH: &str = "/realtime/v1";
+/// What a socket reads and writes at a time; larger buffers would be most of what an idle one takes.
+const BUFFER: usize = 4 << 10;
+
+/// What all sockets have in common.
+#[derive(Clone)]
+pub struct Realtime {
+    hubs: Hubs,
+    settings: Arc<config::Realtime>,
+    /// The open sockets of every workspace.
+    sockets: Streams,
+    numbers: Arc<AtomicU64>,
+}
+
+impl Realtime {
+    pub fn new(settings: &config::Realtime) -> Realtime {
+        Realtime {
+            hubs: Hubs::default(),
+            settings: Arc::new(settings.clone()),
+            sockets: Streams::new(settings.sockets_per_workspace, "sockets"),
+            numbers: Arc::default(),
+        }
+    }
+
+    /// The paths below [`PATH`].
+    pub fn routes(&self) -> impl poem::Endpoint + use<> {
+        Route::new()
+            .at("/", get(open))
+            .at("/websocket", get(open))
+            .at("/api/broadcast", post(say::say_several))
+            .at("/api/broadcast/:topic/events/:event", post(say::say_one))
+            .data(self.clone())
+    }
+
+    /// Whoever makes a request, by what they show.
+    async fn listener(&self, request: &Request) -> Result<Listener, ApiError> {
+        let credential = handshake::credential(request)?;
+        self.listener_with(request, &credential).await
+    }
+
+    async fn listener_with(&self, request: &Request, credential: &str) -> Result<Listener, ApiError> {
+        let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
+        let listener = engine.listen(credential).await?;
+        if let Some(verified) = request.data::<Verified>() {
+            verified.mark();
+        }
+        Ok(listener)
+    }
+}
+
+/// Opens a socket, or says why not.
+#[handler]
+async fn open(
+    request: &Request,
+    realtime: Data<&Realtime>,
+    engine: Data<&Arc<Engine>>,
+    shutdown: Data<&Shutdown>,
+) -> poem::Result<Response> {
+    let asks_for_socket =
+        request.headers().get(header::UPGRADE).is_some_and(|to| to.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    if !asks_for_socket {
+        return Err(handshake::no_socket().into());
+    }
+    let version = handshake::version(request)?;
+    let token = handshake::credential(request).map_err(ApiError::from)?;
+    let listener = realtime.listener_with(request, &token).await?;
+    let permit = realtime.sockets.enter(&listener.record().id)?;
+    let socket = WebSocket::from_request_without_body(request).await.map_err(|_| handshake::no_socket())?;
+    let hub = realtime.hubs.enter(&listener).await.map_err(ApiError::from)?;
+    let settings = realtime.settings.clone();
+    let queue = Queue::new(Bound { messages: settings.queue_messages, bytes: settings.queue_bytes });
+    let queue = Arc::new(queue);
+    let admitted = Admitted { engine: engine.clone(), listener, token, hub };
+    let session = Session::new(admitted, queue.clone(), version, &settings);
+    let number = realtime.numbers.fetch_add(1, Ordering::Relaxed);
+    let idle = Duration::from_secs(settings.idle_timeout_s);
+    let (shutdown, held) = (shutdown.clone(), shutdown.hold());
+    let limits = WebSocketConfig::default()
+        .read_buffer_size(BUFFER)
+        .write_buffer_size(BUFFER)
+        .max_message_size(Some(settings.frame_bytes))
+        .max_frame_size(Some(settings.frame_bytes));
+    let upgraded = socket.config(limits).protocols([handshake::PROTOCOL]).on_upgrade(move |socket| async move {
+        // Boxed: what a socket needs only now and then is not held with it all the time.
+        Box::pin(Connection { socket, version, queue, session, shutdown, idle, number }.serve()).await;
+        drop((permit, held));
+    });
+    Ok(upgraded.into_response())
+}

@@ -1,0 +1,187 @@
+//! What waits to be sent on one socket: bounded by number and bytes, and given up as a whole where that is exceeded.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use super::told::Told;
+
+/// Something that is to be sent.
+#[derive(Debug)]
+pub enum Outgoing {
+    /// A frame that is written already.
+    Frame(String),
+    /// What many may be told at once, on this topic.
+    Told { topic: Arc<str>, told: Arc<Told> },
+}
+
+impl Outgoing {
+    fn size_bytes(&self) -> usize {
+        match self {
+            Outgoing::Frame(text) => text.len(),
+            Outgoing::Told { told, .. } => told.size_bytes(),
+        }
+    }
+}
+
+/// How much may wait.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound {
+    pub messages: usize,
+    pub bytes: usize,
+}
+
+/// The queue of one socket.
+pub struct Queue {
+    bound: Bound,
+    waiting: Mutex<Waiting>,
+    /// Tells the socket that there is something, or that it is over.
+    filled: Notify,
+    /// Tells who waits for room that there is some.
+    emptied: Notify,
+    /// Whether the peer understands frames of bytes.
+    pub takes_bytes: AtomicBool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    messages: VecDeque<Outgoing>,
+    bytes: usize,
+    has_overflowed: bool,
+}
+
+impl Queue {
+    pub fn new(bound: Bound) -> Queue {
+        let takes_bytes = AtomicBool::new(false);
+        Queue { bound, waiting: Mutex::default(), filled: Notify::new(), emptied: Notify::new(), takes_bytes }
+    }
+
+    /// Puts something at the end. Where there is too much, all of it is given up, and so is the socket.
+    pub fn push(&self, outgoing: Outgoing) {
+        let mut waiting = self.waiting();
+        if waiting.has_overflowed {
+            return;
+        }
+        waiting.bytes += outgoing.size_bytes();
+        waiting.messages.push_back(outgoing);
+        if waiting.messages.len() > self.bound.messages || waiting.bytes > self.bound.bytes {
+            *waiting = Waiting { has_overflowed: true, ..Waiting::default() };
+            self.emptied.notify_waiters();
+        }
+        drop(waiting);
+        self.filled.notify_one();
+    }
+
+    /// Takes what was put in first.
+    pub fn pop(&self) -> Option<Outgoing> {
+        let mut waiting = self.waiting();
+        let outgoing = waiting.messages.pop_front()?;
+        waiting.bytes -= outgoing.size_bytes();
+        if waiting.messages.is_empty() && waiting.messages.capacity() > 64 {
+            // What an idle socket does not need is given back.
+            waiting.messages = VecDeque::new();
+        }
+        let has_room = self.has_room(&waiting);
+        drop(waiting);
+        if has_room {
+            self.emptied.notify_waiters();
+        }
+        Some(outgoing)
+    }
+
+    pub fn has_overflowed(&self) -> bool {
+        self.waiting().has_overflowed
+    }
+
+    /// Returns when something was put in. It may have been taken out again.
+    pub async fn filled(&self) {
+        self.filled.notified().await;
+    }
+
+    /// Returns when the queue has overflowed.
+    pub async fn overflowed(&self) {
+        while !self.has_overflowed() {
+            self.filled.notified().await;
+        }
+    }
+
+    /// Returns when so little waits that whoever can wait may put in more; never once the queue has overflowed.
+    pub async fn room(&self) {
+        loop {
+            let emptied = self.emptied.notified();
+            {
+                let waiting = self.waiting();
+                if self.has_room(&waiting) && !waiting.has_overflowed {
+                    return;
+                }
+            }
+            emptied.await;
+        }
+    }
+
+    /// A quarter is for those who can wait; the rest is for those who cannot.
+    fn has_room(&self, waiting: &Waiting) -> bool {
+        waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The peer has sent bytes itself.
+    pub fn peer_sent_bytes(&self) {
+        self.takes_bytes.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::poll;
+
+    use super::*;
+
+    fn frame(bytes: usize) -> Outgoing {
+        Outgoing::Frame("x".repeat(bytes))
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_is_given_up_and_takes_no_room() {
+        for (messages, bytes) in [(3, 1_000), (1_000, 30)] {
+            let queue = Queue::new(Bound { messages, bytes });
+            (0..3).for_each(|_| queue.push(frame(10)));
+            assert!(!queue.has_overflowed());
+            queue.push(frame(10));
+            assert!(queue.has_overflowed() && queue.pop().is_none());
+            queue.overflowed().await;
+            (0..1_000).for_each(|_| queue.push(frame(10)));
+            assert!(queue.waiting().messages.is_empty());
+            assert!(poll!(pin!(queue.room())).is_pending());
+        }
+    }
+
+    #[tokio::test]
+    async fn who_can_wait_waits_for_room() {
+        let queue = Queue::new(Bound { messages: 8, bytes: 1_000 });
+        (0..4).for_each(|_| queue.push(frame(1)));
+        let mut room = pin!(queue.room());
+        assert!(poll!(room.as_mut()).is_pending());
+        queue.pop();
+        assert!(poll!(room.as_mut()).is_pending());
+        queue.pop();
+        room.await;
+    }
+
+    #[tokio::test]
+    async fn what_is_put_in_comes_out_in_order() {
+        let queue = Queue::new(Bound { messages: 1_000, bytes: 1_000_000 });
+        (1..=100).for_each(|length| queue.push(frame(length)));
+        queue.filled().await;
+        let lengths: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|out| out.size_bytes()).collect();
+        assert_eq!(lengths, (1..=100).collect::<Vec<_>>());
+        assert_eq!((queue.waiting().bytes, queue.waiting().messages.capacity()), (0, 0));
+    }
+}

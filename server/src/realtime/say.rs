@@ -1,0 +1,108 @@
+//! Saying something on a channel without a socket: what clients do where they have not joined.
+
+use foldwork_engine::{Error, Listener};
+use poem::http::StatusCode;
+use poem::web::Path;
+use poem::{Body, Request, Response, handler};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Realtime;
+use super::told::Told;
+use crate::api::error::ApiError;
+use crate::edge::bodies;
+
+/// Messages that one request may carry.
+const MOST: usize = 100;
+
+#[derive(Deserialize)]
+struct Messages {
+    messages: Vec<Message>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    topic: String,
+    event: String,
+    payload: Box<RawValue>,
+}
+
+/// `POST /api/broadcast`: several messages, to channels that may differ.
+#[handler]
+pub async fn say_several(
+    request: &Request,
+    body: Body,
+    realtime: poem::web::Data<&Realtime>,
+) -> poem::Result<Response> {
+    let listener = realtime.listener(request).await?;
+    let text = bodies::read(request, body).await?;
+    let Messages { messages } = serde_json::from_slice(&text).map_err(malformed)?;
+    if messages.is_empty() || messages.len() > MOST {
+        return Err(malformed(format!("expected 1 to {MOST} messages")));
+    }
+    for message in &messages {
+        reach(&listener, &message.topic).await?;
+    }
+    for Message { topic, event, payload } in messages {
+        say(&realtime, &listener, &topic, &Told::of_client(&event, &payload))?;
+    }
+    Ok(accepted())
+}
+
+/// `POST /api/broadcast/{topic}/events/{event}`: one message, whose payload is the body.
+#[handler]
+pub async fn say_one(
+    request: &Request,
+    Path((topic, event)): Path<(String, String)>,
+    body: Body,
+    realtime: poem::web::Data<&Realtime>,
+) -> poem::Result<Response> {
+    let listener = realtime.listener(request).await?;
+    reach(&listener, &topic).await?;
+    let data = bodies::read(request, body).await?;
+    let is_bytes = request.content_type().is_some_and(|kind| kind.starts_with("application/octet-stream"));
+    let told = if is_bytes {
+        std::sync::Arc::new(Told::Bytes { event, data })
+    } else {
+        let payload: &[u8] = if data.is_empty() { b"{}" } else { &data };
+        Told::of_client(&event, serde_json::from_slice(payload).map_err(malformed)?)
+    };
+    say(&realtime, &listener, &topic, &told)?;
+    Ok(accepted())
+}
+
+fn agent_of(topic: &str) -> Option<&str> {
+    topic.strip_prefix("realtime:").unwrap_or(topic).strip_prefix("agent:")
+}
+
+/// Whether the channel is one of the caller's.
+async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
+    let refused = || {
+        let message = "you do not have permissions to write to this channel";
+        ApiError::new(StatusCode::FORBIDDEN, "unauthorized_channel", message)
+    };
+    match listener.agent(agent_of(topic).ok_or_else(refused)?).await {
+        Ok(_) => Ok(()),
+        Err(Error::NotFound { .. }) => Err(refused().into()),
+        Err(error) => Err(ApiError::from(error).into()),
+    }
+}
+
+fn say(realtime: &Realtime, listener: &Listener, topic: &str, told: &std::sync::Arc<Told>) -> poem::Result<()> {
+    if told.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
+        let message = "a message may have 256 KiB";
+        return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).into());
+    }
+    if let (Some(agent), Some(hub)) = (agent_of(topic), realtime.hubs.find(&listener.record().id)) {
+        hub.say(agent, told, None);
+    }
+    Ok(())
+}
+
+fn malformed(error: impl std::fmt::Display) -> poem::Error {
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()).into()
+}
+
+fn accepted() -> Response {
+    Response::builder().status(StatusCode::ACCEPTED).finish()
+}

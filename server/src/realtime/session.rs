@@ -1,0 +1,312 @@
+//! What a socket asks for, and what it is answered: its channels, its right, and what it may do in a second.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::feed::MAX_BYTES;
+use foldwork_engine::{Engine, Error, Listener, Standing};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::task::AbortHandle;
+
+use super::allowance::Allowance;
+use super::frame::{BROADCAST, Body, Inbound, Payload, Version};
+use super::hub::{HubGuard, Member, Membership};
+use super::line::Line;
+use super::queue::Queue;
+use super::replay::Missed;
+use super::told::Told;
+use super::wish::{Acknowledged, Join, JoinConfig, NewToken, Presence, Said};
+use crate::config::Realtime;
+
+/// The event by which an agent says how far it has come.
+const ACKNOWLEDGE: &str = "ack";
+
+/// The state of one socket.
+pub struct Session {
+    pub standing: Standing,
+    engine: Arc<Engine>,
+    listener: Listener,
+    /// What was shown for the right.
+    token: String,
+    hub: HubGuard,
+    queue: Arc<Queue>,
+    version: Version,
+    channels: HashMap<Arc<str>, Channel>,
+    most_channels: usize,
+    joins: Allowance,
+    messages: Allowance,
+}
+
+/// A channel that was joined.
+struct Channel {
+    line: Arc<Line>,
+    agent: Arc<Aggregate>,
+    config: JoinConfig,
+    membership: Membership,
+    /// Ends what is read for it.
+    missed: AbortHandle,
+    presence_key: String,
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.missed.abort();
+    }
+}
+
+/// Whoever came in.
+pub struct Admitted {
+    pub engine: Arc<Engine>,
+    pub listener: Listener,
+    pub token: String,
+    pub hub: HubGuard,
+}
+
+impl Session {
+    pub fn new(admitted: Admitted, queue: Arc<Queue>, version: Version, settings: &Realtime) -> Session {
+        let Admitted { engine, listener, token, hub } = admitted;
+        let Realtime { channels_per_socket, joins_per_second, messages_per_second, .. } = *settings;
+        Session {
+            standing: listener.standing(),
+            engine,
+            listener,
+            token,
+            hub,
+            queue,
+            version,
+            channels: HashMap::new(),
+            most_channels: channels_per_socket,
+            // As many as there may be channels are joined at once when a client comes back.
+            joins: Allowance::new(joins_per_second, channels_per_socket),
+            messages: Allowance::new(messages_per_second, messages_per_second as usize),
+        }
+    }
+
+    /// Answers one message. Who sends more than they may is read more slowly.
+    pub async fn handle(&mut self, inbound: Option<Inbound>) {
+        self.messages.wait().await;
+        let Some(inbound) = inbound else { return };
+        let reference = inbound.reference.as_deref();
+        if inbound.topic == "phoenix" {
+            if inbound.event == "heartbeat" {
+                self.heartbeat(reference);
+            }
+            return;
+        }
+        if inbound.event == "phx_join" {
+            return self.join(inbound).await;
+        }
+        let Some(channel) = self.channels.get(&*inbound.topic) else {
+            let line = self.line(&inbound);
+            return match &*inbound.event {
+                "phx_leave" => line.ok(reference),
+                _ => line.error(reference, "unmatched topic"),
+            };
+        };
+        if inbound.join_ref.is_some() && inbound.join_ref.as_deref() != channel.line.join_ref.as_deref() {
+            // It was sent to the channel before the client joined it again.
+            return;
+        }
+        match &*inbound.event {
+            "phx_leave" => {
+                channel.line.ok(reference);
+                channel.line.close();
+                self.channels.remove(&*inbound.topic);
+            }
+            "access_token" => self.renew(inbound).await,
+            "presence" => self.presence(channel, &inbound),
+            BROADCAST => self.broadcast(channel, &inbound),
+            ACKNOWLEDGE => self.acknowledge(channel, reference, json_of(&inbound)),
+            _ => channel.line.error(reference, "unknown event"),
+        }
+    }
+
+    /// Ends all channels, and says why.
+    pub fn end_all(&mut self, reason: &str) {
+        for (_, channel) in self.channels.drain() {
+            channel.line.end(reason);
+        }
+    }
+
+    fn line(&self, inbound: &Inbound) -> Line {
+        let join_ref = inbound.join_ref.as_deref().map(Arc::from);
+        Line { queue: self.queue.clone(), version: self.version, topic: inbound.topic.as_str().into(), join_ref }
+    }
+
+    fn heartbeat(&self, reference: Option<&str>) {
+        let line = Line { queue: self.queue.clone(), version: self.version, topic: "phoenix".into(), join_ref: None };
+        line.answer_heartbeat(reference);
+    }
+
+    async fn join(&mut self, inbound: Inbound) {
+        // Clients of the first serialiser say it with their reference alone.
+        let join_ref = inbound.join_ref.clone().or_else(|| inbound.reference.clone());
+        let line = Arc::new(Line { join_ref: join_ref.as_deref().map(Arc::from), ..self.line(&inbound) });
+        let reference = inbound.reference.as_deref();
+        let (agent, config) = match self.admit(&inbound).await {
+            Ok(admitted) => admitted,
+            Err(reason) => return line.error(reference, &reason),
+        };
+        if let Some(former) = self.channels.remove(&line.topic) {
+            former.line.close();
+        }
+        line.reply(reference, "ok", &json!({"postgres_changes": []}));
+        let sees_presence = config.sees_presence();
+        let hub = self.hub.hub.clone();
+        let membership = hub.join(agent.id.text(), Member::new(line.clone(), sees_presence));
+        if sees_presence {
+            line.presence_state(&hub.present(agent.id.as_str()));
+        }
+        let missed = Missed {
+            listener: self.listener.clone(),
+            hub,
+            line: line.clone(),
+            agent: agent.clone(),
+            member: membership.id,
+            joined_at: membership.joined_at,
+            replay: config.broadcast.replay,
+        };
+        let missed = tokio::spawn(missed.tell()).abort_handle();
+        let chosen = config.presence.as_ref().map(|presence| presence.key.clone()).filter(|key| !key.is_empty());
+        let presence_key = chosen.unwrap_or_else(|| self.listener.new_id());
+        let topic = line.topic.clone();
+        self.channels.insert(topic, Channel { line, agent, config, membership, missed, presence_key });
+    }
+
+    /// Whether a channel may be joined: its agent, and what is asked for. Otherwise why not.
+    async fn admit(&mut self, inbound: &Inbound) -> Result<(Arc<Aggregate>, JoinConfig), String> {
+        if !self.joins.take() {
+            return Err("ClientJoinRateLimitReached: too many joins in a second".into());
+        }
+        if self.channels.len() >= self.most_channels && !self.channels.contains_key(&*inbound.topic) {
+            return Err("ChannelRateLimitReached: too many channels".into());
+        }
+        let asked: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join is an object")?;
+        if !asked.config.postgres_changes.is_empty() {
+            return Err("PostgresChangesUnsupported: there are no changes of a database to listen to".into());
+        }
+        let channel = inbound.topic.strip_prefix("realtime:").unwrap_or(&inbound.topic);
+        let unauthorized =
+            || format!("Unauthorized: You do not have permissions to read from this Channel topic: {channel}");
+        let id = channel.strip_prefix("agent:").ok_or_else(unauthorized)?;
+        if let Some(token) = asked.access_token {
+            self.take_token(token).await.map_err(|_| unauthorized())?;
+        }
+        match self.listener.agent(id).await {
+            Ok(agent) => Ok((agent, asked.config)),
+            Err(Error::NotFound { .. }) => Err(unauthorized()),
+            Err(error) => {
+                tracing::warn!(%error, "a channel cannot be joined");
+                Err("Unavailable: try again".into())
+            }
+        }
+    }
+
+    /// Goes by a new token from now on, if it is one of this workspace.
+    async fn take_token(&mut self, token: String) -> Result<(), Error> {
+        if token == self.token {
+            return Ok(());
+        }
+        let listener = self.engine.listen(&token).await?;
+        if listener.record().id != self.listener.record().id {
+            return Err(Error::Unauthenticated("the token is another workspace's"));
+        }
+        self.standing = listener.standing();
+        self.listener = listener;
+        self.token = token;
+        Ok(())
+    }
+
+    /// A new token for a channel. It is not answered, unless the channel ends by it.
+    async fn renew(&mut self, inbound: Inbound) {
+        let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
+        let Some(token) = access_token else { return };
+        let taken = self.take_token(token).await;
+        let Some(channel) = self.channels.get(&*inbound.topic) else { return };
+        let reached = match taken {
+            Ok(()) => self.listener.agent(channel.agent.id.as_str()).await.map(drop),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = reached {
+            channel.line.end(&format!("the access token is refused: {error}"));
+            self.channels.remove(&*inbound.topic);
+        }
+    }
+
+    fn presence(&self, channel: &Channel, inbound: &Inbound) {
+        let (line, reference) = (&channel.line, inbound.reference.as_deref());
+        let hub = &self.hub.hub;
+        match json_of::<Presence>(inbound) {
+            Some(Presence { event, payload }) if event.eq_ignore_ascii_case("track") => {
+                match hub.track(&channel.membership, &channel.presence_key, payload) {
+                    true => line.ok(reference),
+                    false => line.error(reference, "PresenceTooLarge: the channel has no room for it"),
+                }
+            }
+            Some(Presence { event, .. }) if event.eq_ignore_ascii_case("untrack") => {
+                hub.untrack(&channel.membership);
+                line.ok(reference);
+            }
+            _ => line.error(reference, "InvalidPayload: expected track or untrack"),
+        }
+    }
+
+    fn broadcast(&self, channel: &Channel, inbound: &Inbound) {
+        let (line, reference) = (&channel.line, inbound.reference.as_deref());
+        let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
+        let (told, bytes) = match &inbound.payload {
+            Payload::Json(json) => {
+                let Ok(said) = serde_json::from_str::<Said<'_>>(json.get()) else { return invalid() };
+                let payload = said.payload.unwrap_or(RawValue::NULL);
+                if said.event == ACKNOWLEDGE {
+                    return self.acknowledge(channel, reference, serde_json::from_str(payload.get()).ok());
+                }
+                (Told::of_client(&said.event, payload), payload.get().len())
+            }
+            Payload::User { event, body: Body::Json(json) } if event == ACKNOWLEDGE => {
+                self.queue.peer_sent_bytes();
+                return self.acknowledge(channel, reference, serde_json::from_str(json.get()).ok());
+            }
+            Payload::User { event, body: Body::Json(json) } => {
+                self.queue.peer_sent_bytes();
+                (Told::of_client(event, json), json.get().len())
+            }
+            Payload::User { event, body: Body::Bytes(data) } => {
+                self.queue.peer_sent_bytes();
+                (Arc::new(Told::Bytes { event: event.clone(), data: data.clone() }), data.len())
+            }
+            Payload::Bytes => return invalid(),
+        };
+        if bytes > MAX_BYTES {
+            return line.error(reference, "PayloadTooLarge: a message may have 256 KiB");
+        }
+        let config = &channel.config.broadcast;
+        let except = (config.to_self != Some(true)).then_some(channel.membership.id);
+        self.hub.hub.say(&channel.membership.agent, &told, except);
+        // Who did not say whether they want an answer may wait for one.
+        if config.ack != Some(false) {
+            line.ok(reference);
+        }
+    }
+
+    fn acknowledge(&self, channel: &Channel, reference: Option<&str>, said: Option<Acknowledged>) {
+        match said {
+            Some(Acknowledged { position }) => {
+                self.listener.acknowledge(&channel.agent, position);
+                channel.line.ok(reference);
+            }
+            None => channel.line.error(reference, "InvalidPayload: expected a position"),
+        }
+    }
+}
+
+/// What a message carries, where that is JSON of the right form.
+fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
+    match &inbound.payload {
+        Payload::Json(json) => serde_json::from_str(json.get()).ok(),
+        _ => None,
+    }
+}
