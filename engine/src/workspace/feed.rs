@@ -179,19 +179,19 @@ async fn read(state: &State, after: u64) -> Result<Found> {
         return Ok(Found { events: events.into_iter().filter(wanted).collect(), position: last });
     }
     let head = state.folded.position();
-    let mut places = state.log.places_after(after, LOOK).await?;
-    places.truncate(LOOK);
+    let mut refs = state.log.event_refs_after(after, LOOK).await?;
+    refs.truncate(LOOK);
     // What is not folded yet is not told yet.
-    places.retain(|place| place.position <= head);
-    let mut position = places.last().map_or(after, |last| last.position);
+    refs.retain(|place| place.position <= head);
+    let mut position = refs.last().map_or(after, |last| last.position);
     // Of whatever else is in the log nothing is read but where it stands.
     let is_wanted =
         |id: &str| state.folded.get(id).is_some_and(|aggregate| matches!(&*aggregate.aggregate_type, TASK | AGENT));
-    places.retain(|place| is_wanted(&place.aggregate_id));
-    if let Some(first_left_out) = places.get(READ) {
+    refs.retain(|place| is_wanted(&place.aggregate_id));
+    if let Some(first_left_out) = refs.get(READ) {
         position = first_left_out.position - 1;
-        places.truncate(READ);
+        refs.truncate(READ);
     }
-    let events = state.log.read_places(&places, None).await?;
+    let events = state.log.read_event_refs(&refs, None).await?;
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
 }
