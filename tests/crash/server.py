@@ -28,6 +28,7 @@ class Server:
     def __init__(self, program, folder, key):
         self.program, self.folder, self.key = program, folder, key
         self.process = self.address = None
+        self.listen = "127.0.0.1:0"
         self.environment = dict(
             os.environ,
             FOLDWORK_BOOTSTRAP_KEY=key,
@@ -41,7 +42,7 @@ class Server:
         """Starts the process and does not wait for it."""
         with open(self.folder / "server.log", "ab") as log:
             self.process = subprocess.Popen(
-                [self.program, "serve", "--listen", "127.0.0.1:0", "--database", f"surrealkv://{self.folder}/db"],
+                [self.program, "serve", "--listen", self.listen, "--database", f"surrealkv://{self.folder}/db"],
                 cwd=self.folder, env=self.environment, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def start(self):

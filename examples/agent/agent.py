@@ -1,0 +1,187 @@
+"""An agent for Foldwork: it proposes tags for articles. Copy it, and put work of your own into `propose`.
+
+    pip install -r requirements.txt
+    FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_TOKEN=sk_... python agent.py
+
+It registers itself, listens on its channel, and for each task that it is given: claims it, delivers a proposal with an
+effect, and leaves the rest to whoever reviews it. What it has not acknowledged it is told again, after a lost connection
+too, and everything it does is safe to do twice.
+"""
+
+import asyncio
+import collections
+import json
+import os
+import re
+import signal
+import urllib.error
+import urllib.request
+
+from realtime import AsyncRealtimeClient
+
+SERVER = os.environ.get("FOLDWORK_SERVER", "http://127.0.0.1:8080")
+TOKEN = os.environ["FOLDWORK_TOKEN"]
+NAME = os.environ.get("AGENT_NAME", "tagger")
+# A credential is good for an hour; a new one is asked for before that.
+CONNECTION_S = 50 * 60
+
+
+class Refused(Exception):
+    """The server answered with an error."""
+
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body.get('error')}")
+        self.status = status
+
+
+def call_now(method, path, body=None):
+    request = urllib.request.Request(f"{SERVER}/api/v1{path}", method=method)
+    request.add_header("Authorization", f"Bearer {TOKEN}")
+    data = None
+    if body is not None:
+        request.add_header("Content-Type", "application/json")
+        data = json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(request, data, timeout=30) as response:
+            return json.loads(response.read() or "null")
+    except urllib.error.HTTPError as error:
+        raise Refused(error.code, json.loads(error.read())) from None
+
+
+async def call(method, path, body=None):
+    return await asyncio.to_thread(call_now, method, path, body)
+
+
+async def register():
+    """The agent's id: it is registered once, and known by its name from then on."""
+    try:
+        agent = await call("POST", "/agents", {
+            "name": NAME,
+            "description": "Proposes tags for articles by the words that they use most.",
+            "subscribed_traits": ["content-bearing"],
+            "capabilities": {"tagging": True},
+        })
+        return agent["id"]
+    except Refused as refused:
+        if refused.status != 409:
+            raise
+    cursor = ""
+    while cursor is not None:
+        page = await call("GET", f"/agents?limit=200{cursor and '&cursor=' + cursor}")
+        for agent in page["data"]:
+            if agent["name"] == NAME:
+                return agent["id"]
+        cursor = page["next_cursor"]
+    raise SystemExit(f"there is an agent {NAME} that is not listed")
+
+
+def propose(article):
+    """The work itself: three words of five letters or more that the article uses most."""
+    words = re.findall(r"[^\W\d_]{5,}", f"{article.get('title') or ''} {article.get('body') or ''}".lower())
+    return [word for word, _ in collections.Counter(words).most_common(3)]
+
+
+async def work(agent, task):
+    """Claims a task, delivers a proposal, and returns when it is delivered or somebody else's."""
+    try:
+        await call("POST", f"/mailbox/{task['id']}/claim", {"agent_id": agent, "lease_seconds": 60})
+    except Refused as refused:
+        if refused.status in (404, 409):
+            # It was done, taken or withdrawn meanwhile.
+            return
+        raise
+    article = await call("GET", f"/aggregates/{task['source']['aggregate_id']}")
+    tags = propose(article)
+    await call("POST", f"/mailbox/{task['id']}/complete", {
+        "agent_id": agent,
+        "artifact": {
+            "name": "tags",
+            "data": {"tags": tags},
+            # Approval appends this event to the article.
+            "effect": {"event_type": "article.updated", "payload": {"tags": tags}},
+        },
+        "message": f"These words are used most: {', '.join(tags)}.",
+    })
+    print(f"delivered {task['title']!r}", flush=True)
+
+
+async def answer(agent, task):
+    """Answers a question: a real agent would read it first."""
+    try:
+        text = "I count the words of five letters or more."
+        await call("POST", f"/mailbox/{task['id']}/messages", {"agent_id": agent, "text": text})
+    except Refused as refused:
+        if refused.status not in (404, 409):
+            raise
+
+
+async def heartbeats(agent, interval_ms):
+    """Says that the agent is there, which also keeps the tasks that it has claimed."""
+    while True:
+        await asyncio.sleep(interval_ms / 1000)
+        try:
+            await call("POST", "/agents/heartbeat", {"agent_ids": [agent]})
+        except (Refused, OSError) as error:
+            print(f"heartbeat: {error}", flush=True)
+
+
+async def listen(agent):
+    """Takes what the agent is told, one after the other, until the connection ends."""
+    connection = await call("POST", "/agents/connect", {"agent_ids": [agent]})
+    client = AsyncRealtimeClient(connection["url"], token=connection["anon_key"])
+    await client.connect()
+    channel = client.channel(connection["channels"][0]["channel"], {
+        "config": {"broadcast": {"ack": True, "self": False}, "presence": {"key": "", "enabled": False}, "private": True},
+    })
+    told, joined = asyncio.Queue(), asyncio.get_running_loop().create_future()
+
+    def on_state(state, error):
+        if state.value == "SUBSCRIBED":
+            if not joined.done():
+                joined.set_result(None)
+        else:
+            told.put_nowait(None)
+            if not joined.done():
+                joined.set_exception(ConnectionError(f"{state.value}: {error}"))
+
+    channel.on_broadcast("*", told.put_nowait)
+    await channel.subscribe(on_state)
+    await joined
+    print("listening", flush=True)
+    beats = asyncio.create_task(heartbeats(agent, connection["heartbeat_interval"]))
+    try:
+        async with asyncio.timeout(CONNECTION_S):
+            while (message := await told.get()) is not None:
+                task = message["payload"]["task"]
+                if message["event"] in ("task.created", "task.assigned", "task.resumed"):
+                    await work(agent, task)
+                elif message["event"] == "task.asked":
+                    await answer(agent, task)
+                await channel.send_broadcast("ack", {"position": message["payload"]["position"]})
+    except TimeoutError:
+        pass
+    finally:
+        beats.cancel()
+        await client.close()
+
+
+async def main():
+    stopped = asyncio.current_task().cancel
+    for name in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(name, stopped)
+    agent, wait = await register(), 1
+    while True:
+        try:
+            await listen(agent)
+            wait = 1
+        except (Refused, OSError, ConnectionError) as error:
+            print(f"the connection ended: {error}", flush=True)
+            await asyncio.sleep(wait)
+            wait = min(wait * 2, 30)
+
+
+if __name__ == "__main__":
+    try:
+        asyncio.run(main())
+    except asyncio.CancelledError:
+        pass

@@ -1,0 +1,167 @@
+/**
+ * An agent for Foldwork: it proposes tags for articles. Copy it, and put work of your own into `propose`.
+ *
+ *     npm install
+ *     FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_TOKEN=sk_... node agent.ts
+ *
+ * It registers itself, listens on its channel, and for each task that it is given: claims it, delivers a proposal with
+ * an effect, and leaves the rest to whoever reviews it. What it has not acknowledged it is told again, after a lost
+ * connection too, and everything it does is safe to do twice. Node 22.18 or newer runs it as it is.
+ */
+
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { RealtimeClient } from '@supabase/realtime-js'
+
+const SERVER = process.env.FOLDWORK_SERVER ?? 'http://127.0.0.1:8080'
+const TOKEN = process.env.FOLDWORK_TOKEN
+const NAME = process.env.AGENT_NAME ?? 'tagger'
+// A credential is good for an hour; a new one is asked for before that.
+const CONNECTION_MS = 50 * 60 * 1000
+
+type Task = { id: string; title: string; source: { aggregate_id: string } }
+type Delivery = { event: string; payload: { task: Task; position: number } }
+type Agent = { id: string; name: string }
+
+class Refused extends Error {
+  readonly status: number
+
+  constructor(status: number, body: { error: string }) {
+    super(`${status}: ${body.error}`)
+    this.status = status
+  }
+}
+
+async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
+  const headers: Record<string, string> = { authorization: `Bearer ${TOKEN}` }
+  if (body !== undefined) headers['content-type'] = 'application/json'
+  const response = await fetch(`${SERVER}/api/v1${path}`, { method, headers, body: JSON.stringify(body) })
+  const answer = await response.json()
+  if (!response.ok) throw new Refused(response.status, answer)
+  return answer as T
+}
+
+/** The agent's id: it is registered once, and known by its name from then on. */
+async function register(): Promise<string> {
+  try {
+    const agent = await call<Agent>('POST', '/agents', {
+      name: NAME,
+      description: 'Proposes tags for articles by the words that they use most.',
+      subscribed_traits: ['content-bearing'],
+      capabilities: { tagging: true },
+    })
+    return agent.id
+  } catch (error) {
+    if (!(error instanceof Refused && error.status === 409)) throw error
+  }
+  let cursor: string | null = ''
+  while (cursor !== null) {
+    const after: string = cursor && `&cursor=${encodeURIComponent(cursor)}`
+    const page: { data: Agent[]; next_cursor: string | null } = await call('GET', `/agents?limit=200${after}`)
+    const known = page.data.find((agent) => agent.name === NAME)
+    if (known) return known.id
+    cursor = page.next_cursor
+  }
+  throw new Error(`there is an agent ${NAME} that is not listed`)
+}
+
+/** The work itself: three words of five letters or more that the article uses most. */
+function propose(article: { title?: string; body?: string }): string[] {
+  const counts = new Map<string, number>()
+  for (const [word] of `${article.title ?? ''} ${article.body ?? ''}`.toLowerCase().matchAll(/\p{L}{5,}/gu)) {
+    counts.set(word, (counts.get(word) ?? 0) + 1)
+  }
+  return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word)
+}
+
+/** Whether the task was done, taken or withdrawn meanwhile. */
+const isOver = (error: unknown) => error instanceof Refused && (error.status === 404 || error.status === 409)
+
+/** Claims a task, delivers a proposal, and returns when it is delivered or somebody else's. */
+async function work(agent: string, task: Task): Promise<void> {
+  try {
+    await call('POST', `/mailbox/${task.id}/claim`, { agent_id: agent, lease_seconds: 60 })
+  } catch (error) {
+    if (isOver(error)) return
+    throw error
+  }
+  const article = await call<{ title?: string; body?: string }>('GET', `/aggregates/${task.source.aggregate_id}`)
+  const tags = propose(article)
+  await call('POST', `/mailbox/${task.id}/complete`, {
+    agent_id: agent,
+    artifact: {
+      name: 'tags',
+      data: { tags },
+      // Approval appends this event to the article.
+      effect: { event_type: 'article.updated', payload: { tags } },
+    },
+    message: `These words are used most: ${tags.join(', ')}.`,
+  })
+  console.log(`delivered '${task.title}'`)
+}
+
+/** Answers a question: a real agent would read it first. */
+async function answer(agent: string, task: Task): Promise<void> {
+  try {
+    const text = 'I count the words of five letters or more.'
+    await call('POST', `/mailbox/${task.id}/messages`, { agent_id: agent, text })
+  } catch (error) {
+    if (!isOver(error)) throw error
+  }
+}
+
+/** Takes what the agent is told, one after the other, until the connection ends. */
+async function listen(agent: string): Promise<void> {
+  const connection = await call<{
+    url: string
+    anon_key: string
+    channels: { channel: string }[]
+    heartbeat_interval: number
+  }>('POST', '/agents/connect', { agent_ids: [agent] })
+  const client = new RealtimeClient(connection.url, { params: { apikey: connection.anon_key } })
+  const channel = client.channel(connection.channels[0]!.channel, {
+    config: { private: true, broadcast: { ack: true, self: false } },
+  })
+  // One delivery after the other; the first that fails ends the connection, and is told again with the next one.
+  let last: Promise<void> = Promise.resolve()
+  const take = async ({ event, payload }: Delivery): Promise<void> => {
+    if (['task.created', 'task.assigned', 'task.resumed'].includes(event)) await work(agent, payload.task)
+    if (event === 'task.asked') await answer(agent, payload.task)
+    await channel.send({ type: 'broadcast', event: 'ack', payload: { position: payload.position } })
+  }
+  const beats = setInterval(() => {
+    call('POST', '/agents/heartbeat', { agent_ids: [agent] }).catch((error) => console.log(`heartbeat: ${error}`))
+  }, connection.heartbeat_interval)
+  try {
+    await new Promise<void>((over, failed) => {
+      const renewal = setTimeout(over, CONNECTION_MS)
+      const fail = (error: unknown) => {
+        clearTimeout(renewal)
+        failed(error)
+      }
+      channel.on('broadcast', { event: '*' }, (message) => {
+        last = last.then(() => take(message as unknown as Delivery))
+        last.catch(fail)
+      })
+      channel.subscribe((state, error) => {
+        if (state === 'SUBSCRIBED') console.log('listening')
+        else fail(error ?? new Error(state))
+      })
+    })
+  } finally {
+    clearInterval(beats)
+    await client.removeAllChannels()
+    await client.disconnect()
+  }
+}
+
+const agent = await register()
+for (let wait = 1; ; wait = Math.min(wait * 2, 30)) {
+  try {
+    await listen(agent)
+    wait = 1
+  } catch (error) {
+    console.log(`the connection ended: ${error}`)
+    await sleep(wait * 1000)
+  }
+}

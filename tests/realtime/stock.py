@@ -1,0 +1,110 @@
+"""The stock client in Python against a running server: what `stock.mjs` asks of those in JavaScript.
+
+With FOLDWORK_SERVER and FOLDWORK_TOKEN; says `restart` when the server may be started anew, and goes on when a line
+comes back.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import urllib.request
+
+from realtime import AsyncRealtimeClient
+
+SERVER, TOKEN = os.environ["FOLDWORK_SERVER"], os.environ["FOLDWORK_TOKEN"]
+LIMIT_S = 60
+
+
+def call(method, path, body):
+    request = urllib.request.Request(f"{SERVER}/api/v1{path}", json.dumps(body).encode(), method=method, headers={
+        "Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=LIMIT_S) as response:
+        return json.loads(response.read())
+
+
+class Inbox:
+    """What comes in, and whoever waits for some of it."""
+
+    def __init__(self):
+        self.seen, self.came = [], asyncio.Event()
+
+    def push(self, item):
+        self.seen.append(item)
+        self.came.set()
+
+    async def wait(self, what, wanted):
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                while not any(wanted(item) for item in self.seen):
+                    self.came.clear()
+                    await self.came.wait()
+        except TimeoutError:
+            raise AssertionError(f"{what}: nothing after {LIMIT_S} s, but {self.seen}") from None
+        return next(item for item in self.seen if wanted(item))
+
+
+async def joined(url, credential, name):
+    client = AsyncRealtimeClient(url, token=credential)
+    await client.connect()
+    channel = client.channel(name, {"config": {
+        "broadcast": {"ack": True, "self": True}, "presence": {"key": "", "enabled": False}, "private": True}})
+    inbox, states = Inbox(), Inbox()
+    channel.on_broadcast("*", inbox.push)
+    await channel.subscribe(lambda state, error: states.push(state.value))
+    return client, channel, inbox, states
+
+
+async def main():
+    agent = call("POST", "/agents", {
+        "name": f"python {os.getpid()}", "description": "A stock client.", "subscribed_traits": [], "capabilities": {}})
+    connection = call("POST", "/agents/connect", {"agent_ids": [agent["id"]]})
+    url, credential = connection["url"], connection["anon_key"]
+    name = connection["channels"][0]["channel"]
+
+    def task(title):
+        return call("POST", "/mailbox", {"title": title, "assignee_type": "agent", "assignee_id": agent["id"]})
+
+    def is_of(known):
+        return lambda message: message["event"] == "task.created" and message["payload"]["task"]["id"] == known["id"]
+
+    # Joins, sends, and gets its own message back.
+    client, channel, inbox, states = await joined(url, credential, name)
+    await states.wait("joining", lambda state: state == "SUBSCRIBED")
+    await channel.send_broadcast("note", {"n": 1})
+    message = await inbox.wait("its own message", lambda message: message["event"] == "note")
+    assert message["payload"] == {"n": 1}, message
+
+    # Receives a task, and acknowledges it.
+    first = task("first")
+    message = await inbox.wait("a task", is_of(first))
+    await channel.send_broadcast("ack", {"position": message["payload"]["position"]})
+
+    # The HTTP way to say something to a channel.
+    await channel.http_send("shout", {"n": 2})
+    message = await inbox.wait("what HTTP said", lambda message: message["event"] == "shout")
+    assert message["payload"] == {"n": 2}, message
+
+    # Is refused on the channel of an agent that is not its own.
+    other = await joined(url, credential, "agent:00000000-0000-7000-8000-000000000000")
+    await other[3].wait("a refusal", lambda state: state != "SUBSCRIBED")
+    await other[0].close()
+
+    # Comes back by itself after a restart, and is told what it has not acknowledged.
+    second = task("second")
+    await inbox.wait("a second task", is_of(second))
+    inbox.seen.clear()
+    print("restart", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    await inbox.wait("the second task again", is_of(second))
+    third = task("third")
+    await inbox.wait("a third task", is_of(third))
+    assert not any(is_of(first)(message) for message in inbox.seen), "what was acknowledged is not told again"
+
+    # Leaves.
+    await channel.unsubscribe()
+    await client.close()
+    print("passed", flush=True)
+
+
+asyncio.run(main())
