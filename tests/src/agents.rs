@@ -36,5 +36,6 @@ fn about(name: &str) -> About {
         on: Subscription { events: Vec::new(), traits: Vec::new() },
         on_error: OnError::Park,
         settings: Object::new(),
+        tool: None,
     }
 }

@@ -46,7 +46,7 @@ pub(super) async fn written(reader: &Reader, name: &str, arguments: &JsonObject)
 
 async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
     let task = reader.task(id).await?;
-    let whole = Value::from(reader.whole_task(&task).await?);
+    let whole = Value::from(reader.whole_task(&task, None).await?);
     let text = format!(
         "Review this task. Say in a sentence what was asked, then what was delivered, then what is wrong or missing in it; \
          look at the aggregate that it is about with `get_aggregate`, and at its history with `list_events`. End with what \

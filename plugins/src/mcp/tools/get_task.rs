@@ -36,7 +36,7 @@ pub(super) fn tool() -> Tool {
 
 async fn get_task(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<Answer> {
     let task = reader.task(&arguments.task_id).await?;
-    let mut whole = reader.whole_task(&task).await?;
+    let mut whole = reader.whole_task(&task, None).await?;
     if !arguments.timeline.unwrap_or(false) {
         // What happened is told with everything else that was said.
         whole = whole.into_iter().filter(|(name, _): &(_, Value)| &**name != "timeline").collect();
