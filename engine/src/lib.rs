@@ -32,6 +32,4 @@ pub use crate::core::plugins::Plugins;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use store::{Sizes, Store};
-pub use workspace::rights::{
-    ContentReader, Listener, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
-};
+pub use workspace::rights::{ContentReader, Listener, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer};

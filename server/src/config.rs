@@ -1,7 +1,7 @@
 //! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
 
-mod files;
 mod access;
+mod files;
 mod http;
 mod plugins;
 mod realtime;
@@ -12,8 +12,8 @@ use anyhow::Context as _;
 use foldwork_engine::Settings;
 use serde::{Deserialize, Serialize};
 
-pub use files::Files;
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
+pub use files::Files;
 pub use http::Http;
 pub use plugins::Plugins;
 pub use realtime::Realtime;

@@ -7,9 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::Access;
+use super::known::default_plan;
 use super::signing::{Purpose, Signature};
 use crate::error::{Error, Result};
-use crate::model::access::Caller;
+use crate::model::access::{Caller, Role};
+use crate::store::members::Ground;
 
 /// What such a credential begins with: nobody takes it for a key.
 const PREFIX: &str = "fwrt_";
@@ -65,17 +67,22 @@ impl Access {
         if claims.expires_at <= self.clock.now_ms() {
             return Err(Error::Unauthenticated("the credential has expired"));
         }
-        if let Some(key) = &claims.key
-            && self.control.existing_keys(std::slice::from_ref(key)).await?.is_empty()
-        {
+        let member = Ground::Member(claims.workspace.clone(), claims.user.clone());
+        let grounds: Vec<Ground> = claims.key.clone().map(Ground::Key).into_iter().chain([member]).collect();
+        if self.control.existing_grounds(&grounds).await?.len() < grounds.len() {
             return Err(Error::Unauthenticated("the key that the credential came from was revoked"));
         }
+        let plan = default_plan(&self.policy().settings).begun_at(self.clock.now_ms());
         let caller = Caller {
             user_id: claims.user,
             workspace_id: claims.workspace,
             key_id: claims.key,
+            session: None,
             scopes: [].into(),
             expires_at: Some(claims.expires_at),
+            role: Role::Viewer,
+            plan: Arc::new(plan),
+            is_lapsed: false,
         };
         Ok(Listening { caller, agents: claims.agents })
     }
@@ -111,8 +118,8 @@ mod tests {
         let access = Arc::new(Access::open(&store, Arc::new(SystemClock)).await.expect("access"));
         let (workspace, _) = access.provision("one", None).await.expect("a workspace");
         let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at: None };
-        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None).await.expect("a key");
-        let caller = access.authenticate(&made.secret.expect("its secret")).await.expect("a caller");
+        let made = access.create_key(&workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
+        let caller = access.authenticate(&made.secret.expect("its secret"), None).await.expect("a caller");
         (access, caller)
     }
 
@@ -127,7 +134,7 @@ mod tests {
         assert_eq!(listening.caller.workspace_id(), caller.workspace_id());
         assert!(listening.caller.scopes().is_empty());
         assert_eq!(listening.agents.as_deref(), Some(&[Arc::from("a")][..]));
-        assert!(access.authenticate(&credential).await.is_err(), "it is no key");
+        assert!(access.authenticate(&credential, None).await.is_err(), "it is no key");
     }
 
     #[tokio::test]
@@ -135,7 +142,7 @@ mod tests {
         let (access, caller) = opened().await;
         let (credential, _) = access.hand_out(&caller, None).await.expect("signed");
         assert!(access.listening(&credential).await.is_ok());
-        access.revoke_key(caller.workspace_id(), caller.key_id().expect("a key")).await.expect("revoked");
+        access.revoke_key(caller.workspace_id(), caller.key_id().expect("a key"), None).await.expect("revoked");
         assert!(matches!(access.listening(&credential).await, Err(Error::Unauthenticated(_))));
     }
 

@@ -22,7 +22,7 @@ pub mod json;
 pub mod license;
 pub mod object;
 pub mod payload;
-pub mod task;
 pub mod plan;
+pub mod task;
 pub mod value;
 pub mod violation;

@@ -77,7 +77,9 @@ async fn create(
     as_json: bool,
 ) -> anyhow::Result<()> {
     let scopes: Vec<&str> = scopes.iter().map(|scope| scope.trim()).filter(|scope| !scope.is_empty()).collect();
-    let request = client.request(Method::POST, &["keys"]).json(&json!({"name": name, "scopes": scopes, "expires_at": expires_at}));
+    let request = client
+        .request(Method::POST, &["keys"])
+        .json(&json!({"name": name, "scopes": scopes, "expires_at": expires_at}));
     let record: Value = client.call(request).await?.json()?;
     if as_json {
         return print_line(&record.to_string());
