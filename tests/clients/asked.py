@@ -1,7 +1,7 @@
 """Hooks of schemathesis: what it asks of things that are there, and the one thing that it must not do.
 
-FOLDWORK_KNOWN holds ids of things that were made for it, by the name of the parameter that means them, and the id of its own
-key.
+FOLDWORK_KNOWN holds ids of things that were made for it, by the name of the parameter that means them, and the ids of
+what it cannot do without.
 """
 
 import json
@@ -23,6 +23,6 @@ def before_call(context, case, kwargs):
         chance = zlib.crc32(f"{case.method}{case.path}{value}".encode())
         if known and valid and chance % 2:
             parameters[name] = known[chance // 2 % len(known)]
-    # Its own key it needs until the end.
-    if parameters.get("key_id") == KNOWN["own_key"]:
-        parameters["key_id"] = "another"
+        # Its own key, membership and plan it needs until the end.
+        if value in KNOWN["own"]:
+            parameters[name] = "another"

@@ -22,7 +22,27 @@ async fn the_document_is_served_in_both_forms() {
     let yaml: serde_json::Value = serde_saphyr::from_str(&served("/openapi.yaml").await).expect("YAML");
     assert_eq!(json, document);
     assert_eq!(yaml, document);
-    assert!(served("/docs").await.contains("list_articles"));
+    // The page shows this document, and not the one that the framework wrote.
+    let page = served("/docs").await;
+    assert!(page.contains("list_articles") && page.contains("x-required-scope"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_document_is_not_sent_it_again() {
+    let server = foldwork_tests::server::Server::start().await.expect("a server");
+    let ask = async |path: &str, known: &str| {
+        let request = poem::Request::builder().uri(path.parse().expect("a path")).header("if-none-match", known);
+        server.call(request.finish()).await
+    };
+    for path in ["/openapi.json", "/openapi.yaml", "/docs", "/docs/operators"] {
+        let first = ask(path, "\"another\"").await;
+        assert_eq!(first.status(), 200, "{path}");
+        let tag = first.header("etag").expect("an entity tag").to_owned();
+        let again = ask(path, &tag).await;
+        assert_eq!(again.status(), 304, "{path}");
+        assert_eq!(again.header("etag"), Some(tag.as_str()), "{path}");
+        assert!(again.into_body().into_bytes().await.expect("a body").is_empty(), "{path}");
+    }
 }
 
 #[test]

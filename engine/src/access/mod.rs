@@ -3,9 +3,9 @@
 //!
 //! What is inside a workspace is not known here.
 
-pub mod credential;
 pub mod admission;
 pub mod codes;
+pub mod credential;
 pub mod keys;
 pub mod known;
 pub mod licenses;

@@ -1,7 +1,7 @@
 //! The API: a file per section of the specification. Wire types are declared here and nowhere else.
 
-mod agents;
 mod activations;
+mod agents;
 mod aggregates;
 mod articles;
 pub mod body;

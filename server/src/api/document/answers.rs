@@ -1,6 +1,5 @@
 //! What any operation of a kind may answer beside what its handler says: errors, and headers.
 
-
 use serde_json::{Map, Value, json};
 
 use super::Needed;
@@ -77,7 +76,11 @@ fn errors(
     }
     // Members have a state of their own, which nothing in the request speaks of.
     let is_member = method == "delete" && path.ends_with("{member_id}");
-    if needed.is_some() && (has_input || is_member) && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
+    if needed.is_some()
+        && (has_input || is_member)
+        && method != "get"
+        && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name))
+    {
         errors.push(("409", "A conflict with what is there."));
     }
     if content.is_some() {
