@@ -37,7 +37,7 @@ async fn is_refused(engine: &Engine, bearer: &str) -> bool {
     match engine.authenticate(bearer).await {
         Ok(_) => false,
         Err(Error::Unauthenticated(_) | Error::Forbidden { .. }) => true,
-        Err(error) => panic!("{error}"),
+        Err(error) => panic!("{error:?}"),
     }
 }
 
@@ -81,7 +81,7 @@ async fn of_many_who_exchange_a_code_one_gets_the_key() {
             match exchange.await.expect("a request") {
                 Ok(key) => made.push(key),
                 Err(Error::Unauthenticated(_)) => {}
-                Err(error) => panic!("{error}"),
+                Err(error) => panic!("{error:?}"),
             }
         }
         let [made] = made.as_slice() else { panic!("{} got a key", made.len()) };
@@ -112,7 +112,7 @@ async fn what_is_derived_ends_with_its_origin_everywhere_also_while_more_is_deri
                         shown = origin.clone();
                         continue;
                     }
-                    Err(error) => panic!("{error}"),
+                    Err(error) => panic!("{error:?}"),
                 }
                 made.push(shown.clone());
             }

@@ -28,19 +28,18 @@ pub fn classify(error: surrealdb::Error) -> Error {
     if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
 }
 
-/// The cause among the errors of a transaction, whose other statements only tell that it failed.
+/// The cause among the errors of a transaction: the first that is one of its own, since other statements only tell that
+/// the transaction failed, and those after it may fail for want of what it should have given.
 pub fn classify_all(errors: HashMap<usize, surrealdb::Error>) -> Error {
-    let mut first = None;
-    for error in errors.into_values() {
+    let mut errors: Vec<(usize, surrealdb::Error)> = errors.into_iter().collect();
+    errors.sort_by_key(|(statement, _)| *statement);
+    let (mut cause, mut echo) = (None, None);
+    for (_, error) in errors {
         match classify(error) {
             Error::Conflict => return Error::Conflict,
-            other => {
-                let echo = other.to_string().contains("not executed due to");
-                if first.is_none() || !echo {
-                    first = Some(other);
-                }
-            }
+            other if other.to_string().contains("not executed due to") => echo = echo.or(Some(other)),
+            other => cause = cause.or(Some(other)),
         }
     }
-    first.unwrap_or(Error::Conflict)
+    cause.or(echo).unwrap_or(Error::Conflict)
 }
