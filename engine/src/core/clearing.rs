@@ -15,7 +15,7 @@ pub async fn keep_clearing(state: Arc<State>) {
     loop {
         looks.tick().await;
         if let Err(error) = state.storage.clear_leftovers(&state.log, &state.record.id).await {
-            tracing::warn!(%error, workspace = %state.record.id, "bytes that no file names were not removed");
+            tracing::warn!(%error, cause = ?error, workspace = %state.record.id, "bytes that no file names were not removed");
         }
     }
 }

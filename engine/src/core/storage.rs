@@ -71,9 +71,13 @@ impl Storage {
         let server = self.shared.server.get().cloned().unwrap_or_default();
         loop {
             let leftovers = log.take_leftovers(&server).await?;
+            let mut cleared = Ok(());
             for left in &leftovers {
-                self.clear(log, workspace_id, &left.upload_id, left.parts_id.as_deref()).await?;
+                // One that stays keeps none of the others.
+                let removed = self.clear(log, workspace_id, &left.upload_id, left.parts_id.as_deref()).await;
+                cleared = cleared.and(removed);
             }
+            cleared?;
             if leftovers.is_empty() {
                 return Ok(());
             }

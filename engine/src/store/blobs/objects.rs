@@ -22,6 +22,8 @@ use crate::store::error::{Error, Result};
 
 /// Bytes of a part. What is not larger is sent at once.
 const PART: usize = 8 << 20;
+/// What the answer of a store says that does not know an operation.
+const UNKNOWN: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
 /// Parts under way at a time, beside the one that is gathered.
 const AT_ONCE: usize = 2;
 
@@ -103,8 +105,11 @@ impl Objects {
             // One that was completed, or is gone, is not there any more.
             match self.parts.abort_multipart(&path, &id.to_owned()).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                // Memory has no word of its own for that.
+                // Memory has no word of its own for that, and some stores cannot do it: theirs is what becomes of the parts.
                 Err(_) if self.signer.is_none() => {}
+                Err(error) if UNKNOWN.iter().any(|answer| error.to_string().contains(answer)) => {
+                    tracing::warn!(%path, "the object store cannot give up an upload in parts");
+                }
                 Err(error) => return Err(error.into()),
             }
         }
