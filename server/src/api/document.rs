@@ -41,7 +41,9 @@ macro_rules! shown_as {
 pub(super) use shown_as;
 
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
-const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
+const WITHOUT_CONFLICT: [&str; 6] = ["/query", "/search", "/dry-run", "/replay", "/connect", "/heartbeat"];
+/// Ends of the paths of operations whose bodies name what must be there.
+const NAMING: [&str; 2] = ["/connect", "/heartbeat"];
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -105,7 +107,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     }
     errors.push(("401", "Missing or invalid bearer token."));
     errors.push(("403", "The token lacks the required scope."));
-    if stands_in("path") {
+    if stands_in("path") || NAMING.iter().any(|name| path.ends_with(name)) {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
     if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
