@@ -73,6 +73,8 @@ impl Server {
             .env("FOLDWORK_BOOTSTRAP_KEY", &key)
             .env("FOLDWORK_LOG__FILTER", "warn")
             .env("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string())
+            // Nobody sends heartbeats here.
+            .env("FOLDWORK_REALTIME__IDLE_TIMEOUT_S", "3600")
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("{} cannot be started", arguments.program))?;
@@ -207,6 +209,14 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     tokio::time::sleep(Duration::from_secs(3)).await;
     let idle = server.resident_bytes().saturating_sub(before) / arguments.sockets as u64;
 
+    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    println!(
+        "{} sockets opened in {:.1} s; an idle one takes {:.1} kB",
+        arguments.sockets,
+        opening.as_secs_f64(),
+        idle as f64 / 1e3
+    );
+
     let mut each: Vec<Duration> = Vec::new();
     for _ in 0..arguments.rounds {
         each.extend(one_each(server, &mut sockets).await?);
@@ -223,13 +233,6 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
         all.extend(to_all(server, &channel, &mut sockets).await?);
     }
     all.sort_unstable();
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
-    println!(
-        "{} sockets opened in {:.1} s; an idle one takes {:.1} kB",
-        arguments.sockets,
-        opening.as_secs_f64(),
-        idle as f64 / 1e3
-    );
     println!(
         "one task each, ms: p50 {:.1}, p99 {:.1}, most {:.1}",
         ms(share(&each, 0.5)),

@@ -13,13 +13,10 @@ use foldwork_server::Config;
 
 /// The HTTP status with which a socket is refused, and the body.
 fn refusal(opened: Result<Socket, tungstenite::Error>) -> (u16, Value) {
-    match opened.err().expect("it is refused") {
-        tungstenite::Error::Http(response) => {
-            let body = response.body().as_deref().unwrap_or_default();
-            (response.status().as_u16(), serde_json::from_slice(body).unwrap_or_default())
-        }
-        error => panic!("{error}"),
-    }
+    let error = opened.err().expect("it is refused");
+    let tungstenite::Error::Http(response) = error else { return (0, Value::from(error.to_string())) };
+    let body = response.body().as_deref().unwrap_or_default();
+    (response.status().as_u16(), serde_json::from_slice(body).unwrap_or_default())
 }
 
 async fn get(serving: &Serving, path: &str) -> Value {

@@ -96,16 +96,13 @@ impl Socket {
             return self.ahead.remove(place);
         }
         loop {
-            match self.next().await {
-                Some(Message::Text(text)) => {
-                    let message: Value = serde_json::from_str(&text).expect("JSON");
-                    if wanted(&message) {
-                        return message;
-                    }
-                    self.ahead.push(message);
-                }
-                other => panic!("{other:?} after {:?}", self.ahead),
+            let next = self.next().await;
+            let text = next.as_ref().and_then(|next| next.to_text().ok().filter(|_| next.is_text()));
+            let message: Value = serde_json::from_str(text.expect("a message comes")).expect("JSON");
+            if wanted(&message) {
+                return message;
             }
+            self.ahead.push(message);
         }
     }
 

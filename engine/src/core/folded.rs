@@ -65,6 +65,11 @@ impl Folded {
         self.resident.position()
     }
 
+    /// The agents whose first events stand before a position, newest first.
+    pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
+        self.workloads.agents_before(position)
+    }
+
     /// The open tasks of an agent, counted.
     pub fn workload(&self, agent: &str) -> Workload {
         self.workloads.of(agent)
@@ -117,9 +122,9 @@ impl Folded {
 
     /// Takes in states that were loaded: they are nobody's news.
     pub fn restore(&self, states: Vec<Arc<Aggregate>>, position: u64) {
-        let tasks = Workloads::tasks_among(&states);
+        let observed = Workloads::observed_among(&states);
         self.resident.publish(states, position);
-        self.workloads.observe(&self.resident, &tasks);
+        self.workloads.observe(&self.resident, &observed);
         self.head.advance(position);
     }
 
@@ -136,7 +141,7 @@ impl Folded {
     /// Makes states visible that were folded again from the same events, and has their snapshots written.
     pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
         self.resident.publish(refolded.iter().cloned(), 0);
-        self.workloads.observe(&self.resident, &Workloads::tasks_among(refolded));
+        self.workloads.observe(&self.resident, &Workloads::observed_among(refolded));
         self.dirty.touch(refolded.iter().map(|aggregate| &aggregate.id));
     }
 
@@ -145,9 +150,9 @@ impl Folded {
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
         events.iter().for_each(|event| self.observed.note(event));
-        let tasks = Workloads::tasks_among(&aggregates);
+        let observed = Workloads::observed_among(&aggregates);
         self.follower.publish(&self.resident, aggregates, last.position);
-        self.workloads.observe(&self.resident, &tasks);
+        self.workloads.observe(&self.resident, &observed);
         // After the states: whoever takes a mark finds at least the state that it was made for.
         self.dirty.mark(events);
     }

@@ -1,13 +1,13 @@
-//! How much each agent has to do: its open tasks, counted as they change.
+//! Which agents there are, and how much each has to do: its open tasks, counted as they change.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::Resident;
 use crate::model::aggregate::Aggregate;
-use crate::model::builtin::TASK;
+use crate::model::builtin::{AGENT, TASK};
 use crate::model::id::AggregateId;
 use crate::model::task::{Status, Task};
 
@@ -31,6 +31,8 @@ pub struct Workloads {
 
 #[derive(Default)]
 struct Inner {
+    /// Those that are registered, by the positions of their first events.
+    registered: BTreeMap<u64, AggregateId>,
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, Counted>,
 }
@@ -52,22 +54,31 @@ struct Counted {
 }
 
 impl Workloads {
-    /// The ids of those aggregates that are tasks.
-    pub fn tasks_among(aggregates: &[Arc<Aggregate>]) -> Vec<AggregateId> {
-        let tasks = aggregates.iter().filter(|aggregate| &*aggregate.aggregate_type == TASK);
-        tasks.map(|task| task.id.clone()).collect()
+    /// The ids of those aggregates that are agents or tasks.
+    pub fn observed_among(aggregates: &[Arc<Aggregate>]) -> Vec<AggregateId> {
+        let observed = aggregates.iter().filter(|aggregate| matches!(&*aggregate.aggregate_type, AGENT | TASK));
+        observed.map(|aggregate| aggregate.id.clone()).collect()
     }
 
-    /// Takes in tasks as they are now.
-    pub fn observe(&self, resident: &Resident, tasks: &[AggregateId]) {
-        if tasks.is_empty() {
+    /// Takes in agents and tasks as they are now.
+    pub fn observe(&self, resident: &Resident, observed: &[AggregateId]) {
+        if observed.is_empty() {
             return;
         }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        for id in tasks {
+        for id in observed {
             // Read under the lock: whoever comes here last has seen the newest.
-            inner.set(id, resident.get(id.as_str()).as_deref().and_then(open_task));
+            match resident.get(id.as_str()) {
+                Some(agent) if &*agent.aggregate_type == AGENT => inner.set_agent(&agent),
+                task => inner.set(id, task.as_deref().and_then(open_task)),
+            }
         }
+    }
+
+    /// The agents whose first events stand before a position, newest first.
+    pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.registered.range(..position).rev().map(|(_, id)| id.clone()).collect()
     }
 
     /// The open tasks of an agent.
@@ -80,6 +91,13 @@ impl Workloads {
 }
 
 impl Inner {
+    fn set_agent(&mut self, agent: &Aggregate) {
+        match agent.deleted {
+            true => drop(self.registered.remove(&agent.first_position)),
+            false => drop(self.registered.insert(agent.first_position, agent.id.clone())),
+        }
+    }
+
     fn set(&mut self, id: &AggregateId, task: Option<OpenTask>) {
         let before = match &task {
             Some(task) => self.tasks.insert(id.clone(), task.clone()),
@@ -172,11 +190,35 @@ mod tests {
     }
 
     #[test]
+    fn agents_are_known_while_they_are_registered() {
+        let (resident, workloads) = (Resident::default(), Workloads::default());
+        let observe = |id: &str, version: u64, deleted: bool| {
+            let agent =
+                Aggregate { aggregate_type: AGENT.into(), deleted, ..Aggregate::clone(&task(id, version, "", "")) };
+            let agents = [Arc::new(agent)];
+            resident.publish(agents.iter().cloned(), 1);
+            workloads.observe(&resident, &Workloads::observed_among(&agents));
+        };
+        let known =
+            |before: u64| -> Vec<String> { workloads.agents_before(before).iter().map(ToString::to_string).collect() };
+        ["a", "aa", "aaa"].into_iter().for_each(|id| observe(id, 1, false));
+        assert_eq!(
+            (known(u64::MAX), known(3)),
+            (vec!["aaa".into(), "aa".into(), "a".into()], vec!["aa".into(), "a".into()])
+        );
+        observe("aa", 2, true);
+        observe("aa", 1, false);
+        assert_eq!(known(u64::MAX), ["aaa", "a"]);
+        observe("aa", 3, false);
+        assert_eq!(known(u64::MAX), ["aaa", "aa", "a"]);
+    }
+
+    #[test]
     fn tasks_are_counted_for_whoever_has_them() {
         let (resident, workloads) = (Resident::default(), Workloads::default());
         let observe = |tasks: &[Arc<Aggregate>]| {
             resident.publish(tasks.iter().cloned(), 1);
-            workloads.observe(&resident, &Workloads::tasks_among(tasks));
+            workloads.observe(&resident, &Workloads::observed_among(tasks));
         };
         observe(&[task("t", 1, "a", "pending"), task("tt", 1, "a", "pending"), task("ttt", 1, "b", "review")]);
         let both = Workload { pending: 2, unread: 2, oldest_pending_at: Some(1), ..Workload::default() };

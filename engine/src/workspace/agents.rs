@@ -232,13 +232,13 @@ impl Reader {
             let last_seen_at = || state.presence.last_seen_at(agent.id.as_str());
             status.is_none_or(|status| AgentStatus::of(agent, last_seen_at(), now) == status)
         };
-        let page = self.entered.list_aggregates(AGENT, before, limit, wanted).await?;
+        let page = self.entered.agents(before, limit, wanted).await?;
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
     /// Every agent and what it has to do, newest first.
     pub async fn roster(&self) -> Result<Vec<(Arc<Aggregate>, Workload)>> {
-        let agents = self.entered.list_aggregates(AGENT, None, usize::MAX, |_| true).await?.items;
+        let agents = self.entered.agents(None, usize::MAX, |_| true).await?.items;
         let state = self.entered.state();
         let with_load = |agent: Arc<Aggregate>| {
             let workload = state.folded.workload(agent.id.as_str());
@@ -249,6 +249,23 @@ impl Reader {
 }
 
 impl Entered {
+    /// A page of agents, newest first, without a look at whatever else there is.
+    pub(super) async fn agents(
+        &self,
+        before: Option<u64>,
+        limit: usize,
+        admits: impl Fn(&Aggregate) -> bool,
+    ) -> Result<Page<Arc<Aggregate>>> {
+        let state = self.state();
+        state.refresh().await?;
+        let ids = state.folded.agents_before(before.unwrap_or(u64::MAX)).into_iter();
+        let agents = ids.filter_map(|id| state.folded.get(id.as_str()));
+        let mut found = agents.filter(|agent| agent::is_agent(agent) && admits(agent));
+        let items: Vec<_> = found.by_ref().take(limit).collect();
+        let next = found.next().and(items.last()).map(|last| last.first_position);
+        Ok(Page { items, next })
+    }
+
     async fn view(&self, agent: Arc<Aggregate>) -> Result<AgentView> {
         let state = self.state();
         let now = state.clock.now_ms();

@@ -11,7 +11,6 @@ use crate::mailbox::leases;
 use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
-use crate::model::builtin::AGENT;
 
 /// Agents that one request may name.
 const MAX_NAMED: usize = 1_000;
@@ -84,7 +83,7 @@ impl Listener {
                 let admits = |found: &Aggregate| {
                     !agent::is_scripted(found) && !agent::is_disabled(found) && self.reaches(found.id.as_str())
                 };
-                (self.entered.list_aggregates(AGENT, None, usize::MAX, admits).await?.items, self.agents.clone())
+                (self.entered.agents(None, usize::MAX, admits).await?.items, self.agents.clone())
             }
         };
         let (credential, expires_at) = self.entered.access().hand_out(self.caller(), reach).await?;

@@ -89,6 +89,8 @@ pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
             let (join_ref, reference, topic, event, payload): Array = serde_json::from_str(text).ok()?;
             Some(Inbound { join_ref, reference, topic, event, payload: Payload::Json(payload) })
         }
+        // A list would be read as the fields in their order.
+        Version::One if !text.trim_start().starts_with('{') => None,
         Version::One => {
             let Object { topic, event, payload, reference, join_ref } = serde_json::from_str(text).ok()?;
             let payload = Payload::Json(payload.unwrap_or_else(|| RawValue::NULL.to_owned()));

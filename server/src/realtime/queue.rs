@@ -182,6 +182,7 @@ mod tests {
         queue.filled().await;
         let lengths: Vec<usize> = std::iter::from_fn(|| queue.pop()).map(|out| out.size_bytes()).collect();
         assert_eq!(lengths, (1..=100).collect::<Vec<_>>());
-        assert_eq!((queue.waiting().bytes, queue.waiting().messages.capacity()), (0, 0));
+        let waiting = queue.waiting();
+        assert_eq!((waiting.bytes, waiting.messages.capacity()), (0, 0));
     }
 }
