@@ -146,7 +146,7 @@ pub enum Format {
 
 impl Default for Log {
     fn default() -> Log {
-        Log { filter: "info,surrealdb=warn,surrealkv=warn".into(), format: Format::Text }
+        Log { filter: "info,rmcp=warn,surrealdb=warn,surrealkv=warn".into(), format: Format::Text }
     }
 }
 

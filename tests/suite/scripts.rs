@@ -46,15 +46,43 @@ fn a_broken_plugin_is_refused_and_the_message_says_where() {
     all_well(failures);
 }
 
+/// The block that follows a sentence of the README.
+fn block(after: &str) -> String {
+    let readme = read(&root().join("scripts/README.md"));
+    let (_, rest) = readme.split_once(after).expect("the sentence");
+    let (_, rest) = rest.split_once("```").expect("a block");
+    let (block, _) = rest.split_once("```").expect("its end");
+    block.split_once('\n').expect("its first line").1.to_owned()
+}
+
+#[test]
+fn the_tool_of_the_readme_is_one() {
+    let folder = Folder {
+        name: "find_author".into(),
+        location: "scripts/find_author".into(),
+        manifest: block("`scripts/find_author/plugin.toml` says"),
+        script: block("`scripts/find_author/plugin.rhai` does"),
+        cases: r#"
+            [[case]]
+            name = "titles are listed"
+            arguments = { author = "Ada" }
+            rows = [{ title = "One" }, { title = "Two" }]
+            expect = { author = "Ada", titles = ["One", "Two"] }
+
+            [[case]]
+            name = "an author is needed"
+            error = "\"author\" is a required property"
+        "#
+        .into(),
+    };
+    let script = Script::load(&folder, Limits::default()).expect("a script");
+    let outcomes = case::run(&script, &folder).expect("cases");
+    assert_eq!(outcomes.len(), 2);
+    all_well(outcomes.into_iter().filter_map(|outcome| outcome.failure).map(|failure| failure.to_string()).collect());
+}
+
 #[test]
 fn the_plugin_of_the_readme_passes_its_cases() {
-    let readme = read(&root().join("scripts/README.md"));
-    let block = |after: &str| {
-        let (_, rest) = readme.split_once(after).expect("the sentence");
-        let (_, rest) = rest.split_once("```").expect("a block");
-        let (block, _) = rest.split_once("```").expect("its end");
-        block.split_once('\n').expect("its first line").1.to_owned()
-    };
     let folder = Folder {
         name: "shouting".into(),
         location: "scripts/shouting".into(),
