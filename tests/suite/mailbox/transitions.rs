@@ -226,6 +226,7 @@ fn slow(go: watch::Receiver<bool>) -> Plugins {
         on_error: OnError::Park,
         settings: Object::new(),
         agent: Some(profile),
+        tool: None,
     };
     Plugins::new(vec![Arc::new(Slow { about, go })], 1).expect("threads")
 }
