@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
-use futures_util::{SinkExt, StreamExt, future};
+use futures_util::{SinkExt, StreamExt, TryStreamExt, future};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -176,9 +176,8 @@ async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec
         server.post("/api/v1/mailbox", &body).await?;
         anyhow::Ok((agent, began))
     });
-    let asked = asked.buffer_unordered(REQUESTS).collect::<Vec<_>>();
-    let (asked, told) = tokio::join!(asked, told(sockets, "task.created"));
-    let (asked, told) = (asked.into_iter().collect::<anyhow::Result<std::collections::HashMap<_, _>>>()?, told?);
+    let asked = asked.buffer_unordered(REQUESTS).try_collect::<std::collections::HashMap<_, _>>();
+    let (asked, told) = tokio::try_join!(asked, told(sockets, "task.created"))?;
     let taken = told.into_iter().filter_map(|(agent, at)| Some(at.saturating_duration_since(*asked.get(&agent)?)));
     Ok(taken.collect())
 }
