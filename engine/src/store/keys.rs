@@ -29,15 +29,15 @@ pub enum Origin {
 /// What must be there when a key is made. It is written to, so that of this and its end at once one fails; and the
 /// `$lineage` of the new key is made of it.
 pub(super) const ORIGIN: &str = "
+LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
+LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;
 IF $origin != NONE {
     IF !record::exists($origin) { THROW 'origin gone' };
     UPDATE $origin SET keys_made = (keys_made ?? 0) + 1 RETURN NONE
 };
-LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
 FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };
-LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
 IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
 impl Database {

@@ -1,10 +1,12 @@
 //! Codes by which a key is got once: only their hashes are kept.
 
+use std::time::Duration;
+
 use surrealdb::types::Value as Record;
 
 use super::keys::{ORIGIN, Origin, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names};
 use super::members::member_id;
-use super::{Database, Result, convert};
+use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, SignInCode};
 
 impl Database {
@@ -57,15 +59,26 @@ impl Database {
         ];
         let statements = format!(
             "BEGIN;
-            IF !record::exists($code) {{ THROW 'origin gone' }};
+            IF !record::exists($code) {{ THROW 'stale head' }};
             DELETE $code RETURN NONE; {ORIGIN}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             SELECT *, record::id(id) AS key FROM $id;
             COMMIT;"
         );
-        let written = self.query_again(&statements, values).await.and_then(|found| only_key(&found));
-        refused_by_origin(written)
+        for wait in retry::waits() {
+            match self.query(&statements, values.clone()).await {
+                Err(Error::Conflict) => {
+                    // Somebody else may have had it meanwhile.
+                    if self.find_sign_in_code(hash).await?.is_none() {
+                        return Ok(Err(Origin::Gone));
+                    }
+                    tokio::time::sleep(Duration::from_millis(wait)).await;
+                }
+                written => return refused_by_origin(written.and_then(|found| only_key(&found))),
+            }
+        }
+        Err(Error::Conflict)
     }
 }
 
