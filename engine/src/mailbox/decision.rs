@@ -75,26 +75,18 @@ pub(super) fn conflict(code: &'static str, message: String, task: &Task<'_>, act
 /// The event that takes a task to a status. What belonged to the status that it leaves is cleared.
 pub(super) fn event(task: &Task<'_>, kind: TaskEvent, next: Status, told: Object) -> NewEvent {
     let mut payload = Object::from_iter([(field::STATUS, Value::from(next.name()))]);
-    let status = task.status();
-    let cleared: &[&str] = match status {
-        _ if status == next => &[],
-        Status::InProgress => {
-            &[field::CLAIMED_BY, field::CLAIM, field::LEASE_SECONDS, field::LEASE_UNTIL, field::TAKEN_FROM]
-        }
-        Status::Deferred => &[field::DEFERRED_UNTIL, field::TAKEN_FROM],
-        Status::InputRequired => &[field::INPUT_REQUEST],
-        Status::Pending
-        | Status::Review
-        | Status::AwaitingReply
-        | Status::Approved
-        | Status::Rejected
-        | Status::Completed
-        | Status::Failed
-        | Status::Canceled => &[],
-    };
+    let is_left = |status: Status| task.status() == status && next != status;
+    let mut clear = |names: &[&str]| names.iter().for_each(|name| drop(payload.insert(*name, Value::Null)));
+    if is_left(Status::InProgress) {
+        clear(&[field::CLAIMED_BY, field::CLAIM, field::LEASE_SECONDS, field::LEASE_UNTIL, field::TAKEN_FROM]);
+    }
+    if is_left(Status::Deferred) {
+        clear(&[field::DEFERRED_UNTIL, field::TAKEN_FROM]);
+    }
     // A task that is deferred while it waits for an answer is still to be answered when it wakes.
-    let cleared = if next == Status::Deferred { &[] } else { cleared };
-    cleared.iter().for_each(|name| payload.push(*name, Value::Null));
+    if task.get(field::INPUT_REQUEST).is_some() && !matches!(next, Status::InputRequired | Status::Deferred) {
+        clear(&[field::INPUT_REQUEST]);
+    }
     told.into_iter().for_each(|(name, value)| drop(payload.insert(name, value)));
     NewEvent {
         aggregate_id: task.aggregate.id.to_string(),
