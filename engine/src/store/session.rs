@@ -1,5 +1,8 @@
 //! How a store is reached: in this process with the memory that the settings give it, or over a socket.
 
+use std::future::poll_fn;
+use std::pin::pin;
+
 use surrealdb::Surreal;
 use surrealdb::engine::any::{Any, connect};
 use surrealdb::engine::local::Db;
@@ -87,11 +90,22 @@ impl Session {
 
     pub async fn query(&self, statements: &str, values: Variables) -> Result<surrealdb::IndexedResults> {
         match self {
-            Session::Here(session) => session.query(statements).bind(values).await,
-            Session::Elsewhere(session) => session.query(statements).bind(values).await,
+            Session::Here(session) => on_stack(session.query(statements).bind(values).into_future()).await,
+            Session::Elsewhere(session) => on_stack(session.query(statements).bind(values).into_future()).await,
         }
         .map_err(retry::classify)
     }
+}
+
+/// What a query has of stack at least: an unoptimised database takes more than a megabyte for a transaction with a loop.
+const LEAST_STACK: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 256 << 10 };
+/// What it gets where there is less.
+const STACK: usize = 4 << 20;
+
+/// Runs a query with stack enough, whatever called it and from how deep.
+async fn on_stack<F: Future>(query: F) -> F::Output {
+    let mut query = pin!(query);
+    poll_fn(|context| stacker::maybe_grow(LEAST_STACK, STACK, || query.as_mut().poll(context))).await
 }
 
 fn opening(error: impl std::fmt::Display) -> Error {
