@@ -16,6 +16,9 @@ use crate::coverage::{meant, operations};
 /// Longest summary that fits on a line of a list.
 const LONGEST_SUMMARY: usize = 140;
 
+/// Names that clients have for their own things.
+const TAKEN: [&str; 4] = ["Client", "File", "Response", "Unset"];
+
 /// The document of a server on which everything is enabled that mounts something.
 fn document() -> Value {
     let mut config = Config::default();
@@ -46,6 +49,11 @@ fn every_operation_is_described_whole() {
         let own = |property: &&String| property.replace('_', "").eq_ignore_ascii_case(name);
         if object(&schema["properties"]).map(|(property, _)| property).any(|property| own(&property)) {
             failures.push(format!("{name} has a property of its own name, for which some clients have no word left"));
+        }
+    }
+    for name in TAKEN {
+        if document["components"]["schemas"].get(name).is_some() {
+            failures.push(format!("a schema is called {name}, as something is in the clients that generators write"));
         }
     }
     assert!(ids.contains("get_feed"), "what plugins mount is not in the document");
