@@ -33,7 +33,7 @@ fn every_operation_is_described_whole() {
     let mut ids = BTreeSet::new();
     let tags: BTreeSet<&str> = list(&document["tags"]).filter_map(|tag| tag["name"].as_str()).collect();
     for (path, item) in object(&document["paths"]) {
-        for (method, operation) in object(item) {
+        for (method, operation) in object(item).filter(|(name, _)| *name != "servers") {
             let id = operation["operationId"].as_str().unwrap_or_default();
             let mut wrong = wrong_with(path, operation);
             if !ids.insert(id) {
