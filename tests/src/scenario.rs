@@ -70,11 +70,9 @@ pub struct Exchange {
 }
 
 /// The part of a step that the machine writes.
-#[derive(Deserialize, Default)]
+#[derive(Default)]
 struct Expected {
-    #[serde(default)]
     headers: BTreeMap<String, String>,
-    #[serde(default)]
     body: Option<Value>,
 }
 
@@ -90,8 +88,7 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
         let body = step.body.as_ref().map(Value::to_string);
         let body =
             body.map(|text| filled(&text, &saved).unwrap_or(text)).and_then(|text| serde_json::from_str(&text).ok());
-        let mut answer =
-            expected(written).unwrap_or_else(|error| panic!("{}: {}: {error:#}", path.display(), step.name));
+        let mut answer = expected(written);
         save(&step, &answer, &mut saved);
         if status.starts_with(['4', '5'])
             && let Some(error) = answer.body.as_mut().and_then(Value::as_object_mut)
@@ -110,10 +107,11 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
     exchanges
 }
 
-/// What follows `expect:`.
-fn expected(written: &str) -> anyhow::Result<Expected> {
-    let text = written.trim_start().strip_prefix("expect:").unwrap_or_default();
-    if text.trim().is_empty() { Ok(Expected::default()) } else { Ok(serde_saphyr::from_str(text)?) }
+/// What follows `expect:`. Both parts are JSON; what is too deep to be read is no example of anything.
+fn expected(written: &str) -> Expected {
+    let (head, body) = written.split_once("\n  body: ").unwrap_or((written, ""));
+    let headers = head.split_once("\n  headers: ").and_then(|(_, headers)| serde_json::from_str(headers).ok());
+    Expected { headers: headers.unwrap_or_default(), body: serde_json::from_str(body).ok() }
 }
 
 /// Keeps what later steps need of an answer, where it is shown.

@@ -55,7 +55,7 @@ struct DeleteFile {
 
 /// A file.
 #[derive(Object, Serialize)]
-#[oai(rename = "File")]
+#[oai(rename = "StoredFile")]
 struct FileBody {
     /// `workspace/project/type/aggregate/filename`; `_` stands where there is none.
     path: String,

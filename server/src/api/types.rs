@@ -42,10 +42,14 @@ struct FieldDefinition {
 #[derive(Object)]
 struct TypeDefinition {
     type_name: String,
+    #[oai(nullable)]
     display_name: Option<String>,
+    #[oai(nullable)]
     traits: Option<Vec<String>>,
+    #[oai(nullable)]
     fields: Option<Vec<FieldDefinition>>,
     /// Event types with the fields of their payloads.
+    #[oai(nullable)]
     events: Option<AnyObject>,
 }
 

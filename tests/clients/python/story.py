@@ -24,6 +24,7 @@ from client.api.mailbox import approve_task, create_task, get_task
 from client.api.workspace import create_project, get_workspace, list_projects
 from client.models import (
     Agent,
+    AgentRoster,
     AggregateType,
     AggregateTypeSchema,
     AppendBody,
@@ -32,27 +33,26 @@ from client.models import (
     Article,
     CreateAgent,
     CreateArticle,
-    CreatedKey,
     CreateKey,
     CreateKeyScopesItem,
     CreateProject,
     CreateTask,
     CreateTaskAssigneeType,
     CreateTaskPriority,
+    CreatedKey,
     Error,
     Event,
     FieldDefinition,
     FieldDefinitionType,
-    File,
     FileLink,
     Project,
     ProjectPage,
     QueryBody,
     QueryBodyPipelineItem,
     QueryResult,
-    AgentRoster,
     SearchBody,
     SearchResult,
+    StoredFile,
     Task,
     TypeDefinition,
     UploadFile,
@@ -163,7 +163,7 @@ def a_search() -> None:
 def a_file() -> None:
     data = base64.b64encode(BYTES).decode()
     body = UploadFile(filename="dough.txt", data=data, mime_type="text/plain", project_id=SLUG)
-    made = got(create_file.sync_detailed(client=OWNER, body=body), File, 201)
+    made = got(create_file.sync_detailed(client=OWNER, body=body), StoredFile, 201)
     assert made.path.count("/") > 2
     link = got(get_file.sync_detailed(made.path, client=OWNER), FileLink)
     assert httpx.get(urljoin(BASE, link.url)).raise_for_status().content == BYTES

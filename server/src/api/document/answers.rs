@@ -6,6 +6,8 @@ use super::Needed;
 
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
 const WITHOUT_CONFLICT: [&str; 11] = [
+    "/agents/connect",
+    "/agents/heartbeat",
     "/query",
     "/search",
     "/dry-run",
@@ -15,18 +17,15 @@ const WITHOUT_CONFLICT: [&str; 11] = [
     "/sign-in-codes",
     "/validate-license",
     DEACTIVATE,
-    CONNECT,
-    HEARTBEAT,
 ];
 /// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The end of the path of what only callers with a key have.
 const OWN_KEY: &str = "/keys/self";
 const DEACTIVATE: &str = "/deactivate-license";
-const CONNECT: &str = "/agents/connect";
-const HEARTBEAT: &str = "/agents/heartbeat";
-/// Ends of the paths of operations that name what may not be there without saying so in the path.
-const NAMED_ELSEWHERE: [&str; 5] = ["/files/delete", CONNECT, HEARTBEAT, DEACTIVATE, OWN_KEY];
+/// Operations whose body names what may not be there.
+const NAMED_IN_BODY: [(&str, &str); 4] =
+    [("post", "/files/delete"), ("post", "/agents/connect"), ("post", "/agents/heartbeat"), ("post", "/mailbox")];
 
 /// Adds the errors that the operation may answer, and the headers that its answers carry.
 pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
@@ -75,7 +74,10 @@ fn errors(
         None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is not valid.")),
         None => {}
     }
-    if stands_in("path") || NAMED_ELSEWHERE.iter().any(|end| path.ends_with(end)) {
+    if stands_in("path")
+        || NAMED_IN_BODY.contains(&(method, path))
+        || [DEACTIVATE, OWN_KEY].iter().any(|end| path.ends_with(end))
+    {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
     // Members have a state of their own, which nothing in the request speaks of.
