@@ -42,6 +42,8 @@ pub(super) use shown_as;
 
 /// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
 const WITHOUT_CONFLICT: [&str; 4] = ["/query", "/search", "/dry-run", "/replay"];
+/// Paths of operations whose bodies name an agent, a user or several tasks, which may not be there.
+const NAMES_OTHERS: [&str; 2] = ["/mailbox", "/mailbox/actions"];
 /// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -105,7 +107,7 @@ fn finish_operation(path: &str, method: &str, operation: &mut Value) {
     }
     errors.push(("401", "Missing or invalid bearer token."));
     errors.push(("403", "The token lacks the required scope."));
-    if stands_in("path") {
+    if stands_in("path") || (has_body && NAMES_OTHERS.contains(&path)) {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
     if has_input && method != "get" && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name)) {
