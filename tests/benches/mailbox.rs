@@ -38,8 +38,8 @@ fn task(number: usize) -> NewTask {
     NewTask {
         title: format!("Task {number}"),
         priority: Priority::ALL[number % 4],
-        assignee: (number % 3 > 0).then(|| Assignee::Agent(format!("agent-a{}", number % AGENTS).into())),
-        project: (number % 10 == 0).then(|| "docs".to_owned()),
+        assignee: (!number.is_multiple_of(3)).then(|| Assignee::Agent(format!("agent-a{}", number % AGENTS).into())),
+        project: number.is_multiple_of(10).then(|| "docs".to_owned()),
         source_type: Some(["api", "agent", "event"][number % 3].to_owned()),
         ..NewTask::default()
     }

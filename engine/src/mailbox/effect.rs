@@ -52,8 +52,9 @@ fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) ->
 /// What it means to the one who approves that an append of a task's event and its effects was refused.
 pub fn explain(error: Error) -> Error {
     match error {
-        Error::Invalid { violations, message, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
-            refused(&message, violations)
+        Error::Invalid { violations, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
+            let told: Vec<&str> = violations.iter().map(|wrong| wrong.message.as_str()).collect();
+            refused(&told.join("; "), violations)
         }
         Error::Conflict { details, message, .. }
             if details.get("index").and_then(Value::as_int).is_some_and(|index| index > 0) =>

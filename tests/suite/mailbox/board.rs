@@ -58,21 +58,22 @@ pub async fn task(server: &Server, agent: &str) -> String {
 /// Takes a task of an agent to where a row of the table begins.
 pub async fn bring(server: &Server, id: &str, agent: &str, row: &str) {
     let claim = json!({"agent_id": agent, "lease_seconds": 60});
-    let steps: &[(&str, Value)] = match row {
-        "pending" => &[],
-        "in_progress" => &[("claim", claim)],
-        "in_progress + output" => &[("claim", claim), ("artifacts", json!({"name": "a", "text": "b"}))],
-        "review" => &[("claim", claim), ("complete", json!({"artifact": {"name": "a", "text": "b"}}))],
-        "input_required" => &[("claim", claim), ("request-input", json!({"message": "which?"}))],
-        "awaiting_reply" => &[("ask", json!({"message": "why?"}))],
-        "deferred" => &[("defer", json!({"for_seconds": 600}))],
-        "approved" => &[("approve", json!({}))],
-        "rejected" => &[("reject", json!({"reason": "no"}))],
-        "completed" => &[("claim", claim), ("complete", json!({"review": false}))],
-        "failed" => &[("claim", claim), ("fail", json!({"error": "broken"}))],
-        "canceled" => &[("cancel", json!({}))],
-        other => panic!("the table has a row for {other}, and the test does not know how to come there"),
+    let known: Option<&[(&str, Value)]> = match row {
+        "pending" => Some(&[]),
+        "in_progress" => Some(&[("claim", claim)]),
+        "in_progress + output" => Some(&[("claim", claim), ("artifacts", json!({"name": "a", "text": "b"}))]),
+        "review" => Some(&[("claim", claim), ("complete", json!({"artifact": {"name": "a", "text": "b"}}))]),
+        "input_required" => Some(&[("claim", claim), ("request-input", json!({"message": "which?"}))]),
+        "awaiting_reply" => Some(&[("ask", json!({"message": "why?"}))]),
+        "deferred" => Some(&[("defer", json!({"for_seconds": 600}))]),
+        "approved" => Some(&[("approve", json!({}))]),
+        "rejected" => Some(&[("reject", json!({"reason": "no"}))]),
+        "completed" => Some(&[("claim", claim), ("complete", json!({"review": false}))]),
+        "failed" => Some(&[("claim", claim), ("fail", json!({"error": "broken"}))]),
+        "canceled" => Some(&[("cancel", json!({}))]),
+        _ => None,
     };
+    let steps = known.expect("a row that the test knows the way to");
     for (step, body) in steps {
         act(server, id, step, body.clone()).await;
     }
