@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::aggregate::Aggregate;
+use super::builtin::AGENT;
 use super::definition::Definition;
 use super::facts::{EdgeFact, Facts, Target};
 use super::id::AggregateId;
@@ -147,6 +148,8 @@ pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy)
         AddressedBy::Label => {
             definition.label_of(&aggregate.state).and_then(|label| addressable(&label)).map(Target::Label)
         }
+        // An agent has a slug so that its name is its own: texts with that word in them do not mean it.
+        AddressedBy::Field(_) if &*aggregate.aggregate_type == AGENT => None,
         AddressedBy::Field(field) => {
             let text = match aggregate.state.get(field)? {
                 Value::String(text) => addressable(text)?,

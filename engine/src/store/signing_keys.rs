@@ -24,10 +24,8 @@ impl Database {
 
     /// Writes a key, and deletes those that were made before a time.
     pub async fn write_signing_key(&self, key: &SigningKeyRecord, delete_before: i64) -> Result<()> {
-        let content = convert::fields([
-            ("secret", convert::text(&key.secret)),
-            ("created_at", convert::integer(key.created_at)),
-        ]);
+        let content =
+            convert::fields([("secret", convert::text(&key.secret)), ("created_at", convert::integer(key.created_at))]);
         let values = [
             ("id", convert::record_id("signing_key", key.id.clone())),
             ("content", Record::Object(content)),

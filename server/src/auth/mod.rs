@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use foldwork_engine::model::access::Caller;
 use foldwork_engine::{
-    ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right, Unlocker, Writer,
+    ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right,
+    Unlocker, Writer,
 };
 use foldwork_plugins::mcp;
 use poem::Request;

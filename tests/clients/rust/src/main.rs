@@ -1,6 +1,6 @@
 //! The story as the client of progenitor tells it.
 
-#[allow(warnings, reason = "what the generator writes is the generator's")]
+#[expect(warnings, reason = "what the generator writes is the generator's")]
 mod client {
     include!(concat!(env!("OUT_DIR"), "/client.rs"));
 }
