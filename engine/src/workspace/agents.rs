@@ -119,8 +119,15 @@ impl Writer {
         change.check()?;
         let (id, payload) = (self.entered.state().clock.new_id().to_string(), change.payload());
         let given_bytes = payload.size_bytes();
+        let most = self.entered.limits().await?.agents;
         let decide: Decide = Box::new(move |view: &View<'_>| {
             free_name(view, &payload, &id)?;
+            if let Some(most) = most
+                && view.count(AGENT) >= most
+            {
+                let message = format!("the plan has room for {most} agents");
+                return Err(Error::over_limit("agent_limit_reached", message));
+            }
             Ok(vec![first_event(&id, AGENT, None, payload.clone())])
         });
         Operation::perform(self, |operation| async move {

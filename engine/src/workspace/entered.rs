@@ -222,7 +222,7 @@ mod tests {
     use crate::core::Settings;
     use crate::core::plugins::Plugins;
     use crate::engine::Engine;
-    use crate::model::access::Scope;
+    use crate::model::access::{Role, Scope};
     use crate::store::Store;
     use crate::workspace::rights::{ContentReader, McpReader, McpWriter, Owner, Reader, Writer};
 
@@ -288,8 +288,8 @@ mod tests {
         assert!(lacks(engine.enter::<Reader>(only(Scope::McpRead)).await.err()));
         assert!(lacks(engine.enter::<ContentReader>(only(Scope::McpRead)).await.err()));
         assert!(lacks(engine.enter::<Writer>(only(Scope::McpWrite)).await.err()));
-        let somebody = Caller { user_id: "somebody".into(), ..all.clone() };
-        let refused = engine.enter::<Owner>(somebody).await.err();
+        let editor = Caller { role: Role::Editor, ..all.clone() };
+        let refused = engine.enter::<Owner>(editor).await.err();
         assert!(matches!(refused, Some(Error::Forbidden { code: "owner_required", .. })));
     }
 }

@@ -39,10 +39,11 @@ pub struct Usage {
 }
 
 impl Entered {
-    /// How many bytes the workspace may keep; `None` where there is no bound. This is the one place that is asked.
+    /// How many bytes the workspace may keep: as the settings and the owner's plan say, whichever is less; `None` where
+    /// neither sets a bound. This is the one place that is asked.
     async fn storage_quota(&self) -> Result<Option<u64>> {
-        let quota = self.state().settings.quota_bytes;
-        Ok((quota > 0).then_some(quota))
+        let quota = Some(self.state().settings.quota_bytes).filter(|quota| *quota > 0);
+        Ok(quota.into_iter().chain(self.limits().await?.storage_bytes).min())
     }
 
     /// The file at a path, among those loaded.

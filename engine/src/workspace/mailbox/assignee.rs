@@ -5,15 +5,10 @@ use crate::model::facts::Assignee;
 use crate::workspace::entered::Entered;
 
 impl Entered {
-    /// Whether this is a user of the workspace.
-    pub(in crate::workspace) async fn is_user(&self, user_id: &str) -> Result<bool> {
-        Ok(*self.record().owner_id == *user_id)
-    }
-
     /// Refuses a user who is not of the workspace, as if there were none.
     pub(super) async fn check_user(&self, assignee: Option<&Assignee>) -> Result<()> {
         match assignee {
-            Some(Assignee::User(id)) if !self.is_user(id).await? => Err(Error::not_found("user", id)),
+            Some(Assignee::User(id)) if !self.is_member(id).await? => Err(Error::not_found("user", id)),
             _ => Ok(()),
         }
     }

@@ -101,6 +101,6 @@ mod tests {
         assert_eq!((left.len(), is_cut), (5, true));
         let (left, is_cut) = fitting(rows(2), 10);
         assert_eq!((left.len(), is_cut), (1, true));
-        assert_eq!(fitting(Vec::new(), 10).1, false);
+        assert!(!fitting(Vec::new(), 10).1);
     }
 }

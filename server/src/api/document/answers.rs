@@ -24,8 +24,13 @@ const EXCHANGE: &str = "/sign-in-codes/exchange";
 const OWN_KEY: &str = "/keys/self";
 const DEACTIVATE: &str = "/deactivate-license";
 /// Operations whose body names what may not be there.
-const NAMED_IN_BODY: [(&str, &str); 4] =
-    [("post", "/files/delete"), ("post", "/agents/connect"), ("post", "/agents/heartbeat"), ("post", "/mailbox")];
+const NAMED_IN_BODY: [(&str, &str); 5] = [
+    ("post", "/files/delete"),
+    ("post", "/agents/connect"),
+    ("post", "/agents/heartbeat"),
+    ("post", "/mailbox"),
+    ("post", "/mailbox/actions"),
+];
 
 /// Adds the errors that the operation may answer, and the headers that its answers carry.
 pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
