@@ -34,11 +34,9 @@ fn token(name: &str) -> String {
 }
 
 async fn is_refused(engine: &Engine, bearer: &str) -> bool {
-    match engine.authenticate(bearer).await {
-        Ok(_) => false,
-        Err(Error::Unauthenticated(_) | Error::Forbidden { .. }) => true,
-        Err(error) => panic!("{error:?}"),
-    }
+    let Err(error) = engine.authenticate(bearer).await else { return false };
+    assert!(matches!(error, Error::Unauthenticated(_) | Error::Forbidden { .. }), "{error:?}");
+    true
 }
 
 fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
