@@ -9,6 +9,10 @@ use crate::coverage::{meant, operations};
 /// An example longer than this explains nothing.
 const LONGEST: usize = 2_000;
 
+/// What stands in no example: values that a run makes up, and what linters misread, which take the fields of a type for a
+/// schema and know no null among closed words.
+const CONFUSING: [&str; 3] = ["${", r#""assignee_type":null"#, r#""fields":[{"#];
+
 #[test]
 fn examples_are_what_the_scenarios_show() {
     let operations = operations();
@@ -35,7 +39,8 @@ fn examples_are_what_the_scenarios_show() {
 fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();
-        (example.is_object() && text.len() <= LONGEST && !text.contains("${")).then(|| example.clone())
+        let confuses = CONFUSING.iter().any(|part| text.contains(part));
+        (example.is_object() && text.len() <= LONGEST && !confuses).then(|| example.clone())
     };
     if exchange.status.starts_with('2')
         && let Some(body) = exchange.body.as_ref().and_then(shown)
