@@ -1,5 +1,5 @@
 //! Mends what generators and linters stumble over: bare numbers as bounds, header names in capitals, `allOf` around one
-//! reference, `nullable` beside no type, times that do not say so.
+//! reference, `nullable` beside no type or a closed set, times that do not say so.
 
 use serde_json::{Map, Value, json};
 
@@ -10,6 +10,7 @@ pub fn normalise(node: &mut Value) {
         Value::Object(object) => {
             unwrap_reference(object);
             move_nullable(object);
+            choose_null(object);
             whole_numbers(object);
             // A schema that says nothing is taken for an object by some generators.
             if let Some(additional) = object.get_mut("additionalProperties").filter(|schema| **schema == json!({})) {
@@ -78,6 +79,16 @@ fn move_nullable(object: &mut Map<String, Value>) {
         if let Some(first) = object.get_mut(choice).and_then(|choice| choice.get_mut(0)) {
             first["nullable"] = true.into();
         }
+    }
+}
+
+/// A closed set that may be null has null among its values: `nullable` alone does not let it through.
+fn choose_null(object: &mut Map<String, Value>) {
+    if object.get("nullable").is_some_and(|nullable| *nullable == json!(true))
+        && let Some(Value::Array(values)) = object.get_mut("enum")
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
     }
 }
 
