@@ -4,13 +4,12 @@
 //! `--program FILE` is the server; `--seconds N`, `--rate N` (appends a second), `--readers N`, `--silent N` (of them,
 //! those that never read), `--follow log|aggregate`, `--strict` (fails where a threshold is missed).
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use foldwork_tests::program::{Program, Times, missed};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -58,49 +57,6 @@ impl Arguments {
     }
 }
 
-/// The server, a process of its own on a store of its own.
-struct Server {
-    process: Child,
-    address: String,
-    key: String,
-    _folder: tempfile::TempDir,
-}
-
-impl Server {
-    fn start(program: &str) -> anyhow::Result<Server> {
-        let folder = tempfile::tempdir()?;
-        let key = format!("sk_{}", "7".repeat(64));
-        let database = format!("surrealkv://{}", folder.path().join("db").display());
-        let mut process = Command::new(program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--database", &database])
-            .current_dir(folder.path())
-            .env("FOLDWORK_BOOTSTRAP_KEY", &key)
-            .env("FOLDWORK_LOG__FILTER", "warn")
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("{program} cannot be started"))?;
-        let output = process.stdout.take().context("its output is not read")?;
-        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-        let address = lines.find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
-        let address = address.context("the server ended in its start")?;
-        Ok(Server { process, address, key, _folder: folder })
-    }
-
-    fn resident_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-        line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap_or(0) << 10
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
-
 /// What all tasks share.
 struct Load {
     address: String,
@@ -125,7 +81,7 @@ impl Load {
             r#"{{"aggregate_type":"article","event_type":"article.{verb}","payload":{{"title":"Title {number}","text":"{text}","n":{number}}}}}"#
         );
         let more = format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
-        self.head("POST", &format!("/api/v1/aggregates/a-{}/events", number % STREAMS), &more) + &body
+        self.head("POST", &format!("/api/v1/aggregates/a-{}/events", number % STREAMS), &more) + body.as_str()
     }
 
     /// Sends each append when its turn has come, and answers how long after its turn each was answered.
@@ -201,15 +157,15 @@ async fn answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<
 }
 
 struct Measured {
-    /// How long appends took, sorted.
-    taken: Vec<Duration>,
+    /// How long appends took.
+    taken: Times,
     seconds: f64,
     before: u64,
     most: u64,
     read_bytes: u64,
 }
 
-async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<Measured> {
+async fn measure(server: &Program, arguments: &Arguments) -> anyhow::Result<Measured> {
     let (next, read_bytes, ended) = Default::default();
     let (address, key, arguments) = (server.address.clone(), server.key.clone(), arguments.clone());
     let load = Arc::new(Load { address, key, arguments, next, read_bytes, ended });
@@ -244,44 +200,34 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<Measu
         reader.await??;
     }
     drop(silent);
-    taken.sort_unstable();
+    let taken = Times::new(taken);
     Ok(Measured { taken, seconds, before, most, read_bytes: load.read_bytes.load(Ordering::Relaxed) })
 }
 
-/// Prints what was measured, and answers how many thresholds are missed.
+/// Prints what was measured, and returns how many thresholds are missed.
 fn tell(arguments: &Arguments, measured: &Measured) -> usize {
     let Measured { taken, seconds, before, most, read_bytes } = measured;
     let Arguments { rate, readers, silent, of_aggregates, .. } = arguments;
-    let share = |share: f64| {
-        let index = (taken.len() as f64 * share) as usize;
-        taken.get(index.min(taken.len().saturating_sub(1))).copied().unwrap_or_default()
-    };
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let grown = most.saturating_sub(*before);
     let followed = if *of_aggregates { "an aggregate each" } else { "the log" };
-    let reached = taken.len() as f64 / seconds;
+    let reached = taken.count() as f64 / seconds;
     println!("{readers} readers of {followed}, {silent} of which never read; {rate} appends/s asked for");
     println!("appends: {reached:.0}/s; {:.1} MB came to readers a second", *read_bytes as f64 / 1e6 / seconds);
-    println!("append, ms: p50 {:.1}, p99 {:.1}, most {:.1}", ms(share(0.5)), ms(share(0.99)), ms(share(1.0)));
+    println!("append, {taken}");
     println!("memory, MiB: {} before, {} at most", before >> 20, most >> 20);
-    let thresholds = [
+    missed(&[
         ("the rate is kept", reached >= 0.95 * *rate as f64),
-        ("p99 of an append under 100 ms", share(0.99) < P99),
+        ("p99 of an append under 100 ms", taken.quantile(0.99) < P99),
         ("memory bounded: at most 512 MiB more", grown <= GROWTH_BYTES),
-    ];
-    for (name, holds) in thresholds {
-        println!("{name}: {}", if holds { "holds" } else { "missed" });
-    }
-    thresholds.iter().filter(|(_, holds)| !holds).count()
+    ])
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::read()?;
-    let server = Server::start(&arguments.program)?;
+    let server = Program::start(&arguments.program, &[])?;
     let runtime = tokio::runtime::Runtime::new()?;
     let measured = runtime.block_on(measure(&server, &arguments))?;
     let missed = tell(&arguments, &measured);
-    println!("{missed} thresholds missed");
     if arguments.strict && missed > 0 {
         bail!("{missed} thresholds missed");
     }

@@ -3,11 +3,10 @@
 //!
 //! `--program FILE` is the server; `--sockets N`, `--rounds N`, `--strict` (fails where a threshold is missed).
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use foldwork_tests::program::{Program, Times, missed};
 use futures_util::{SinkExt, StreamExt, TryStreamExt, future};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -53,57 +52,27 @@ impl Arguments {
     }
 }
 
-/// The server, a process of its own on a store of its own.
+/// The server, and who asks it.
 struct Server {
-    process: Child,
-    address: String,
-    key: String,
+    program: Program,
     http: reqwest::Client,
-    _folder: tempfile::TempDir,
 }
 
 impl Server {
     fn start(arguments: &Arguments) -> anyhow::Result<Server> {
-        let folder = tempfile::tempdir()?;
-        let key = format!("sk_{}", "7".repeat(64));
-        let database = format!("surrealkv://{}", folder.path().join("db").display());
-        let mut process = Command::new(&arguments.program)
-            .args(["serve", "--listen", "127.0.0.1:0", "--database", &database])
-            .current_dir(folder.path())
-            .env("FOLDWORK_BOOTSTRAP_KEY", &key)
-            .env("FOLDWORK_LOG__FILTER", "warn")
-            .env("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string())
+        let settings = [
+            ("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string()),
             // Nobody sends heartbeats here.
-            .env("FOLDWORK_REALTIME__IDLE_TIMEOUT_S", "3600")
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("{} cannot be started", arguments.program))?;
-        let output = process.stdout.take().context("its output is not read")?;
-        let mut lines = BufReader::new(output).lines().map_while(Result::ok);
-        let address = lines.find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
-        let address = address.context("the server ended in its start")?;
-        Ok(Server { process, address, key, http: reqwest::Client::new(), _folder: folder })
+            ("FOLDWORK_REALTIME__IDLE_TIMEOUT_S", "3600".to_owned()),
+        ];
+        Ok(Server { program: Program::start(&arguments.program, &settings)?, http: reqwest::Client::new() })
     }
 
     async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        let request = self.http.post(format!("http://{}{path}", self.address)).bearer_auth(&self.key).json(body);
-        let answer = request.send().await?.error_for_status()?;
+        let request = self.http.post(format!("http://{}{path}", self.program.address));
+        let answer = request.bearer_auth(&self.program.key).json(body).send().await?.error_for_status()?;
         let text = answer.text().await?;
         Ok(serde_json::from_str(&text).unwrap_or_default())
-    }
-
-    fn resident_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-        line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap_or(0) << 10
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It may have ended already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
@@ -114,8 +83,11 @@ struct Socket {
 }
 
 impl Socket {
-    async fn open(server: &Server, agent: &str) -> anyhow::Result<Socket> {
-        let connected = server.post("/api/v1/agents/connect", &json!({"agent_ids": [agent]})).await?;
+    /// Opens a socket whose right reaches an agent and another channel, and joins the agent's.
+    async fn open(server: &Server, agent: &str, channel: &str) -> anyhow::Result<Socket> {
+        let mut agents = vec![agent, channel];
+        agents.dedup();
+        let connected = server.post("/api/v1/agents/connect", &json!({"agent_ids": agents})).await?;
         let url = format!(
             "{}/websocket?apikey={}&vsn=2.0.0",
             connected["url"].as_str().unwrap_or_default(),
@@ -129,13 +101,16 @@ impl Socket {
     }
 
     async fn join(&mut self, agent: &str) -> anyhow::Result<()> {
-        let join = json!(["1", "1", format!("realtime:agent:{agent}"), "phx_join", {"config": {}}]);
+        let join = json!([agent, agent, format!("realtime:agent:{agent}"), "phx_join", {"config": {}}]);
         self.stream.send(Message::text(join.to_string())).await?;
-        let reply = self.next().await?;
-        if reply[4]["status"] != "ok" {
-            bail!("a join is refused: {reply}");
+        loop {
+            let message = self.next().await?;
+            match message[4]["status"].as_str() {
+                Some("ok") if message[1] == agent => return Ok(()),
+                Some(_) => bail!("a join is refused: {message}"),
+                None => {}
+            }
         }
-        Ok(())
     }
 
     async fn next(&mut self) -> anyhow::Result<Value> {
@@ -162,11 +137,6 @@ async fn told(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String
     future::try_join_all(each).await
 }
 
-fn share(times: &[Duration], share: f64) -> Duration {
-    let index = (times.len() as f64 * share) as usize;
-    times.get(index.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
-}
-
 /// Gives every agent a task, all at once, and measures how long after it was asked for each is told.
 async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec<Duration>> {
     let agents: Vec<String> = sockets.iter().map(|socket| socket.agent.clone()).collect();
@@ -186,9 +156,8 @@ async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec
 async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyhow::Result<Vec<Duration>> {
     let body = json!({"messages": [{"topic": format!("agent:{channel}"), "event": "said", "payload": {"n": 1}}]});
     let began = Instant::now();
-    let (said, told) = tokio::join!(server.post("/realtime/v1/api/broadcast", &body), told(sockets, "said"));
-    said?;
-    Ok(told?.into_iter().map(|(_, at)| at.saturating_duration_since(began)).collect())
+    let (_, told) = tokio::try_join!(server.post("/realtime/v1/api/broadcast", &body), told(sockets, "said"))?;
+    Ok(told.into_iter().map(|(_, at)| at.saturating_duration_since(began)).collect())
 }
 
 async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize> {
@@ -197,18 +166,16 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
         let agent = server.post("/api/v1/agents", &json!({"name": format!("Agent {number}")})).await?;
         agents.push(agent["id"].as_str().context("an agent has an id")?.to_owned());
     }
+    let channel = agents[0].as_str();
     // What the first socket needs is not what each needs.
-    drop(Socket::open(server, &agents[0]).await?);
-    let before = server.resident_bytes();
+    drop(Socket::open(server, channel, channel).await?);
+    let before = server.program.resident_bytes();
     let began = Instant::now();
-    let opened = futures_util::stream::iter(&agents).map(|agent| Socket::open(server, agent));
-    let opened = opened.buffer_unordered(AT_A_TIME).collect::<Vec<_>>().await;
-    let mut sockets = opened.into_iter().collect::<anyhow::Result<Vec<Socket>>>()?;
+    let opened = futures_util::stream::iter(&agents).map(|agent| Socket::open(server, agent, channel));
+    let mut sockets: Vec<Socket> = opened.buffer_unordered(AT_A_TIME).try_collect().await?;
     let opening = began.elapsed();
     tokio::time::sleep(Duration::from_secs(3)).await;
-    let idle = server.resident_bytes().saturating_sub(before) / arguments.sockets as u64;
-
-    let ms = |time: Duration| time.as_secs_f64() * 1e3;
+    let idle = server.program.resident_bytes().saturating_sub(before) / arguments.sockets as u64;
     println!(
         "{} sockets opened in {:.1} s; an idle one takes {:.1} kB",
         arguments.sockets,
@@ -220,39 +187,22 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     for _ in 0..arguments.rounds {
         each.extend(one_each(server, &mut sockets).await?);
     }
-    each.sort_unstable();
-    let channel = agents[0].clone();
+    let each = Times::new(each);
+    println!("one task each, {each}");
     for socket in sockets.iter_mut().filter(|socket| socket.agent != channel) {
-        let join = json!(["2", "2", format!("realtime:agent:{channel}"), "phx_join", {"config": {}}]);
-        socket.stream.send(Message::text(join.to_string())).await?;
-        while socket.next().await?[3] != "phx_reply" {}
+        socket.join(channel).await?;
     }
     let mut all: Vec<Duration> = Vec::new();
     for _ in 0..arguments.rounds {
-        all.extend(to_all(server, &channel, &mut sockets).await?);
+        all.extend(to_all(server, channel, &mut sockets).await?);
     }
-    all.sort_unstable();
-    println!(
-        "one task each, ms: p50 {:.1}, p99 {:.1}, most {:.1}",
-        ms(share(&each, 0.5)),
-        ms(share(&each, 0.99)),
-        ms(share(&each, 1.0))
-    );
-    println!(
-        "one channel to all, ms: p50 {:.1}, p99 {:.1}, most {:.1}",
-        ms(share(&all, 0.5)),
-        ms(share(&all, 0.99)),
-        ms(share(&all, 1.0))
-    );
-    let thresholds = [
+    let all = Times::new(all);
+    println!("one channel to all, {all}");
+    Ok(missed(&[
         ("an idle socket takes less than 40 kB", idle < IDLE_BYTES),
-        ("p99 of one task each under 250 ms", share(&each, 0.99) < P99),
-        ("p99 of one channel to all under 250 ms", share(&all, 0.99) < P99),
-    ];
-    for (name, holds) in thresholds {
-        println!("{name}: {}", if holds { "holds" } else { "missed" });
-    }
-    Ok(thresholds.iter().filter(|(_, holds)| !holds).count())
+        ("p99 of one task each under 250 ms", each.quantile(0.99) < P99),
+        ("p99 of one channel to all under 250 ms", all.quantile(0.99) < P99),
+    ]))
 }
 
 fn main() -> anyhow::Result<()> {
@@ -260,7 +210,6 @@ fn main() -> anyhow::Result<()> {
     let server = Server::start(&arguments)?;
     let runtime = tokio::runtime::Runtime::new()?;
     let missed = runtime.block_on(measure(&server, &arguments))?;
-    println!("{missed} thresholds missed");
     if arguments.strict && missed > 0 {
         bail!("{missed} thresholds missed");
     }

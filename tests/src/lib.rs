@@ -3,6 +3,7 @@
 #![expect(clippy::panic, reason = "a test that cannot go on says why and ends")]
 
 pub mod agents;
+pub mod apart;
 pub mod case;
 pub mod clock;
 pub mod embedded;
@@ -11,6 +12,7 @@ pub mod expectation;
 pub mod issuer;
 pub mod json;
 pub mod perturbed;
+pub mod program;
 pub mod recorded;
 pub mod scenario;
 pub mod server;

@@ -14,17 +14,15 @@ use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_engine::{Operator, Unlocker};
 use foldwork_server::{API, Config};
+use foldwork_tests::apart;
 use foldwork_tests::entered::Entered;
 use foldwork_tests::expectation::{all_well, read, root};
 use foldwork_tests::server::Server;
-use futures_util::{StreamExt, stream};
 use poem::http::Method;
 use poem::{Body, Request};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Operations that are called at a time.
-const AT_A_TIME: usize = 4;
 const HOUR_MS: i64 = 3_600_000;
 /// An id of nothing.
 const NOTHING: &str = "019b76da-a800-7001-8000-ffffffffffff";
@@ -381,18 +379,17 @@ async fn check(said: &Said, operation: &Operation) -> anyhow::Result<Vec<String>
     Ok(failures)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_operation_answers_everybody_as_the_document_says() {
+#[test]
+fn every_operation_answers_everybody_as_the_document_says() {
     let said: Said = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&said);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);
     let named = said.bodies.keys().chain(said.exceptions.iter().map(|exception| &exception.operation));
     let mut failures: Vec<String> =
         named.filter(|id| !known(id)).map(|id| format!("matrix.toml: there is no operation {id}")).collect();
-    let said = &said;
-    let checked = stream::iter(&operations).map(|operation| async move {
-        check(said, operation).await.unwrap_or_else(|error| vec![format!("{}: {error:#}", operation.id)])
-    });
-    failures.extend(checked.buffer_unordered(AT_A_TIME).collect::<Vec<_>>().await.into_iter().flatten());
+    let checked = apart::each(&operations, |operation| check(&said, operation));
+    for (operation, checked) in operations.iter().zip(checked) {
+        failures.extend(checked.unwrap_or_else(|error| vec![format!("{}: {error}", operation.id)]));
+    }
     all_well(failures);
 }

@@ -1,0 +1,48 @@
+//! Work on many whole servers in one test: a few at a time, each on a runtime of its own, with which ends whatever a
+//! server does in the background.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+/// Servers that run at a time.
+const AT_A_TIME: usize = 4;
+
+/// Runs each item by itself. What fails or panics is told as text, in the order of the items.
+pub fn each<'a, T: Sync, R: Send, F>(items: &'a [T], run: impl Fn(&'a T) -> F + Sync) -> Vec<Result<R, String>>
+where
+    F: Future<Output = anyhow::Result<R>>,
+{
+    let next = AtomicUsize::new(0);
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..AT_A_TIME.min(items.len()) {
+            let (sender, next, run) = (sender.clone(), &next, &run);
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(index) else { return };
+                    // Whoever reads them is there until all threads have ended.
+                    let _ = sender.send((index, alone(|| run(item))));
+                }
+            });
+        }
+    });
+    drop(sender);
+    let mut results: Vec<_> = receiver.into_iter().collect();
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+fn alone<R, F: Future<Output = anyhow::Result<R>>>(run: impl FnOnce() -> F) -> Result<R, String> {
+    let runtime = tokio::runtime::Runtime::new().map_err(|error| error.to_string())?;
+    let result = catch_unwind(AssertUnwindSafe(|| runtime.block_on(async { run().await })));
+    runtime.shutdown_background();
+    match result {
+        Ok(result) => result.map_err(|error| format!("{error:#}")),
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            Err(text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned())
+        }
+    }
+}
