@@ -103,6 +103,9 @@ fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         return sample(document, document.pointer(&reference[1..]).expect("a schema"));
     }
+    if let Some(one) = schema.pointer("/oneOf/0").or_else(|| schema.pointer("/allOf/0")) {
+        return sample(document, one);
+    }
     if let Some(example) = schema.get("example").or_else(|| schema["enum"].get(0)) {
         return example.clone();
     }

@@ -13,12 +13,16 @@ use foldwork_engine::model::definition::{FieldType, Fold};
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
-use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
 /// The words that there are.
 pub trait ClosedSet: Send + Sync + 'static {
+    /// What the document calls the set, so that a generated client has one type for it.
+    const NAME: &'static str;
+    const DESCRIPTION: &'static str;
+
     fn words() -> Vec<&'static str>;
 }
 
@@ -57,12 +61,18 @@ impl<S: ClosedSet> Type for Word<S> {
     type RawElementValueType = Self;
 
     fn name() -> Cow<'static, str> {
-        "string".into()
+        S::NAME.into()
     }
 
     fn schema_ref() -> MetaSchemaRef {
-        let enum_items = S::words().into_iter().map(Into::into).collect();
-        MetaSchemaRef::Inline(Box::new(MetaSchema { enum_items, ..MetaSchema::new("string") }))
+        MetaSchemaRef::Reference(S::NAME.to_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>(S::NAME.to_owned(), |_| {
+            let enum_items = S::words().into_iter().map(Into::into).collect();
+            MetaSchema { enum_items, description: Some(S::DESCRIPTION), ..MetaSchema::new("string") }
+        });
     }
 
     fn as_raw_value(&self) -> Option<&Self> {
@@ -94,12 +104,15 @@ impl<S: ClosedSet> ParseFromParameter for Word<S> {
 
 /// Declares sets by their words.
 macro_rules! closed_sets {
-    ($($(#[$doc:meta])* $set:ident: $words:expr;)+) => {
+    ($(#[doc = $description:literal] $set:ident as $name:literal: $words:expr;)+) => {
         $(
-            $(#[$doc])*
+            #[doc = $description]
             pub struct $set;
 
             impl ClosedSet for $set {
+                const NAME: &'static str = $name;
+                const DESCRIPTION: &'static str = $description.trim_ascii();
+
                 fn words() -> Vec<&'static str> {
                     $words.into_iter().collect()
                 }
@@ -109,55 +122,55 @@ macro_rules! closed_sets {
 }
 closed_sets! {
     /// What a key may do.
-    Scopes: Scope::ALL.map(Scope::name);
+    Scopes as "Scope": Scope::ALL.map(Scope::name);
     /// Whether an article is published, and which of its revisions is asked for.
-    Publication: ["draft", "published"];
+    Publication as "PublicationStatus": ["draft", "published"];
     /// What somebody is in a workspace.
-    Roles: Role::ALL.map(Role::name);
+    Roles as "Role": Role::ALL.map(Role::name);
     /// Whether a member has come yet.
-    Memberships: ["active", "invited"];
+    Memberships as "MemberStatus": ["active", "invited"];
     /// Whether a plan holds.
-    PlanStates: PlanStatus::ALL.map(PlanStatus::name);
+    PlanStates as "PlanStatus": PlanStatus::ALL.map(PlanStatus::name);
     /// What a device is told.
-    LicenseCodes: ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
+    LicenseCodes as "LicenseCode": ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
     /// The same as a state.
-    LicenseStates: ["active", "limit_reached", "revoked"];
+    LicenseStates as "LicenseStatus": ["active", "limit_reached", "revoked"];
     /// The order of events in a stream.
-    EventOrder: ["asc", "desc", "forward", "backward"];
+    EventOrder as "EventOrder": ["asc", "desc", "forward", "backward"];
     /// Which edges of a node are followed.
-    EdgeDirection: ["out", "in", "both"];
+    EdgeDirection as "EdgeDirection": ["out", "in", "both"];
     /// What the values of a field are.
-    FieldTypes: FieldType::ALL.map(FieldType::name);
+    FieldTypes as "FieldType": FieldType::ALL.map(FieldType::name);
     /// How the values of a field fold.
-    FieldFolds: Fold::ALL.map(Fold::name);
+    FieldFolds as "FieldFold": Fold::ALL.map(Fold::name);
     /// What kind of thing of the pipeline language.
-    LanguageKinds: Kind::ALL.map(Kind::name);
+    LanguageKinds as "OperatorKind": Kind::ALL.map(Kind::name);
     /// How a label answered a query best.
-    MatchKinds: ["exact", "prefix", "trigram", "token_set", "bm25", "vector"];
+    MatchKinds as "MatchKind": ["exact", "prefix", "trigram", "token_set", "bm25", "vector"];
     /// What a plugin implements.
-    Hooks: Hook::ALL.map(Hook::name);
+    Hooks as "Hook": Hook::ALL.map(Hook::name);
     /// What becomes of a step that fails.
-    FailurePolicies: OnError::ALL.map(OnError::name);
+    FailurePolicies as "FailurePolicy": OnError::ALL.map(OnError::name);
     /// Whether an agent is there.
-    AgentStatuses: AgentStatus::ALL.map(AgentStatus::name);
+    AgentStatuses as "AgentStatus": AgentStatus::ALL.map(AgentStatus::name);
     /// Whether an agent is given work.
-    AgentSwitch: ["active", "disabled"];
+    AgentSwitch as "AgentSwitch": ["active", "disabled"];
     /// Where a task stands.
-    TaskStatuses: Status::ALL.map(Status::name);
+    TaskStatuses as "TaskStatus": Status::ALL.map(Status::name);
     /// What a person does with a task.
-    TaskActions: Action::ALL.map(Action::name);
+    TaskActions as "TaskAction": Action::ALL.map(Action::name);
     /// How soon a task is to be looked at.
-    Priorities: ["low", "normal", "high", "urgent"];
+    Priorities as "TaskPriority": ["low", "normal", "high", "urgent"];
     /// Whom a task is given to.
-    Assignees: ["agent", "user"];
+    Assignees as "AssigneeType": ["agent", "user"];
     /// The same, or nobody.
-    AssigneesOrNone: ["agent", "user", "none"];
+    AssigneesOrNone as "AssigneeTypeOrNone": ["agent", "user", "none"];
     /// What a task came from.
-    Sources: ["agent", "event", "user", "api"];
+    Sources as "SourceType": ["agent", "event", "user", "api"];
     /// Whose turn it is.
-    WaitedFor: ["human", "agent", "none"];
+    WaitedFor as "WaitingOn": ["human", "agent", "none"];
     /// Who said something.
-    Speakers: ["user", "agent", "system"];
+    Speakers as "MessageRole": ["user", "agent", "system"];
     /// Whether a plugin works.
-    PluginStates: ["running", "stopped"];
+    PluginStates as "PluginStatus": ["running", "stopped"];
 }

@@ -31,29 +31,29 @@ from client.models import (
     AppendBodyPayloadType0,
     ApproveTask,
     Article,
+    AssigneeType,
     CreateAgent,
     CreateArticle,
     CreateKey,
-    CreateKeyScopesItem,
     CreateProject,
     CreateTask,
-    CreateTaskAssigneeType,
-    CreateTaskPriority,
     CreatedKey,
     Error,
     Event,
     FieldDefinition,
-    FieldDefinitionType,
+    FieldType,
     FileLink,
     Project,
     ProjectPage,
     QueryBody,
     QueryBodyPipelineItem,
     QueryResult,
+    Scope,
     SearchBody,
     SearchResult,
     StoredFile,
     Task,
+    TaskPriority,
     TypeDefinition,
     UploadFile,
     WholeTask,
@@ -103,8 +103,8 @@ def a_type() -> None:
         display_name="Ticket",
         traits=["content-bearing"],
         fields=[
-            FieldDefinition(name="subject", type_=FieldDefinitionType.STRING, required=True, label=True),
-            FieldDefinition(name="points", type_=FieldDefinitionType.NUMBER),
+            FieldDefinition(name="subject", type_=FieldType.STRING, required=True, label=True),
+            FieldDefinition(name="points", type_=FieldType.NUMBER),
         ],
     )
     response = define_type.sync_detailed(client=OWNER, body=body)
@@ -174,9 +174,9 @@ def an_agent_and_a_task() -> None:
     agent = got(create_agent.sync_detailed(client=OWNER, body=bakes), Agent, 201)
     body = CreateTask(
         title="Bake it",
-        assignee_type=CreateTaskAssigneeType.AGENT,
+        assignee_type=AssigneeType.AGENT,
         assignee_id=agent.id,
-        priority=CreateTaskPriority.HIGH,
+        priority=TaskPriority.HIGH,
         project_id=SLUG,
     )
     made = got(create_task.sync_detailed(client=OWNER, body=body), Task, 201)
@@ -201,7 +201,7 @@ def unauthenticated() -> None:
 
 
 def without_scope() -> None:
-    body = CreateKey(name="reader", scopes=[CreateKeyScopesItem.APIREAD])
+    body = CreateKey(name="reader", scopes=[Scope.APIREAD])
     made = got(create_key.sync_detailed(client=OWNER, body=body), CreatedKey, 201)
     assert isinstance(made.key, str)
     response = create_project.sync_detailed(client=opened(made.key), body=CreateProject(name="Refused"))

@@ -89,8 +89,9 @@ pub fn finished(
     for (path, method, operation) in operations_mut(&mut document) {
         finish_operation(path, method, operation, &schemas);
     }
+    let closed = schemas::closed_sets(&schemas);
     document["components"]["schemas"] = schemas;
-    normalised::normalise(&mut document);
+    normalised::normalise(&mut document, &closed);
     document
 }
 

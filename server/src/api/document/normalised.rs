@@ -1,16 +1,17 @@
 //! Mends what generators and linters stumble over: bare numbers as bounds, header names in capitals, `allOf` around one
 //! reference, `nullable` beside no type or a closed set, times that do not say so.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 
-/// Goes through the whole document.
-pub fn normalise(node: &mut Value) {
+/// Goes through the whole document. `closed` are the references of closed sets.
+pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     match node {
-        Value::Array(items) => items.iter_mut().for_each(normalise),
+        Value::Array(items) => items.iter_mut().for_each(|item| normalise(item, closed)),
         Value::Object(object) => {
-            unwrap_reference(object);
+            unwrap_reference(object, closed);
             move_nullable(object);
-            choose_null(object);
             whole_numbers(object);
             // A schema that says nothing is taken for an object by some generators.
             if let Some(additional) = object.get_mut("additionalProperties").filter(|schema| **schema == json!({})) {
@@ -33,7 +34,7 @@ pub fn normalise(node: &mut Value) {
                 }
                 // Examples are what was answered, and no schemas.
                 if name != "example" && name != "examples" && name != "default" && name != "enum" {
-                    normalise(child);
+                    normalise(child, closed);
                 }
             }
         }
@@ -42,30 +43,44 @@ pub fn normalise(node: &mut Value) {
 }
 
 /// `{allOf: [{$ref}], …}` says no more than the reference, unless it may be null.
-fn unwrap_reference(object: &mut Map<String, Value>) {
-    let reference = match object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) {
-        Some([only, rest @ ..])
-            if rest.iter().all(|part| part.get("$ref").is_none() && part.get("properties").is_none()) =>
-        {
-            let nullable = |part: &Value| part.get("nullable").is_some_and(|nullable| *nullable == json!(true));
-            let nullable = object.get("nullable").is_some_and(|it| *it == json!(true)) || rest.iter().any(nullable);
-            only.get("$ref").cloned().map(|reference| (reference, nullable))
-        }
-        _ => None,
+fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) {
+    let Some(Value::Array(parts)) = object.get("allOf") else { return };
+    let Some((Some(reference), rest)) = parts.split_first().map(|(first, rest)| (first["$ref"].as_str(), rest)) else {
+        return;
     };
-    if let Some((reference, nullable)) = reference {
-        object.clear();
-        match nullable {
-            true => {
-                object.insert("type".into(), "object".into());
-                object.insert("nullable".into(), true.into());
-                object.insert("allOf".into(), json!([{"$ref": reference}]));
-            }
-            false => {
-                object.insert("$ref".into(), reference);
-            }
-        }
+    if rest.iter().any(|part| part.get("$ref").is_some() || part.get("properties").is_some()) {
+        return;
     }
+    let around: Vec<&Map<String, Value>> =
+        std::iter::once(&*object).chain(rest.iter().filter_map(Value::as_object)).collect();
+    let said = |name: &str| around.iter().find_map(|part| part.get(name)).cloned();
+    let is_nullable = said("nullable") == Some(json!(true));
+    let reference = json!({"$ref": reference});
+    let is_closed = closed.contains(reference["$ref"].as_str().unwrap_or_default());
+    *object = match (is_closed, is_nullable) {
+        (false, false) => object_of(reference),
+        (false, true) => object_of(json!({"type": "object", "nullable": true, "allOf": [reference]})),
+        // `nullable` beside a set lets nothing through that is not in the set.
+        (true, true) => {
+            let nothing = json!({"type": "string", "nullable": true, "enum": [null]});
+            with(object_of(json!({"oneOf": [reference, nothing]})), &["description", "default"], said)
+        }
+        (true, false) if said("description").or_else(|| said("default")).is_none() => object_of(reference),
+        (true, false) => with(object_of(json!({"allOf": [reference]})), &["description", "default"], said),
+    };
+}
+
+fn object_of(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        _ => Map::new(),
+    }
+}
+
+/// Adds what is said of these names.
+fn with(mut object: Map<String, Value>, names: &[&str], said: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
+    object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), said(name)?))));
+    object
 }
 
 /// `nullable` counts only beside a type. One of several may be null where the first of them may; any value may anyway.
@@ -79,16 +94,6 @@ fn move_nullable(object: &mut Map<String, Value>) {
         if let Some(first) = object.get_mut(choice).and_then(|choice| choice.get_mut(0)) {
             first["nullable"] = true.into();
         }
-    }
-}
-
-/// A closed set that may be null has null among its values: `nullable` alone does not let it through.
-fn choose_null(object: &mut Map<String, Value>) {
-    if object.get("nullable").is_some_and(|nullable| *nullable == json!(true))
-        && let Some(Value::Array(values)) = object.get_mut("enum")
-        && !values.contains(&Value::Null)
-    {
-        values.push(Value::Null);
     }
 }
 

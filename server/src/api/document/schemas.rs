@@ -83,6 +83,12 @@ fn collect(node: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
+/// The references of the sets of words.
+pub fn closed_sets(schemas: &Value) -> BTreeSet<String> {
+    let closed = schemas.as_object().into_iter().flatten().filter(|(_, schema)| schema.get("enum").is_some());
+    closed.map(|(name, _)| format!("{COMPONENTS}{name}")).collect()
+}
+
 /// A body without which nothing is missing may be left out.
 pub fn ask_for_body(operation: &mut Map<String, Value>, schemas: &Value) {
     let Some(body) = operation.get_mut("requestBody") else { return };

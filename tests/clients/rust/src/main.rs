@@ -112,7 +112,7 @@ impl Story {
             "tags": ["bread", "basics"],
         }))?;
         let made = self.owner.create_article().idempotency_key(&*self.slug).body(body.clone()).send().await?;
-        check(made.status == types::ArticleStatus::Draft && made.published_at.is_none(), &made)?;
+        check(made.status == types::PublicationStatus::Draft && made.published_at.is_none(), &made)?;
         self.article = made.aggregate_id.clone();
         let again = self.owner.create_article().idempotency_key(&*self.slug).body(body).send().await?;
         check(again.status() == 200 && again.aggregate_id == self.article, &again)
@@ -120,7 +120,7 @@ impl Story {
 
     async fn publishing(&mut self) -> Step {
         let published = self.owner.publish_article().aggregate_id(&*self.article).send().await?;
-        check(published.status == types::ArticleStatus::Published && published.published_at.is_some(), &published)
+        check(published.status == types::PublicationStatus::Published && published.published_at.is_some(), &published)
     }
 
     async fn a_query(&mut self) -> Step {
@@ -178,7 +178,7 @@ impl Story {
     async fn refusals(&mut self) -> Step {
         refused(self.owner.list_articles().cursor("nonsense").send().await, 400, "invalid_cursor")?;
         refused(open(&self.base, None)?.get_workspace().send().await, 401, "unauthenticated")?;
-        let scopes = vec![types::CreateKeyScopesItem::ApiRead];
+        let scopes = vec![types::Scope::ApiRead];
         let made = self.owner.create_key().body_map(|body| body.name("reader").scopes(scopes)).send().await?;
         let reader = open(&self.base, made.key.as_deref())?;
         let answer = reader.create_project().body_map(|body| body.name("Refused")).send().await;
