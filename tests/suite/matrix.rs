@@ -29,7 +29,7 @@ const NOTHING: &str = "019b76da-a800-7001-8000-ffffffffffff";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Said {
+struct Supplement {
     parameters: BTreeMap<String, String>,
     bodies: BTreeMap<String, String>,
     exceptions: Vec<Exception>,
@@ -61,7 +61,7 @@ struct Operation {
     is_exact: bool,
 }
 
-fn operations(said: &Said) -> Vec<Operation> {
+fn operations(said: &Supplement) -> Vec<Operation> {
     let document = foldwork_server::openapi(&Config::default());
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().expect("paths") {
@@ -315,7 +315,7 @@ async fn cases<'a>(cast: &'a Cast, operation: &Operation) -> Vec<Case<'a>> {
 
 const NO_KEY: &str = "sk_ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff";
 
-async fn check(said: &Said, operation: &Operation) -> anyhow::Result<Vec<String>> {
+async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<String>> {
     let cast = cast().await?;
     let mut failures = Vec::new();
     let known = |name: &String| said.parameters.get(name);
@@ -384,7 +384,7 @@ async fn check(said: &Said, operation: &Operation) -> anyhow::Result<Vec<String>
 
 #[test]
 fn every_operation_answers_everybody_as_the_document_says() {
-    let said: Said = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
+    let said: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&said);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);
     let named = said.bodies.keys().chain(said.exceptions.iter().map(|exception| &exception.operation));

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 /// What the timers said last.
 #[derive(Clone, Copy)]
-struct Told {
+struct Outlook {
     /// Up to where they know the log.
     position: u64,
     next: Option<i64>,
@@ -12,32 +12,32 @@ struct Told {
 
 /// When the next deadline of a workspace is.
 pub struct Deadlines {
-    told: watch::Sender<Option<Told>>,
+    outlook: watch::Sender<Option<Outlook>>,
 }
 
 impl Default for Deadlines {
     fn default() -> Deadlines {
-        Deadlines { told: watch::Sender::new(None) }
+        Deadlines { outlook: watch::Sender::new(None) }
     }
 }
 
 impl Deadlines {
     /// Says that everything due was seen to, as of a position, and when the next deadline is.
     pub fn tell(&self, position: u64, next: Option<i64>) {
-        self.told.send_replace(Some(Told { position, next }));
+        self.outlook.send_replace(Some(Outlook { position, next }));
     }
 
     /// Whether anything waits for its time. What is not known yet may.
     pub fn is_awaited(&self) -> bool {
-        self.told.borrow().is_none_or(|told| told.next.is_some())
+        self.outlook.borrow().is_none_or(|told| told.next.is_some())
     }
 
     /// Returns when all that was due at a time, as of a position, was seen to.
     pub async fn passed(&self, position: u64, now_ms: i64) {
-        let passed = |told: &Option<Told>| {
+        let passed = |told: &Option<Outlook>| {
             told.is_some_and(|told| told.position >= position && told.next.is_none_or(|next| next > now_ms))
         };
         // The sender lives as long as the workspace.
-        let _ = self.told.subscribe().wait_for(passed).await;
+        let _ = self.outlook.subscribe().wait_for(passed).await;
     }
 }

@@ -27,7 +27,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 /// What the feed tells.
 #[derive(Debug, Clone)]
 pub enum Item {
-    Told(Delivery),
+    Delivery(Delivery),
     /// An agent is registered no more.
     AgentDeleted(AggregateId),
 }
@@ -36,7 +36,7 @@ impl Item {
     /// Bytes that it takes when it is written, roughly.
     pub fn size_bytes(&self) -> usize {
         match self {
-            Item::Told(told) => told.size_bytes(),
+            Item::Delivery(told) => told.size_bytes(),
             Item::AgentDeleted(agent) => agent.as_str().len(),
         }
     }
@@ -108,7 +108,7 @@ impl Feed {
         }
         let told = self.told(state, event).await?.into_iter();
         let wanted = told.filter(|told| self.agent.as_ref().is_none_or(|id| *id == told.agent_id));
-        Ok(wanted.map(Item::Told).collect())
+        Ok(wanted.map(Item::Delivery).collect())
     }
 
     /// The next page that tells something, waited for until it comes or the time is over.
@@ -249,7 +249,7 @@ mod tests {
         loop {
             let page = feed.next(Limit { events, ..ALL }).await.expect("a page");
             told.extend(page.items.into_iter().map(|item| match item {
-                Item::Told(told) => format!("{} {} {:?}", told.agent_id, told.news.name(), told.payload()),
+                Item::Delivery(told) => format!("{} {} {:?}", told.agent_id, told.news.name(), told.payload()),
                 Item::AgentDeleted(agent) => format!("{agent} deleted"),
             }));
             if !page.more {

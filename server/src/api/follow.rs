@@ -129,7 +129,7 @@ pub fn stream_of_feed<T: Type>(
 }
 
 fn told(item: Item) -> Option<Sent> {
-    let Item::Told(told) = item else { return None };
+    let Item::Delivery(told) = item else { return None };
     let text = aside(told.size_bytes(), || serde_json::to_string(&told.payload()).unwrap_or_default());
     Some(Sent::message(text).event_type(told.news.name()).id(told.position().to_string()))
 }

@@ -206,7 +206,7 @@ impl Api {
 }
 
 fn delivered(item: Item) -> Option<DeliveryBody> {
-    let Item::Told(told) = item else { return None };
+    let Item::Delivery(told) = item else { return None };
     Some(DeliveryBody {
         event: told.news.name().to_owned(),
         id: told.id().to_string(),

@@ -7,10 +7,10 @@ use futures_util::{SinkExt, StreamExt};
 use poem::web::websocket::{CloseCode, Message, WebSocketStream};
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::broadcast::Broadcast;
 use super::frame::{self, Head, Inbound, Version};
 use super::queue::{Outgoing, Queue};
 use super::session::Session;
-use super::told::Told;
 use crate::edge::Shutdown;
 
 /// How long a peer may take to say that it has understood the end.
@@ -160,9 +160,9 @@ fn written(version: Version, queue: &Queue, outgoing: Outgoing) -> Option<Messag
     };
     match outgoing {
         Outgoing::Frame(text) => Some(Message::Text(text)),
-        Outgoing::Told { topic, told } => match &*told {
-            Told::Json { event, payload } => Some(Message::Text(text(&topic, event, payload))),
-            Told::Bytes { event, data } => {
+        Outgoing::Broadcast { topic, told } => match &*told {
+            Broadcast::Json { event, payload } => Some(Message::Text(text(&topic, event, payload))),
+            Broadcast::Bytes { event, data } => {
                 let understands = queue.takes_bytes.load(std::sync::atomic::Ordering::Relaxed);
                 let frame = understands.then(|| frame::write_bytes(&topic, event, data)).flatten()?;
                 Some(Message::Binary(frame))

@@ -15,9 +15,9 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
+use super::broadcast::Broadcast;
 use super::line::Line;
 use super::presence::{Diff, Present};
-use super::told::Told;
 
 /// Events read for one turn of the follower.
 const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
@@ -80,7 +80,7 @@ impl Member {
         Member { line, sees_presence, live_after: None }
     }
 
-    fn tell(&self, told: &Arc<Told>) {
+    fn tell(&self, told: &Arc<Broadcast>) {
         self.line.tell(told.clone());
     }
 }
@@ -185,7 +185,7 @@ impl Hub {
     }
 
     /// Tells the sockets of a channel what a client says, but for one of them.
-    pub fn say(&self, agent: &str, told: &Arc<Told>, except: Option<u64>) {
+    pub fn say(&self, agent: &str, told: &Arc<Broadcast>, except: Option<u64>) {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
         let others = channel.members.iter().filter(|(id, _)| Some(**id) != except);
@@ -236,12 +236,12 @@ impl Hub {
         let mut channels = self.channels();
         for item in items {
             match item {
-                Item::Told(delivery) => {
+                Item::Delivery(delivery) => {
                     let Some(channel) = channels.by_agent.get(&delivery.agent_id) else { continue };
                     let is_due = |member: &&Member| member.live_after.is_some_and(|after| after < delivery.position());
                     let mut due = channel.members.values().filter(is_due).peekable();
                     if due.peek().is_some() {
-                        let told = Told::delivery(&delivery, false);
+                        let told = Broadcast::delivery(&delivery, false);
                         due.for_each(|member| member.tell(&told));
                     }
                 }
@@ -257,7 +257,7 @@ impl Hub {
 
 impl Channel {
     fn tell_presence(&self, diff: &Diff) {
-        let told = Arc::new(Told::Json { event: "presence_diff", payload: diff.payload() });
+        let told = Arc::new(Broadcast::Json { event: "presence_diff", payload: diff.payload() });
         self.members.values().filter(|member| member.sees_presence).for_each(|member| member.tell(&told));
     }
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::broadcast::Broadcast;
 use super::frame::{Head, Version, write_text};
 use super::queue::{Outgoing, Queue};
-use super::told::Told;
 
 const REPLY: &str = "phx_reply";
 const CLOSE: &str = "phx_close";
@@ -23,8 +23,8 @@ pub struct Line {
 
 impl Line {
     /// What many may be told too.
-    pub fn tell(&self, told: Arc<Told>) {
-        self.queue.push(Outgoing::Told { topic: self.topic.clone(), told });
+    pub fn tell(&self, told: Arc<Broadcast>) {
+        self.queue.push(Outgoing::Broadcast { topic: self.topic.clone(), told });
     }
 
     /// An answer to the message with a reference; without one nobody waits for it.

@@ -1,18 +1,18 @@
 //! The sockets over which agents are told what happens, in the protocol of Phoenix as clients of Supabase speak it.
 
 mod allowance;
+mod broadcast;
 mod connection;
 mod frame;
 mod handshake;
 mod hub;
 mod line;
+mod payload;
 mod presence;
 mod queue;
 mod replay;
 mod say;
 mod session;
-mod told;
-mod wish;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

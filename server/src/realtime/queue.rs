@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use super::told::Told;
+use super::broadcast::Broadcast;
 
 /// Something that is to be sent.
 #[derive(Debug)]
@@ -14,14 +14,14 @@ pub enum Outgoing {
     /// A frame that is written already.
     Frame(String),
     /// What many may be told at once, on this topic.
-    Told { topic: Arc<str>, told: Arc<Told> },
+    Broadcast { topic: Arc<str>, told: Arc<Broadcast> },
 }
 
 impl Outgoing {
     fn size_bytes(&self) -> usize {
         match self {
             Outgoing::Frame(text) => text.len(),
-            Outgoing::Told { told, .. } => told.size_bytes(),
+            Outgoing::Broadcast { told, .. } => told.size_bytes(),
         }
     }
 }

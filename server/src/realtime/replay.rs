@@ -11,9 +11,9 @@ use foldwork_engine::workspace::feed::Item;
 use foldwork_engine::{Error, Listener};
 use serde::Deserialize;
 
+use super::broadcast::Broadcast;
 use super::hub::Hub;
 use super::line::Line;
-use super::told::Told;
 
 /// Events read for one turn.
 const PAGE: Limit = Limit { events: 50, bytes: 1 << 20 };
@@ -87,7 +87,7 @@ impl Missed {
                 feed.next(PAGE).await?
             };
             for item in page.items {
-                let Item::Told(told) = item else { continue };
+                let Item::Delivery(told) = item else { continue };
                 if told.position() <= cursor && since.is_none_or(|since| told.event.recorded_at >= since) {
                     newest.push_back(told);
                 }
@@ -115,7 +115,7 @@ impl Missed {
                 feed.next(PAGE).await.map_err(|error| (feed.position(), error))?
             };
             for item in page.items {
-                if let Item::Told(told) = item {
+                if let Item::Delivery(told) = item {
                     self.push(&told, told.position() <= self.joined_at).await;
                 }
             }
@@ -129,6 +129,6 @@ impl Missed {
     async fn push(&self, told: &Delivery, replayed: bool) {
         // The log does not forget: whoever reads slowly is told slowly.
         self.line.queue.room().await;
-        self.line.tell(Told::delivery(told, replayed));
+        self.line.tell(Broadcast::delivery(told, replayed));
     }
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Realtime;
-use super::told::Told;
+use super::broadcast::Broadcast;
 use crate::api::error::ApiError;
 use crate::edge::bodies;
 
@@ -44,7 +44,7 @@ pub async fn say_several(
         reach(&listener, &message.topic).await?;
     }
     for Message { topic, event, payload } in messages {
-        say(&realtime, &listener, &topic, &Told::of_client(&event, &payload))?;
+        say(&realtime, &listener, &topic, &Broadcast::of_client(&event, &payload))?;
     }
     Ok(accepted())
 }
@@ -62,10 +62,10 @@ pub async fn say_one(
     let data = bodies::read(request, body).await?;
     let is_bytes = request.content_type().is_some_and(|kind| kind.starts_with("application/octet-stream"));
     let told = if is_bytes {
-        std::sync::Arc::new(Told::Bytes { event, data })
+        std::sync::Arc::new(Broadcast::Bytes { event, data })
     } else {
         let payload: &[u8] = if data.is_empty() { b"{}" } else { &data };
-        Told::of_client(&event, serde_json::from_slice(payload).map_err(malformed)?)
+        Broadcast::of_client(&event, serde_json::from_slice(payload).map_err(malformed)?)
     };
     say(&realtime, &listener, &topic, &told)?;
     Ok(accepted())
@@ -88,7 +88,7 @@ async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     }
 }
 
-fn say(realtime: &Realtime, listener: &Listener, topic: &str, told: &std::sync::Arc<Told>) -> poem::Result<()> {
+fn say(realtime: &Realtime, listener: &Listener, topic: &str, told: &std::sync::Arc<Broadcast>) -> poem::Result<()> {
     if told.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
         let message = "a message may have 256 KiB";
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).into());

@@ -13,13 +13,13 @@ use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 
 use super::allowance::Allowance;
+use super::broadcast::Broadcast;
 use super::frame::{BROADCAST, Body, Inbound, Payload, Version};
 use super::hub::{HubGuard, Member, Membership};
 use super::line::Line;
+use super::payload::{Acknowledged, Join, JoinConfig, NewToken, Presence, UserBroadcast};
 use super::queue::Queue;
 use super::replay::Missed;
-use super::told::Told;
-use super::wish::{Acknowledged, Join, JoinConfig, NewToken, Presence, Said};
 use crate::config::Realtime;
 
 /// The event by which an agent says how far it has come.
@@ -260,12 +260,12 @@ impl Session {
         let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
         let (told, bytes) = match &inbound.payload {
             Payload::Json(json) => {
-                let Some(said) = object_of::<Said<'_>>(json) else { return invalid() };
+                let Some(said) = object_of::<UserBroadcast<'_>>(json) else { return invalid() };
                 let payload = said.payload.unwrap_or(RawValue::NULL);
                 if said.event == ACKNOWLEDGE {
                     return self.acknowledge(channel, reference, object_of(payload));
                 }
-                (Told::of_client(&said.event, payload), payload.get().len())
+                (Broadcast::of_client(&said.event, payload), payload.get().len())
             }
             Payload::User { event, body: Body::Json(json) } if event == ACKNOWLEDGE => {
                 self.queue.peer_sent_bytes();
@@ -273,11 +273,11 @@ impl Session {
             }
             Payload::User { event, body: Body::Json(json) } => {
                 self.queue.peer_sent_bytes();
-                (Told::of_client(event, json), json.get().len())
+                (Broadcast::of_client(event, json), json.get().len())
             }
             Payload::User { event, body: Body::Bytes(data) } => {
                 self.queue.peer_sent_bytes();
-                (Arc::new(Told::Bytes { event: event.clone(), data: data.clone() }), data.len())
+                (Arc::new(Broadcast::Bytes { event: event.clone(), data: data.clone() }), data.len())
             }
             Payload::Bytes => return invalid(),
         };

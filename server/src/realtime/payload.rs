@@ -75,7 +75,7 @@ pub struct NewToken {
 
 /// What one client says to the others.
 #[derive(Debug, Deserialize)]
-pub struct Said<'a> {
+pub struct UserBroadcast<'a> {
     pub event: String,
     #[serde(borrow, default)]
     pub payload: Option<&'a RawValue>,

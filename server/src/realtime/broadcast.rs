@@ -10,7 +10,7 @@ use super::frame::BROADCAST;
 
 /// Something that is told to the sockets of a channel.
 #[derive(Debug)]
-pub enum Told {
+pub enum Broadcast {
     /// An event of the protocol, with its payload as JSON.
     Json { event: &'static str, payload: String },
     /// A user's bytes, under the event that the user chose.
@@ -18,7 +18,7 @@ pub enum Told {
 }
 
 #[derive(Serialize)]
-struct Broadcast<'a, P: Serialize> {
+struct Content<'a, P: Serialize> {
     #[serde(rename = "type")]
     kind: &'static str,
     event: &'a str,
@@ -34,29 +34,29 @@ struct Meta<'a> {
     replayed: bool,
 }
 
-impl Told {
+impl Broadcast {
     /// What an agent is told.
-    pub fn delivery(delivery: &Delivery, replayed: bool) -> Arc<Told> {
+    pub fn delivery(delivery: &Delivery, replayed: bool) -> Arc<Broadcast> {
         let meta = Some(Meta { id: delivery.id(), replayed });
-        Told::broadcast(delivery.news.name(), &delivery.payload(), meta)
+        Broadcast::of_json(delivery.news.name(), &delivery.payload(), meta)
     }
 
     /// What a client says to others.
-    pub fn of_client(event: &str, payload: &RawValue) -> Arc<Told> {
-        Told::broadcast(event, payload, None)
+    pub fn of_client(event: &str, payload: &RawValue) -> Arc<Broadcast> {
+        Broadcast::of_json(event, payload, None)
     }
 
-    fn broadcast(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<Meta<'_>>) -> Arc<Told> {
-        let broadcast = Broadcast { kind: BROADCAST, event, payload, meta };
+    fn of_json(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<Meta<'_>>) -> Arc<Broadcast> {
+        let content = Content { kind: BROADCAST, event, payload, meta };
         // Texts and values of JSON: all of it can be written.
-        let payload = serde_json::to_string(&broadcast).unwrap_or_default();
-        Arc::new(Told::Json { event: BROADCAST, payload })
+        let payload = serde_json::to_string(&content).unwrap_or_default();
+        Arc::new(Broadcast::Json { event: BROADCAST, payload })
     }
 
     pub fn size_bytes(&self) -> usize {
         match self {
-            Told::Json { payload, .. } => payload.len(),
-            Told::Bytes { data, .. } => data.len(),
+            Broadcast::Json { payload, .. } => payload.len(),
+            Broadcast::Bytes { data, .. } => data.len(),
         }
     }
 }
