@@ -20,6 +20,7 @@ use std::sync::Arc;
 pub use expression::filter::Filter;
 pub use language::catalogue;
 pub use plan::options::{Options, SourceChoice};
+pub use source::positions::Positions;
 pub use source::scan::{AsOf, EdgeScan, EventScan, Read, Scan, Source, StateScan};
 pub use source::streams::StreamFilter;
 pub use source::surrealql;

@@ -1,5 +1,6 @@
 //! Scans as `explain` shows them.
 
+use super::positions::Positions;
 use super::scan::{AsOf, Read, Scan, Source};
 use super::surrealql::node_query;
 use crate::model::value::{Object, Value};
@@ -8,10 +9,10 @@ impl Scan {
     /// For `explain`.
     pub fn describe(&self) -> Object {
         let mut object = Object::new();
-        let (streams, filters, limit) = match &self.read {
+        let (streams, filters, of_events, limit) = match &self.read {
             Read::Events(scan) => {
                 object.push("source", "events");
-                (&scan.streams, [("filter", &scan.filter), ("event_filter", &None)], scan.limit)
+                (&scan.streams, [("filter", &scan.filter), ("event_filter", &None)], &scan.filter, scan.limit)
             }
             Read::States(scan) => {
                 object.push("source", scan.source.name());
@@ -25,7 +26,8 @@ impl Scan {
                     object.push("where", query.text);
                     object.push("exact", query.exact);
                 }
-                (&scan.streams, [("filter", &scan.filter), ("event_filter", &scan.event_filter)], scan.limit)
+                let filters = [("filter", &scan.filter), ("event_filter", &scan.event_filter)];
+                (&scan.streams, filters, &scan.event_filter, scan.limit)
             }
             Read::Edges(edges) => return edges.describe(),
         };
@@ -36,6 +38,10 @@ impl Scan {
             if let Some(filter) = filter {
                 object.push(name, filter.spec().clone());
             }
+        }
+        let positions = Positions::of(of_events.as_deref());
+        if positions != Positions::ALL {
+            object.push("positions", positions.describe());
         }
         if let Some(limit) = limit {
             object.push("limit", i64::try_from(limit).unwrap_or(i64::MAX));

@@ -9,7 +9,7 @@ use super::reader::{Reader, Streams};
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;
-use crate::pipeline::{EventScan, Filter, Table};
+use crate::pipeline::{EventScan, Filter, Positions, Table};
 use crate::store::{self, log::EventRef};
 
 /// Events read at a time, and how many such pages are on their way at once.
@@ -32,10 +32,12 @@ impl Table for EventTable<'_> {
         let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let payloads = self.fields.is_none_or(|fields| fields.contains("payload"))
             || !self.scan.filter.as_deref().is_none_or(leaves_payloads);
+        let Positions { first, last } = Positions::of(self.scan.filter.as_deref());
         let wanted = Wanted {
             version: None,
             at: None,
-            position: self.reader.position,
+            after: first.saturating_sub(1),
+            position: self.reader.position.min(last),
             fields: (!payloads).then(Default::default),
         };
         let pages = Pages::new(self.reader, &self.streams, wanted);
@@ -58,7 +60,8 @@ pub struct Wanted {
     /// Up to this version, and to this time of happening.
     pub version: Option<u64>,
     pub at: Option<i64>,
-    /// Up to this position.
+    /// Behind this position, and up to this one.
+    pub after: u64,
     pub position: u64,
     /// Top-level fields of payloads; `None` is all of them.
     pub fields: Option<Arc<BTreeSet<Arc<str>>>>,
@@ -89,7 +92,7 @@ pub struct Pages<'a> {
 
 impl<'a> Pages<'a> {
     pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, wanted: Wanted) -> Pages<'a> {
-        let few = match few_streams(reader, streams) {
+        let few = match few_streams(reader, streams, &wanted) {
             None => None,
             Some(Ok(events)) => Some(events.into_iter()),
             Some(Err(error)) => {
@@ -98,7 +101,8 @@ impl<'a> Pages<'a> {
             }
         };
         let (refs, reading, ahead) = Default::default();
-        Pages { reader, streams, wanted, ahead, refs, position: 0, reading, few }
+        let position = wanted.after;
+        Pages { reader, streams, wanted, ahead, refs, position, reading, few }
     }
 
     /// Makes the next events ready; `false` where there are no more.
@@ -209,7 +213,7 @@ fn out_of_time(reader: &Reader<'_>) -> Result<()> {
 }
 
 /// All events of the streams that are asked for by id, in the order of the log; `None` where ids do not say which.
-fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>) -> Option<Result<Vec<Arc<Event>>>> {
+fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>, wanted: &Wanted) -> Option<Result<Vec<Arc<Event>>>> {
     /// Past this many streams one walk over the log costs less.
     const FEW: usize = 100;
     let ids = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= FEW)?;
@@ -222,7 +226,7 @@ fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>) -> Option<Result<Vec<
                 events.extend(reader.handle.block_on(stream)?.into_iter().map(Arc::new));
             }
         }
-        events.retain(|event: &Arc<Event>| event.position <= reader.position);
+        events.retain(|event: &Arc<Event>| (wanted.after + 1..=wanted.position).contains(&event.position));
         events.sort_unstable_by_key(|event| event.position);
         Ok(events)
     };

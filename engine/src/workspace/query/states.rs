@@ -15,7 +15,7 @@ use crate::model::id::AggregateId;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cells, Column, Mask, SEGMENT};
 use crate::pipeline::surrealql::node_query;
-use crate::pipeline::{self, AsOf, Columns, StateScan, Table};
+use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::Base;
 
 /// The states in memory that a scan asks for.
@@ -209,12 +209,14 @@ fn wanted(reader: &Reader<'_>, scan: &StateScan, fields: Option<&BTreeSet<Arc<st
         AsOf::Version(last) => version = Some(unsigned(last)),
         AsOf::Position(last) => position = position.min(unsigned(last)),
     }
+    let Positions { first, last } = Positions::of(scan.event_filter.as_deref());
+    let (after, position) = (first.saturating_sub(1), position.min(last));
     let whole = scan.events || scan.event_filter.is_some() || (scan.filter.is_some() && streams.asked.is_none());
     let fields = fields.filter(|_| !whole).map(|fields| {
         let asked = streams.asked.iter().flatten();
         Arc::new(fields.iter().chain(asked).cloned().collect())
     });
-    Wanted { version, at, position, fields }
+    Wanted { version, at, after, position, fields }
 }
 
 fn is_chosen(reader: &Reader<'_>, scan: &StateScan, event: &Event) -> Result<bool> {
