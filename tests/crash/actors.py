@@ -13,6 +13,8 @@ from tasks import ENDED, Fold
 BOARDS = 3
 OWN = 4
 SHARED = 3
+# Leases and deferrals end within so long, and a round waits for that.
+LONGEST_S = 2
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 # What is done to a task in each status, and how often. Some of it is refused: where another one was faster, and at times
 # where it does not go at all.
@@ -74,15 +76,16 @@ class Writer:
         # Claims and releases whose answer does not say which event they are: another act was as fast.
         self.unnumbered = collections.Counter()
         self.leases = {}
-        self.made = {}
+        # Tasks about which something was answered since they were looked at.
+        self.acted = set()
         self.doubtful = self.refused = None
 
     def run(self, client, ended):
         try:
             while not ended.is_set():
                 self.ask(client, self.doubtful or self.next_act())
-        except Failure as failure:
-            self.refused = str(failure)
+        except (Failure, KeyError, TypeError) as failure:
+            self.refused = f"{type(failure).__name__}: {failure}"
         except BROKEN:
             return
 
@@ -117,7 +120,7 @@ class Writer:
         tag, by_agent = self.tag(), {"agent_id": self.agent}
         note = {"name": tag, "text": f"text of {tag}", "effect": {
             "event_type": "article.updated", "payload": {"mark": tag, "note": f"text of {tag}"}}}
-        seconds = seconds or self.chance.randint(1, 2)
+        seconds = seconds or self.chance.randint(1, LONGEST_S)
         body = {
             "approve": lambda: {"comment": tag},
             "edit": lambda: {"comment": tag, "text": f"edited by {tag}"},
@@ -164,7 +167,7 @@ class Writer:
         self.doubtful = None
 
     def take_made(self, act, task):
-        self.made[act.tag] = (act, task["id"])
+        self.acted.add(task["id"])
         self.answers[task["id"]][act.tag] = Answer("create", None, None)
         self.status[task["id"]] = "pending"
         if act.body["metadata"]["shared"]:
@@ -178,6 +181,7 @@ class Writer:
             self.take_refusal(act, task, answer)
             return
         check(status in (200, 201), f"{act} is answered {status}: {answer}")
+        self.acted.add(task)
         if act.verb in ("message", "artifact"):
             self.answers[task][act.tag] = Answer(act.verb, None, answer["id"])
             return

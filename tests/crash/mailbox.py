@@ -11,7 +11,7 @@ import datetime
 import threading
 import time
 
-from actors import BOARDS, BROKEN, KEYED, Answer, Shared, Writer
+from actors import BOARDS, BROKEN, KEYED, LONGEST_S, Answer, Shared, Writer
 from server import Failure, Server, check
 from tasks import Fold
 
@@ -24,6 +24,13 @@ class History:
 
     def __init__(self):
         self.position, self.tasks, self.boards, self.folds = 0, {}, {}, {}
+        self.last = None
+
+    def check_end(self, client):
+        """What was read last before a kill is still there, in its place."""
+        if self.last:
+            page = client.read("GET", f"/events?limit=1&after={self.position - 1}")
+            check(page["data"] == [self.last], f"position {self.position} was read before, and is now {page['data']}")
 
     def read(self, client):
         """Reads on, and returns which tasks have gone on."""
@@ -31,7 +38,7 @@ class History:
         while True:
             page = client.read("GET", f"/events?limit=200&after={self.position}")
             for event in page["data"]:
-                self.position += 1
+                self.position, self.last = self.position + 1, event
                 check(event["position"] == self.position, f"position {event['position']} follows {self.position - 1}")
                 if event["aggregate_type"] == "task":
                     self.tasks.setdefault(event["aggregate_id"], []).append(event)
@@ -44,12 +51,13 @@ class History:
         return touched
 
 
-def now():
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now(later_s=0):
+    """This moment, or one that is to come, as the server writes it."""
+    moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=later_s)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def later(moment):
-    """Waits until a moment that an answer told."""
+def wait_until(moment):
     while now() <= moment:
         time.sleep(0.02)
 
@@ -74,6 +82,11 @@ class Verifier:
             check(writer.refused is None, writer.refused)
         before = self.history.position
         touched = self.settle(client)
+        for writer in self.writers:
+            touched |= writer.acted
+            writer.acted = set()
+        lost = [task for task in touched if task not in self.history.folds]
+        check(not lost, f"tasks are lost: {lost[:3]}")
         late = collections.Counter()
         for task in touched:
             fold = self.history.folds[task]
@@ -92,17 +105,15 @@ class Verifier:
         return late
 
     def settle(self, client):
-        """Reads until all whose time has come has come back."""
+        """Reads until every lease and deferral has ended, so that nothing goes on by itself any more."""
         until, touched = time.monotonic() + COMES_BACK_WITHIN_S, set()
+        self.history.check_end(client)
         while True:
-            moment = now()
             touched |= self.history.read(client)
-            overdue = [fold.id for fold in self.history.folds.values()
-                       if fold.status == "deferred" and fold.deferred_until < moment
-                       or fold.status == "in_progress" and self.lease_end(fold.id, fold.claim, fold.lease_until) < moment]
-            if not overdue:
+            open_ones = [fold.id for fold in self.history.folds.values() if fold.status in ("deferred", "in_progress")]
+            if not open_ones:
                 return touched
-            check(time.monotonic() < until, f"{overdue[:3]} do not come back within {COMES_BACK_WITHIN_S} s")
+            check(time.monotonic() < until, f"{open_ones[:3]} do not come back within {COMES_BACK_WITHIN_S} s")
             time.sleep(0.05)
 
     def lease_end(self, task, claim, claimed_until):
@@ -144,7 +155,7 @@ class Verifier:
                 least, found = writer.unnumbered[verb, fold.id], unnumbered[verb, writer.agent]
                 act = writer.doubtful
                 most = least + (act is not None and act.verb == verb and fold.id in act.tasks)
-                check(least <= found <= most, f"{fold.id}: of {verb} {least} were answered beside the others, {found} are there")
+                check(least <= found <= most, f"{fold.id}: {least} more of {verb} were answered, {found} are there")
 
     def verify_answer(self, fold, done, answer):
         check(answer.verb == done.verb, f"{fold.id}: {answer.verb} {done.tag} became {done.verb}")
@@ -167,9 +178,6 @@ class Verifier:
         for task, status, version in listed:
             fold = self.history.folds[task]
             check((status, version) == (fold.status, fold.version), f"{task} is listed as {status} in version {version}")
-        for writer in self.writers:
-            lost = [task for _, task in writer.made.values() if task not in self.history.folds]
-            check(not lost, f"tasks are lost: {lost[:3]}")
 
     def verify_effects(self, client):
         """Each effect of an approval stands behind it in the log, and there are no others."""
@@ -177,7 +185,8 @@ class Verifier:
         for fold in self.history.folds.values():
             for number, (position, artifact) in enumerate(fold.effects):
                 effect = artifact["effect"]
-                expected[position + 1 + number] = (fold.subject, effect["event_type"], effect["payload"], fold.id, artifact["id"])
+                wanted = (fold.subject, effect["event_type"], effect["payload"], fold.id, artifact["id"])
+                expected[position + 1 + number] = wanted
         found = {position: (event["aggregate_id"], event["event_type"], event["payload"], event["metadata"]["task_id"],
                             event["metadata"]["artifact_id"]) for position, event in self.history.boards.items()}
         differ = sorted(position for position in found.keys() | expected if found.get(position) != expected.get(position))
@@ -188,7 +197,8 @@ class Verifier:
             board = f"board-{number}"
             effects = [effect for effect in found.values() if effect[0] == board]
             state = client.read("GET", f"/aggregates/{board}")
-            check(state["_version"] == 1 + len(effects), f"{board} is in version {state['_version']} after {len(effects)} effects")
+            version = state["_version"]
+            check(version == 1 + len(effects), f"{board} is in version {version} after {len(effects)} effects")
             for name, value in (effects[-1][2] if effects else {}).items():
                 check(state[name] == value, f"{board} has {name} {state[name]}, the last effect says {value}")
 
@@ -217,7 +227,7 @@ class Verifier:
             return
         happened = [(task, done) for task, fold in self.history.folds.items() for done in fold.done
                     if writer.is_doubtful(task, done) and key_of(done) not in writer.answers.get(task, {})]
-        if act.verb == "release" or act.verb == "claim":
+        if act.verb in ("claim", "release"):
             # Those that were answered without a number came before.
             happened = happened[sum(writer.unnumbered[act.verb, task] for task in act.tasks):]
             writer.unnumbered.update((act.verb, task) for task, _ in happened)
@@ -241,12 +251,15 @@ class Verifier:
 
 def plant(writer, client):
     """A lease and a deferral that end while no server runs. Returns when both have."""
-    for verbs in (("claim",), ("claim", "artifact", "complete", "defer*")):
-        writer.ask(client, writer.create())
-        task = writer.own.pop()
-        for verb in verbs:
-            writer.ask(client, writer.act(verb, [task], seconds=1))
-    return (datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=1)).isoformat(timespec="milliseconds")[:23] + "Z"
+    writer.ask(client, writer.create())
+    writer.ask(client, writer.create())
+    claimed, deferred = writer.own
+    writer.own = []
+    for verb in ("claim", "artifact", "complete"):
+        writer.ask(client, writer.act(verb, [deferred]))
+    writer.ask(client, writer.act("defer*", [deferred], seconds=LONGEST_S))
+    writer.ask(client, writer.act("claim", [claimed], seconds=LONGEST_S))
+    return now(later_s=LONGEST_S)
 
 
 def play_round(number, server, writers, planter, verifier, chance, longest):
@@ -262,7 +275,7 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
     for thread in threads:
         thread.join()
     doubtful = collections.Counter(writer.doubtful.verb for writer in writers if writer.doubtful)
-    later(over)
+    wait_until(over)
     if chance.random() < 0.3:
         # A start that is killed while it sees to what is due must cost nothing either.
         server.launch()
