@@ -54,8 +54,9 @@ class Agent:
         self.socket, self.joined, self.connections = None, asyncio.Event(), 0
         self.replayed = self.highest = self.references = 0
         # What the server said that it has taken in, with the moment, and what a kill has left of it.
-        self.confirmed, self.under_way, self.floor = [], {}, 0
-        self.wrong = None
+        self.confirmed, self.under_way, self.floor, self.killed_at = [], {}, 0, None
+        # The reference of the last join, and what must not have happened.
+        self.join = self.wrong = None
 
     async def run(self):
         while self.wrong is None:
@@ -75,6 +76,7 @@ class Agent:
         # Without compression and proxies, as most agents that speak the protocol by themselves.
         async with websockets.connect(url, proxy=None, compression=None, ping_interval=None) as socket:
             self.socket, self.under_way = socket, {}
+            self.forget_what_a_kill_took()
             forbidden, last = max([self.floor, *(position for _, position in self.confirmed[-1:])]), 0
             await self.send("phx_join", {"config": {"broadcast": {"ack": True, "self": False}, "private": True}})
             beats = asyncio.create_task(self.beat())
@@ -99,7 +101,6 @@ class Agent:
         self.references += 1
         self.join = str(self.references) if event == "phx_join" else self.join
         await self.socket.send(json.dumps([self.join, str(self.references), self.topic, event, payload]))
-        return str(self.references)
 
     async def acknowledge(self, position):
         # Known before it is sent: the answer may be as fast.
@@ -131,10 +132,11 @@ class Agent:
             await self.acknowledge(position)
         return position
 
-    def survive_kill(self, moment):
-        """Forgets which acknowledgements the store may not have had yet."""
-        kept = [position for at, position in self.confirmed if at <= moment - KEPT_AFTER_S]
-        self.floor, self.confirmed = max([self.floor, *kept[-1:]]), []
+    def forget_what_a_kill_took(self):
+        """Forgets which acknowledgements the store may not have had. Only now has everything been read that was sent before."""
+        if self.killed_at is not None:
+            kept = [position for at, position in self.confirmed if at <= self.killed_at - KEPT_AFTER_S]
+            self.floor, self.confirmed, self.killed_at = max([self.floor, *kept[-1:]]), [], None
 
     def cut(self):
         self.socket.transport.abort()
@@ -185,9 +187,10 @@ class World:
             await self.dispatch(number)
 
     async def kill(self):
+        moment = time.monotonic()
         await asyncio.to_thread(self.server.kill)
         for agent in self.agents:
-            agent.survive_kill(time.monotonic())
+            agent.killed_at = agent.killed_at or moment
         await asyncio.to_thread(self.server.start)
 
     async def cut(self):
