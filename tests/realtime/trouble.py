@@ -291,22 +291,29 @@ def token(secret, user):
 
 async def refuse_others(world, secret):
     """Agents of another workspace are joined by nobody from here, and the other way round."""
-    bearer = token(secret, "ada")
-    theirs, ours = await world.add_agent([], bearer), world.agents[0].id
-    for mine, other, key in ((ours, theirs, None), (theirs, ours, bearer)):
-        await world.call("POST", "/agents/connect", {"agent_ids": [other]}, expected=(404,), bearer=key)
-        connection = await world.call("POST", "/agents/connect", {"agent_ids": [mine]}, bearer=key)
-        url = f"{connection['url']}/websocket?apikey={connection['anon_key']}&vsn=2.0.0"
-        async with asyncio.timeout(LIMIT_S), websockets.connect(url, proxy=None) as socket:
-            for agent, status in ((other, "error"), (mine, "ok")):
-                await socket.send(json.dumps([agent, agent, f"realtime:agent:{agent}", "phx_join", {}]))
-                async for frame in socket:
-                    reply = json.loads(frame)
-                    if reply[1] == agent:
-                        break
-                reason = f"Unauthorized: You do not have permissions to read from this Channel topic: agent:{agent}"
-                response = {"reason": reason} if status == "error" else {"postgres_changes": []}
-                check(reply[4] == {"status": status, "response": response}, f"a join is answered {reply}")
+    ada = token(secret, "ada")
+    theirs, ours = await world.add_agent([], ada), world.agents[0].id
+    for mine, other, bearer in ((ours, theirs, world.server.key), (theirs, ours, ada)):
+        await world.call("POST", "/agents/connect", {"agent_ids": [other]}, expected=(404,), bearer=bearer)
+        connection = await world.call("POST", "/agents/connect", {"agent_ids": [mine]}, bearer=bearer)
+        # What is good for one agent, and what is good for all of the workspace.
+        for shown in (connection["anon_key"], bearer):
+            url = f"{connection['url']}/websocket?apikey={shown}&vsn=2.0.0"
+            async with asyncio.timeout(LIMIT_S), websockets.connect(url, proxy=None) as socket:
+                for agent in (other, mine):
+                    await check_join(socket, agent, is_allowed=agent == mine)
+
+
+async def check_join(socket, agent, is_allowed):
+    await socket.send(json.dumps([agent, agent, f"realtime:agent:{agent}", "phx_join", {}]))
+    reason = f"Unauthorized: You do not have permissions to read from this Channel topic: agent:{agent}"
+    expected = {"status": "ok", "response": {"postgres_changes": []}} if is_allowed else \
+        {"status": "error", "response": {"reason": reason}}
+    async for frame in socket:
+        _, reference, _, _, reply = json.loads(frame)
+        if reference == agent:
+            return check(reply == expected, f"a join is answered {reply}, expected {expected}")
+    raise Failure("a socket ends before its join is answered")
 
 
 async def play(server, secret, arguments, chance):
