@@ -101,9 +101,11 @@ class Client:
         self.connection = http.client.HTTPConnection(address, timeout=timeout)
         self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
-    def call(self, method, path, body=None):
+    def call(self, method, path, body=None, key=None):
+        """Asks, with an `Idempotency-Key` where one is given."""
         text = None if body is None else json.dumps(body)
-        self.connection.request(method, f"/api/v1{path}", text, self.headers)
+        headers = self.headers if key is None else {**self.headers, "Idempotency-Key": key}
+        self.connection.request(method, f"/api/v1{path}", text, headers)
         response = self.connection.getresponse()
         return response.status, json.loads(response.read())
 

@@ -1,0 +1,335 @@
+"""Kills a server in the middle of leases, deferrals and approvals, and checks that tasks are what the answers said.
+
+Threads make tasks and act on them, each on some of its own and all on some that they share. What was answered must be
+there after each start, in its place and once; what was under way has happened as a whole or not at all. The effects of
+what was approved are counted in the articles that they are about. Leases and deferrals that end while no server runs
+are seen to by the next one.
+"""
+
+import collections
+import datetime
+import threading
+import time
+
+from actors import BOARDS, BROKEN, KEYED, LONGEST_S, Answer, Shared, Writer
+from server import Failure, Server, check
+from tasks import Fold
+
+WRITERS = 5
+COMES_BACK_WITHIN_S = 60
+
+
+class History:
+    """The log, as far as it was read: the events of each task, and what was appended to articles."""
+
+    def __init__(self):
+        self.position, self.tasks, self.boards, self.folds = 0, {}, {}, {}
+        self.last = None
+
+    def check_end(self, client):
+        """What was read last before a kill is still there, in its place."""
+        if self.last:
+            page = client.read("GET", f"/events?limit=1&after={self.position - 1}")
+            check(page["data"] == [self.last], f"position {self.position} was read before, and is now {page['data']}")
+
+    def read(self, client):
+        """Reads on, and returns which tasks have gone on."""
+        touched = set()
+        while True:
+            page = client.read("GET", f"/events?limit=200&after={self.position}")
+            for event in page["data"]:
+                self.position, self.last = self.position + 1, event
+                check(event["position"] == self.position, f"position {event['position']} follows {self.position - 1}")
+                if event["aggregate_type"] == "task":
+                    self.tasks.setdefault(event["aggregate_id"], []).append(event)
+                    touched.add(event["aggregate_id"])
+                elif event["event_type"] == "article.updated":
+                    self.boards[self.position] = event
+            if not page["data"]:
+                break
+        self.folds.update((task, Fold(self.tasks[task])) for task in touched)
+        return touched
+
+
+def now(later_s=0):
+    """This moment, or one that is to come, as the server writes it."""
+    moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=later_s)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def wait_until(moment):
+    while now() <= moment:
+        time.sleep(0.02)
+
+
+def key_of(done):
+    """How an event's answer is kept: claims and releases have no tag."""
+    return (done.verb, done.version) if done.agent is not None else done.tag
+
+
+class Verifier:
+    """Everything that must hold after a start."""
+
+    def __init__(self, writers):
+        self.writers, self.history = writers, History()
+        self.agents = {writer.agent for writer in writers}
+        self.doubts, self.happened, self.late = collections.Counter(), collections.Counter(), collections.Counter()
+
+    def verify(self, server, stopped, started):
+        """Returns how many leases and deferrals ended between these moments, while no server ran, and were seen to."""
+        client = server.client()
+        for writer in self.writers:
+            check(writer.refused is None, writer.refused)
+        before = self.history.position
+        touched = self.settle(client)
+        for writer in self.writers:
+            touched |= writer.acted
+            writer.acted = set()
+        lost = [task for task in touched if task not in self.history.folds]
+        check(not lost, f"tasks are lost: {lost[:3]}")
+        late = collections.Counter()
+        for task in touched:
+            fold = self.history.folds[task]
+            self.verify_acts(fold)
+            fold.compare(client.read("GET", f"/mailbox/{task}"))
+            for done in fold.done:
+                if done.event["position"] > before and done.verb in ("expire", "wake"):
+                    self.verify_time(fold, done)
+                    late[done.verb] += stopped <= self.ended(fold, done) < started
+        self.verify_nothing_lost(client)
+        self.verify_effects(client)
+        self.verify_feeds(client, before)
+        for writer in self.writers:
+            self.resolve(writer, client)
+        self.late += late
+        return late
+
+    def settle(self, client):
+        """Reads until every lease and deferral has ended, so that nothing goes on by itself any more."""
+        until, touched = time.monotonic() + COMES_BACK_WITHIN_S, set()
+        self.history.check_end(client)
+        while True:
+            touched |= self.history.read(client)
+            open_ones = [fold.id for fold in self.history.folds.values() if fold.status in ("deferred", "in_progress")]
+            if not open_ones:
+                return touched
+            check(time.monotonic() < until, f"{open_ones[:3]} do not come back within {COMES_BACK_WITHIN_S} s")
+            time.sleep(0.05)
+
+    def lease_end(self, task, claim, claimed_until):
+        """When a lease ends by what was answered last; a heartbeat may have moved that."""
+        return max([claimed_until, *(writer.leases.get((task, claim), "") for writer in self.writers)])
+
+    def ended(self, fold, done):
+        if done.verb == "wake":
+            return done.tag
+        return self.lease_end(fold.id, done.tag, fold.done[done.tag - 1].event["payload"]["lease_until"])
+
+    def verify_time(self, fold, done):
+        moment = self.ended(fold, done)
+        check(done.event["occurred_at"] >= moment, f"{fold.id}: {done.verb} comes before {moment}")
+
+    def verify_acts(self, fold):
+        answers = {}
+        for writer in self.writers:
+            answers.update(writer.answers.get(fold.id, {}))
+        seen, unnumbered = set(), collections.Counter()
+        for done in fold.done:
+            if done.verb in ("expire", "wake"):
+                continue
+            key = key_of(done)
+            check(key not in seen, f"{fold.id}: {done.verb} {key} is there twice")
+            seen.add(key)
+            answer = answers.get(key)
+            if answer is not None:
+                self.verify_answer(fold, done, answer)
+            elif done.agent is not None:
+                unnumbered[done.verb, done.agent] += 1
+            else:
+                doubtful = any(writer.is_doubtful(fold.id, done) for writer in self.writers)
+                check(doubtful, f"{fold.id}: nobody asked for {done.verb} {key} in version {done.version}")
+        lost = [key for key in answers if key not in seen]
+        check(not lost, f"{fold.id}: what was answered is lost: {lost[:3]}")
+        for writer in self.writers:
+            for verb in ("claim", "release"):
+                least, found = writer.unnumbered[verb, fold.id], unnumbered[verb, writer.agent]
+                act = writer.doubtful
+                most = least + (act is not None and act.verb == verb and fold.id in act.tasks)
+                check(least <= found <= most, f"{fold.id}: {least} more of {verb} were answered, {found} are there")
+
+    def verify_answer(self, fold, done, answer):
+        check(answer.verb == done.verb, f"{fold.id}: {answer.verb} {done.tag} became {done.verb}")
+        if answer.version is None:
+            # A message or an artifact has the id that was answered.
+            added = done.event["payload"].get(f"{done.verb}s", [])
+            check(done.verb == "create" or answer.status == added[0]["id"], f"{fold.id}: {done.tag} has another id")
+            return
+        check(done.version <= answer.version <= fold.version, f"{fold.id}: {done.tag} was answered in {answer.version}")
+        told = fold.done[answer.version - 1].status
+        check(answer.status in (None, told), f"{fold.id} was answered {answer.status}, and is {told} in that version")
+
+    def verify_nothing_lost(self, client):
+        listed, cursor = [], ""
+        while cursor is not None:
+            page = client.read("GET", f"/mailbox?limit=200{cursor and '&cursor=' + cursor}")
+            listed += [(task["id"], task["status"], task["version"]) for task in page["data"]]
+            cursor = page["next_cursor"]
+        check(len(listed) == len(self.history.folds), f"{len(listed)} tasks are listed, {len(self.history.folds)} were made")
+        for task, status, version in listed:
+            fold = self.history.folds[task]
+            check((status, version) == (fold.status, fold.version), f"{task} is listed as {status} in version {version}")
+
+    def verify_effects(self, client):
+        """Each effect of an approval stands behind it in the log, and there are no others."""
+        expected = {}
+        for fold in self.history.folds.values():
+            for number, (position, artifact) in enumerate(fold.effects):
+                effect = artifact["effect"]
+                wanted = (fold.subject, effect["event_type"], effect["payload"], fold.id, artifact["id"])
+                expected[position + 1 + number] = wanted
+        found = {position: (event["aggregate_id"], event["event_type"], event["payload"], event["metadata"]["task_id"],
+                            event["metadata"]["artifact_id"]) for position, event in self.history.boards.items()}
+        differ = sorted(position for position in found.keys() | expected if found.get(position) != expected.get(position))
+        check(not differ, f"{len(expected)} effects were approved, {len(found)} are there; at {differ[:3]} they differ")
+        once = collections.Counter((task, artifact) for *_, task, artifact in found.values())
+        check(all(count == 1 for count in once.values()), f"effects are there twice: {once.most_common(3)}")
+        for number in range(BOARDS):
+            board = f"board-{number}"
+            effects = [effect for effect in found.values() if effect[0] == board]
+            state = client.read("GET", f"/aggregates/{board}")
+            version = state["_version"]
+            check(version == 1 + len(effects), f"{board} is in version {version} after {len(effects)} effects")
+            for name, value in (effects[-1][2] if effects else {}).items():
+                check(state[name] == value, f"{board} has {name} {state[name]}, the last effect says {value}")
+
+    def verify_feeds(self, client, after):
+        """Agents are told what concerns them, what came back among it, and nothing twice."""
+        expected = collections.defaultdict(list)
+        for fold in self.history.folds.values():
+            positions = {done.event["event_id"]: done.event["position"] for done in fold.done}
+            for name, event_id, agent in fold.told:
+                if positions[event_id] > after:
+                    expected[agent].append((positions[event_id], name, event_id))
+        for agent in self.agents:
+            told, cursor = [], ""
+            while cursor is not None:
+                page = client.read("GET", f"/agents/{agent}/events?limit=200&after={after}{cursor and '&cursor=' + cursor}")
+                told += [(said["position"], said["event"], said["id"]) for said in page["data"]]
+                cursor = page["next_cursor"]
+            wanted = sorted(expected[agent])
+            check(told == wanted, f"{agent} is told {len(told)} things, expected {len(wanted)}; first of what differs: "
+                                  f"{sorted(set(told) ^ set(wanted))[:1]}")
+
+    def resolve(self, writer, client):
+        """Makes what was in doubt known: as it happened, or by asking again."""
+        act = writer.doubtful
+        if act is None:
+            return
+        happened = [(task, done) for task, fold in self.history.folds.items() for done in fold.done
+                    if writer.is_doubtful(task, done) and key_of(done) not in writer.answers.get(task, {})]
+        if act.verb in ("claim", "release"):
+            # Those that were answered without a number came before.
+            happened = happened[sum(writer.unnumbered[act.verb, task] for task in act.tasks):]
+            writer.unnumbered.update((act.verb, task) for task, _ in happened)
+        elif act.verb not in KEYED:
+            for task, done in happened:
+                writer.answers[task][key_of(done)] = Answer(act.verb, done.version, done.status)
+        self.doubts[act.verb] += 1
+        self.happened[act.verb] += bool(happened)
+        if act.verb in KEYED:
+            # Whether it happened or not: asked for again, it is there once.
+            writer.ask(client, act)
+        writer.doubtful = None
+
+    def verify_all(self, server):
+        """Reads everything from its beginning once more."""
+        read, self.history = self.history.tasks, History()
+        self.verify(server, "", "")
+        check(all(self.history.tasks[task][:len(events)] == events for task, events in read.items()),
+              "events read after an earlier start have changed")
+
+
+def plant(writer, client):
+    """A lease and a deferral that end while no server runs. Returns when both have."""
+    writer.ask(client, writer.create())
+    writer.ask(client, writer.create())
+    claimed, deferred = writer.own
+    writer.own = []
+    for verb in ("claim", "artifact", "complete"):
+        writer.ask(client, writer.act(verb, [deferred]))
+    writer.ask(client, writer.act("defer*", [deferred], seconds=LONGEST_S))
+    writer.ask(client, writer.act("claim", [claimed], seconds=LONGEST_S))
+    return now(later_s=LONGEST_S)
+
+
+def play_round(number, server, writers, planter, verifier, chance, longest):
+    ended, seconds = threading.Event(), chance.uniform(0.05, longest)
+    threads = [threading.Thread(target=writer.run, args=(server.client(timeout=60), ended)) for writer in writers]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    over = plant(planter, server.client(timeout=60))
+    stopped = now()
+    server.kill()
+    ended.set()
+    for thread in threads:
+        thread.join()
+    doubtful = collections.Counter(writer.doubtful.verb for writer in writers if writer.doubtful)
+    wait_until(over)
+    if chance.random() < 0.3:
+        # A start that is killed while it sees to what is due must cost nothing either.
+        server.launch()
+        time.sleep(chance.uniform(0, 1.5))
+        server.kill()
+        server.process.stdout.close()
+    started = now()
+    server.start()
+    late = verifier.verify(server, stopped, started)
+    check(late["expire"] and late["wake"], f"of what ended while no server ran this came back: {dict(late)}")
+    history = verifier.history
+    print(f"round {number}: killed after {seconds:.2f} s with {dict(doubtful)} under way; {late['expire']} leases and "
+          f"{late['wake']} deferrals ended without a server; {len(history.folds)} tasks of "
+          f"{sum(map(len, history.tasks.values()))} events, {len(history.boards)} effects: passed", flush=True)
+
+
+def begin(server, chance):
+    """The articles, and whoever acts."""
+    client = server.client()
+    for number in range(BOARDS):
+        status, answer = client.call("POST", f"/aggregates/board-{number}/events", {
+            "aggregate_type": "article", "event_type": "article.created", "payload": {"title": f"Board {number}"}})
+        check(status == 201, f"the article is refused: {answer}")
+    shared, writers = Shared(), []
+    for number in range(WRITERS + 1):
+        agent = {"name": f"agent {number}", "subscribed_traits": [], "capabilities": {}}
+        status, answer = client.call("POST", "/agents", agent)
+        check(status == 201, f"the agent is refused: {answer}")
+        writers.append(Writer(f"w{number}", answer["id"], shared, chance))
+    return writers
+
+
+def act_on_tasks(program, folder, key, rounds, chance, longest):
+    """Returns how many rounds passed and failed."""
+    server = Server(program, folder, key)
+    passed = failed = 0
+    try:
+        server.start()
+        *writers, planter = begin(server, chance)
+        verifier = Verifier([*writers, planter])
+        for number in range(1, rounds + 1):
+            play_round(number, server, writers, planter, verifier, chance, longest)
+            passed += 1
+        verifier.verify_all(server)
+        acts = sum(len(acts) for writer in verifier.writers for acts in writer.answers.values())
+        print(f"{acts} acts were answered and {sum(writer.refusals for writer in verifier.writers)} refused; in doubt were "
+              f"{dict(verifier.doubts)}, of which had happened {dict(verifier.happened)}; without a server ended "
+              f"{verifier.late['expire']} leases and {verifier.late['wake']} deferrals; "
+              f"{len(verifier.history.boards)} effects, each once: passed", flush=True)
+        passed += 1
+    except (Failure, *BROKEN) as failure:
+        # What came of it is not known any more: later rounds would repeat this failure.
+        failed += 1
+        print(f"round {passed + 1}: FAILED: {failure}", flush=True)
+    finally:
+        server.kill()
+    return passed, failed

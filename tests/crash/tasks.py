@@ -1,0 +1,171 @@
+"""What a task must be by its events: a fold of its own, by the table in `tests/mailbox/transitions.md`.
+
+It tells of each event who may have asked for it and what status it has to lead to, and in the end what the task, its
+messages, its artifacts and the effects of its approval are. Nothing of it is taken from the server's answers.
+"""
+
+import collections
+import pathlib
+
+from server import check
+
+MAX_ATTEMPTS = 5
+ENDED = ("approved", "rejected", "completed", "failed", "canceled")
+TABLE = pathlib.Path(__file__).resolve().parents[1] / "mailbox" / "transitions.md"
+# What each event of a task is in the table. Claims and releases say whose they are, all others carry a tag.
+VERBS = {"task.claimed": "claim", "task.approved": "approve", "task.edited": "edit", "task.rejected": "reject",
+         "task.deferred": "defer*", "task.asked": "ask", "task.artifact": "artifact", "task.delivered": "complete",
+         "task.completed": "complete*", "task.input_requested": "request_input", "task.canceled": "cancel"}
+# Of these an agent is told under the event's own name.
+TOLD = ("create", "approve", "edit", "reject", "defer*", "ask", "cancel")
+
+# An event of the log, what was done by the words of the table, and how what was sent is known again.
+Done = collections.namedtuple("Done", "version verb tag agent status event")
+
+
+def transitions():
+    """The cells of the tables, by status and act."""
+    cells = {}
+    columns = []
+    for line in TABLE.read_text().splitlines():
+        if not line.startswith("|") or line.startswith("|--"):
+            continue
+        first, *rest = (cell.strip() for cell in line.strip("|").split("|"))
+        if first == "from":
+            columns = rest
+        else:
+            cells.update(((first, act), cell) for act, cell in zip(columns, rest, strict=True))
+    return cells
+
+
+class Fold:
+    """A task, folded from its events one after the other."""
+
+    table = transitions()
+
+    def __init__(self, events):
+        self.id = events[0]["aggregate_id"]
+        self.status, self.taken_from, self.attempt, self.version = None, None, 1, 0
+        self.agent = self.claimed_by = self.claim = self.lease_until = self.deferred_until = self.subject = None
+        self.messages, self.artifacts, self.done, self.effects, self.told = [], [], [], [], []
+        for event in events:
+            self.take(event)
+
+    def row(self):
+        return "in_progress + output" if self.status == "in_progress" and self.artifacts else self.status
+
+    def current(self):
+        """The artifacts that no later version supersedes."""
+        before = {artifact.get("supersedes") for artifact in self.artifacts}
+        return [artifact for artifact in self.artifacts if artifact["id"] not in before]
+
+    def take(self, event):
+        payload, name = event["payload"], event["event_type"]
+        self.version += 1
+        check(event["version"] == self.version, f"{self.id} goes on with version {event['version']} after {self.version - 1}")
+        if name == "task.created":
+            check(self.version == 1, f"{self.id} is made twice")
+            verb, tag, agent, status = "create", payload["title"], None, "pending"
+            self.agent = payload.get("assignee_id")
+            self.subject = payload["source"]["aggregate_id"]
+        else:
+            verb, tag, agent, status = self.act(event)
+        check(payload["status"] == status, f"{self.id}: {name} in version {self.version} leads from {self.row()} to "
+                                           f"{payload['status']}, expected {status}")
+        self.keep(event, verb)
+        self.status = status
+        self.tell(event, verb)
+        self.done.append(Done(self.version, verb, tag, agent, status, event))
+
+    def act(self, event):
+        """What was done, its tag, whose it is, and where it leads."""
+        payload, name, said = event["payload"], event["event_type"], event["payload"].get("messages", [])
+        if name == "task.expired" or name == "task.failed" and "error" not in event["metadata"]:
+            check(self.status == "in_progress", f"{self.id}: a lease ends while it is {self.status}")
+            check((name == "task.failed") == (self.attempt >= MAX_ATTEMPTS), f"{self.id}: {name} in attempt {self.attempt}")
+            return "expire", self.claim, None, self.again()
+        if name == "task.resumed":
+            check(self.status == "deferred", f"{self.id} wakes while it is {self.status}")
+            return "wake", self.deferred_until, None, self.taken_from
+        if name in ("task.released", "task.failed"):
+            holder, tag = self.claimed_by, event["metadata"].get("error")
+            if tag is None:
+                return "release", None, holder, self.taken_from
+            return "fail*", tag, None, self.again()
+        if name == "task.message":
+            by_agent = said[0]["role"] == "agent"
+            check(self.status not in ENDED, f"{self.id} has a message after its end")
+            return "message", said[0]["text"], None, self.allowed("message") if by_agent else self.status
+        check(name in VERBS, f"{self.id} has a {name}, which nobody asks for here")
+        verb, resolution = VERBS[name], payload.get("resolution") or {}
+        tag = resolution.get("comment") or resolution.get("reason") or event["metadata"].get("reason")
+        if verb == "artifact":
+            tag = payload["artifacts"][0]["name"]
+        elif said:
+            tag = said[0]["text"]
+        return verb, tag, payload.get("claimed_by") if verb == "claim" else None, self.allowed(verb)
+
+    def allowed(self, verb):
+        cell = self.table[self.row(), verb]
+        check(cell != "409", f"{self.id}: {verb} is done to a task that is {self.row()}")
+        return cell
+
+    def again(self):
+        return "failed" if self.attempt >= MAX_ATTEMPTS else self.taken_from
+
+    def keep(self, event, verb):
+        """Takes over what an event says beside the status."""
+        payload = event["payload"]
+        if verb in ("approve", "edit"):
+            if verb == "edit":
+                self.check_edit(payload["artifacts"])
+            self.artifacts += payload.get("artifacts", [])
+            self.effects = [(event["position"], artifact) for artifact in self.current() if "effect" in artifact]
+        else:
+            self.artifacts += payload.get("artifacts", [])
+        self.messages += payload.get("messages", [])
+        if verb == "claim":
+            self.claimed_by, self.taken_from = payload["claimed_by"], self.status
+            self.claim, self.lease_until = payload["claim"], payload["lease_until"]
+            self.agent = self.agent or self.claimed_by
+        elif payload["status"] != "in_progress":
+            self.claimed_by = None
+        if verb in ("expire", "fail*") and payload["status"] != "failed":
+            self.attempt += 1
+        if verb == "defer*":
+            self.taken_from = self.taken_from if self.status == "deferred" else self.status
+            self.deferred_until = payload["deferred_until"]
+        elif payload["status"] != "deferred":
+            self.deferred_until = None
+
+    def tell(self, event, verb):
+        """What the agent is told of this event: the name, where there is any."""
+        # What goes back to somebody's question is not given out again.
+        again = "task.assigned" if self.status == "pending" else None
+        by_agent = verb == "message" and event["payload"]["messages"][0]["role"] == "agent"
+        name = {"message": None if by_agent else "task.message", "expire": again, "release": again, "fail*": again,
+                "wake": "task.resumed"}.get(verb, event["event_type"] if verb in TOLD else None)
+        if self.agent and name:
+            self.told.append((name, event["event_id"], self.agent))
+
+    def check_edit(self, artifacts):
+        """An edit with a text makes the next version of the last artifact, and the effect says the new text, too."""
+        check(len(artifacts) == 1, f"{self.id}: an edit makes {len(artifacts)} artifacts")
+        after, before = artifacts[0], (self.current() or [None])[-1]
+        check(after.get("supersedes") == (before and before["id"]), f"{self.id}: the edit supersedes another artifact")
+        if before:
+            check(after["version"] == before["version"] + 1 and after["patch"], f"{self.id}: the edit is no next version")
+            told = dict(before["effect"]["payload"], note=after["parts"][0]["text"])
+            check(after["effect"] == dict(before["effect"], payload=told), f"{self.id}: the edit's effect is {after['effect']}")
+
+    def compare(self, shown):
+        """Compares with the task as the mailbox shows it."""
+        told = {name: shown[name] for name in ("status", "version", "attempt", "claimed_by", "deferred_until")}
+        expected = {"status": self.status, "version": self.version, "attempt": self.attempt,
+                    "claimed_by": self.claimed_by, "deferred_until": self.deferred_until}
+        check(told == expected, f"{self.id} is shown as {told}, its events say {expected}")
+        check(shown["messages"] == self.messages, f"{self.id} shows other messages than its events have")
+        check(shown["artifacts"] == self.artifacts, f"{self.id} shows other artifacts than its events have")
+        timeline = [(entry["version"], entry["position"], entry["event_id"], entry["status"]) for entry in shown["timeline"]]
+        events = [(done.version, done.event["position"], done.event["event_id"], done.status) for done in self.done]
+        check(timeline == events, f"{self.id} shows another timeline than its events are")

@@ -1,0 +1,381 @@
+"""Agents whose sockets are cut and whose server is killed, while they are given work: none of it is lost.
+
+Tasks and articles are made over HTTP, each with an `Idempotency-Key` and again until it is answered. Meanwhile sockets
+are cut without a close, at random, and the server is killed with SIGKILL and started anew. In the end each agent was
+told of everything that was answered. What it had acknowledged it is not told again, but for what a kill takes back: the
+last moments' acknowledgements.
+"""
+
+import argparse
+import asyncio
+import base64
+import collections
+import hashlib
+import hmac
+import http.client
+import json
+import pathlib
+import random
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+
+# Beside a script that is read from the repository nothing is left behind.
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "crash"))
+
+import websockets
+from server import Failure, Server, check
+
+DISPATCHERS = 4
+AGENTS = 3
+LIMIT_S = 180
+# Acknowledgements are written once a second. What was acknowledged so long before a kill is not told again.
+KEPT_AFTER_S = 10
+BROKEN = (OSError, http.client.HTTPException, ValueError)
+SECRET, ISSUER, AUDIENCE = "FOLDWORK_TEST_SECRET", "https://issuer.test", "foldwork"
+CONFIGURATION = f"""[[auth.issuers]]
+issuer = "{ISSUER}"
+audience = "{AUDIENCE}"
+hs256_secret_env = "{SECRET}"
+algorithms = ["HS256"]
+"""
+
+
+class Agent:
+    """Listens on its channel, comes back whenever the socket ends, and acknowledges what it was told."""
+
+    def __init__(self, world, agent_id):
+        self.world, self.id, self.topic = world, agent_id, f"realtime:agent:{agent_id}"
+        self.told = collections.Counter()
+        self.tasks_of = collections.defaultdict(set)
+        self.socket, self.joined, self.connections = None, asyncio.Event(), 0
+        self.replayed = self.highest = self.references = 0
+        # What the server said that it has taken in, with the moment, and what a kill has left of it.
+        self.confirmed, self.under_way, self.floor, self.killed_at = [], {}, 0, None
+        # The reference of the last join, and what must not have happened.
+        self.join = self.wrong = None
+
+    async def run(self):
+        while self.wrong is None:
+            try:
+                await self.listen()
+            except Failure as failure:
+                self.wrong = str(failure)
+            except (*BROKEN, websockets.WebSocketException, asyncio.TimeoutError):
+                await asyncio.sleep(0.05)
+            finally:
+                self.joined.clear()
+                self.socket = None
+
+    async def listen(self):
+        connection = await self.world.call("POST", "/agents/connect", {"agent_ids": [self.id]})
+        url = f"{connection['url']}/websocket?apikey={connection['anon_key']}&vsn=2.0.0"
+        # Without compression and proxies, as most agents that speak the protocol by themselves.
+        async with websockets.connect(url, proxy=None, compression=None, ping_interval=None) as socket:
+            self.socket, self.under_way = socket, {}
+            self.forget_what_a_kill_took()
+            forbidden, last = max([self.floor, *(position for _, position in self.confirmed[-1:])]), 0
+            await self.send("phx_join", {"config": {"broadcast": {"ack": True, "self": False}, "private": True}})
+            beats = asyncio.create_task(self.beat())
+            try:
+                async for frame in socket:
+                    _, reference, topic, event, payload = json.loads(frame)
+                    if event == "phx_reply" and topic == self.topic:
+                        self.answered(reference, payload)
+                    elif event == "broadcast":
+                        last = await self.take(payload, forbidden, last)
+                    else:
+                        check(event == "phx_reply", f"the channel of {self.id} says {event}: {payload}")
+            finally:
+                beats.cancel()
+
+    async def beat(self):
+        while True:
+            await asyncio.sleep(20)
+            await self.socket.send(json.dumps([None, "beat", "phoenix", "heartbeat", {}]))
+
+    async def send(self, event, payload):
+        self.references += 1
+        self.join = str(self.references) if event == "phx_join" else self.join
+        await self.socket.send(json.dumps([self.join, str(self.references), self.topic, event, payload]))
+
+    async def acknowledge(self, position):
+        # Known before it is sent: the answer may be as fast.
+        self.under_way[str(self.references + 1)] = position
+        await self.send("broadcast", {"type": "broadcast", "event": "ack", "payload": {"position": position}})
+
+    def answered(self, reference, reply):
+        check(reply["status"] == "ok", f"{self.id} is refused: {reply}")
+        if reference == self.join:
+            self.connections += 1
+            self.joined.set()
+        elif reference in self.under_way:
+            position = max([self.under_way.pop(reference), *(position for _, position in self.confirmed[-1:])])
+            self.confirmed.append((time.monotonic(), position))
+
+    async def take(self, said, forbidden, last):
+        """Takes in what was told, in its order, and acknowledges it, or it together with what comes next."""
+        payload, position = said["payload"], said["payload"]["position"]
+        check(position > last, f"{self.id} is told of position {position} after {last}")
+        check(position > forbidden, f"{self.id} is told again of position {position}, though {forbidden} was acknowledged")
+        task = payload["task"]
+        check(said["event"] == "task.created" and task["assignee_id"] == self.id, f"{self.id} is told {said}")
+        name = task["source"].get("aggregate_id") or task["title"]
+        self.told[name] += 1
+        self.tasks_of[name].add(task["id"])
+        self.replayed += said.get("meta", {}).get("replayed") is True
+        self.highest = max(self.highest, position)
+        if self.world.chance.random() < 0.7:
+            await self.acknowledge(position)
+        return position
+
+    def forget_what_a_kill_took(self):
+        """Forgets which acknowledgements the store may not have had. Only now has everything been read that was sent before."""
+        if self.killed_at is not None:
+            kept = [position for at, position in self.confirmed if at <= self.killed_at - KEPT_AFTER_S]
+            self.floor, self.confirmed, self.killed_at = max([self.floor, *kept[-1:]]), [], None
+
+    def cut(self):
+        self.socket.transport.abort()
+
+
+class World:
+    """The server, those who make work, and what was answered."""
+
+    def __init__(self, server, chance):
+        self.server, self.chance = server, chance
+        self.agents, self.failed, self.progress = [], asyncio.Event(), asyncio.Condition()
+        # What was answered, and to whom it goes.
+        self.answered = {}
+        self.repeats = 0
+
+    async def call(self, method, path, body=None, expected=(200, 201), key=None, bearer=None):
+        client = self.server.client(timeout=60)
+        if bearer:
+            client.headers["Authorization"] = f"Bearer {bearer}"
+        status, answer = await asyncio.to_thread(client.call, method, path, body, key)
+        check(status in expected, f"{method} {path} answers {status}: {str(answer)[:300]}")
+        return answer
+
+    async def add_agent(self, traits, bearer=None):
+        known = await self.call("POST", "/agents", {"name": f"agent {secrets.token_hex(4)}", "subscribed_traits": traits,
+                                                    "capabilities": {}}, bearer=bearer)
+        return known["id"]
+
+    async def dispatch(self, number):
+        """Makes work, again until it is answered, and once in all."""
+        key, agent = f"work-{number}", self.agents[number % AGENTS]
+        by_trait = agent is self.agents[0]
+        path, body = ("/articles", {"title": key}) if by_trait else \
+            ("/mailbox", {"title": key, "assignee_type": "agent", "assignee_id": agent.id})
+        while True:
+            try:
+                answer = await self.call("POST", path, body, key=key)
+                break
+            except BROKEN:
+                self.repeats += 1
+                await asyncio.sleep(0.05)
+        async with self.progress:
+            self.answered[answer["aggregate_id"] if by_trait else key] = agent
+            self.progress.notify_all()
+
+    async def dispatcher(self, numbers):
+        for number in numbers:
+            await self.dispatch(number)
+
+    async def kill(self):
+        moment = time.monotonic()
+        await asyncio.to_thread(self.server.kill)
+        for agent in self.agents:
+            agent.killed_at = agent.killed_at or moment
+        await asyncio.to_thread(self.server.start)
+
+    async def cut(self):
+        agent = self.chance.choice(self.agents)
+        await agent.joined.wait()
+        # It may be hit while it is told what it has missed, or later.
+        await asyncio.sleep(self.chance.choice([0, 0, self.chance.uniform(0, 0.05)]))
+        await agent.joined.wait()
+        agent.cut()
+        agent.joined.clear()
+
+    async def make_trouble(self, dispatches, cuts, kills):
+        """Cuts and kills, each when so much was answered."""
+        moments = [(self.chance.randrange(dispatches), self.cut) for _ in range(cuts)]
+        moments += [(self.chance.randrange(dispatches), self.kill) for _ in range(kills)]
+        for moment, trouble in sorted(moments, key=lambda both: both[0]):
+            async with self.progress:
+                await self.progress.wait_for(lambda moment=moment: len(self.answered) >= moment)
+            await trouble()
+
+    def check_agents(self):
+        wrong = next((agent.wrong for agent in self.agents if agent.wrong), "an agent has ended")
+        check(not self.failed.is_set(), wrong)
+
+    async def unless_failed(self, work):
+        """Waits for work, but not longer than all agents are well."""
+        failed = asyncio.create_task(self.failed.wait())
+        await asyncio.wait({work, failed}, return_when=asyncio.FIRST_COMPLETED)
+        failed.cancel()
+        if not work.done():
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+        self.check_agents()
+        await work
+
+    async def until(self, what, holds):
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                while not holds():
+                    self.check_agents()
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise Failure(f"{what}: not after {LIMIT_S} s") from None
+
+    def missing(self):
+        return [name for name, agent in self.answered.items() if not agent.told[name]]
+
+
+async def verify(world, dispatches):
+    """Everything that was answered was told, and what was told is acknowledged and stays so."""
+    try:
+        await world.until("all is told", lambda: not world.missing())
+    except Failure as failure:
+        missing = world.missing()
+        raise Failure(f"{failure}; {len(missing)} of {dispatches} are missing: {missing[:5]}") from None
+    for agent in world.agents:
+        await world.until("the agent is there", agent.joined.is_set)
+        expected = {name for name, whose in world.answered.items() if whose is agent}
+        check(set(agent.told) == expected, f"{agent.id} is told of what nobody answered: {set(agent.told) - expected}")
+        twice = [name for name, tasks in agent.tasks_of.items() if len(tasks) > 1]
+        check(not twice, f"there are two tasks for {twice[:3]}")
+        await agent.acknowledge(agent.highest)
+        await world.until("an acknowledgement", lambda agent=agent: not agent.under_way)
+        page = await world.call("GET", f"/agents/{agent.id}/events")
+        check(page["data"] == [], f"{agent.id} has acknowledged everything and is told {len(page['data'])} of it")
+    tasks, cursor = 0, ""
+    while cursor is not None:
+        page = await world.call("GET", f"/mailbox?limit=200{cursor and '&cursor=' + cursor}")
+        tasks, cursor = tasks + len(page["data"]), page["next_cursor"]
+    check(tasks == dispatches, f"{dispatches} were made, and {tasks} tasks are there")
+
+
+async def come_back_in_peace(world, dispatches):
+    """Whoever has acknowledged everything and comes back is told of new work alone."""
+    before = [(agent, agent.connections, sum(agent.told.values())) for agent in world.agents]
+    for agent in world.agents:
+        agent.cut()
+        agent.joined.clear()
+    for agent, connections, _ in before:
+        await world.until("it comes back", lambda agent=agent, connections=connections: agent.connections > connections)
+    for number in range(AGENTS):
+        await world.dispatch(dispatches + number)
+    await world.until("new work is told", lambda: not world.missing())
+    for agent, _, told in before:
+        check(sum(agent.told.values()) == told + 1, f"{agent.id} is told again of what it has acknowledged")
+
+
+def token(secret, user):
+    """A token of somebody else, whose workspace is another one."""
+    def encoded(part):
+        return base64.urlsafe_b64encode(part).rstrip(b"=").decode()
+
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": user, "exp": int(time.time()) + 3600, "email": f"{user}@example.com",
+              "email_verified": True}
+    signed = ".".join(encoded(json.dumps(part).encode()) for part in ({"alg": "HS256", "typ": "JWT"}, claims))
+    return f"{signed}.{encoded(hmac.digest(secret.encode(), signed.encode(), hashlib.sha256))}"
+
+
+async def refuse_others(world, secret):
+    """Agents of another workspace are joined by nobody from here, and the other way round."""
+    ada = token(secret, "ada")
+    theirs, ours = await world.add_agent([], ada), world.agents[0].id
+    for mine, other, bearer in ((ours, theirs, world.server.key), (theirs, ours, ada)):
+        await world.call("POST", "/agents/connect", {"agent_ids": [other]}, expected=(404,), bearer=bearer)
+        connection = await world.call("POST", "/agents/connect", {"agent_ids": [mine]}, bearer=bearer)
+        # What is good for one agent, and what is good for all of the workspace.
+        for shown in (connection["anon_key"], bearer):
+            url = f"{connection['url']}/websocket?apikey={shown}&vsn=2.0.0"
+            async with asyncio.timeout(LIMIT_S), websockets.connect(url, proxy=None) as socket:
+                for agent in (other, mine):
+                    await check_join(socket, agent, is_allowed=agent == mine)
+
+
+async def check_join(socket, agent, is_allowed):
+    await socket.send(json.dumps([agent, agent, f"realtime:agent:{agent}", "phx_join", {}]))
+    reason = f"Unauthorized: You do not have permissions to read from this Channel topic: agent:{agent}"
+    expected = {"status": "ok", "response": {"postgres_changes": []}} if is_allowed else \
+        {"status": "error", "response": {"reason": reason}}
+    async for frame in socket:
+        _, reference, _, _, reply = json.loads(frame)
+        if reference == agent:
+            return check(reply == expected, f"a join is answered {reply}, expected {expected}")
+    raise Failure("a socket ends before its join is answered")
+
+
+async def play(server, secret, arguments, chance):
+    world = World(server, chance)
+    world.agents = [Agent(world, await world.add_agent(["content-bearing"] if number == 0 else []))
+                    for number in range(AGENTS)]
+    listening = [asyncio.create_task(agent.run()) for agent in world.agents]
+    for task in listening:
+        # Nobody else would learn of a mistake in there.
+        task.add_done_callback(lambda _: world.failed.set())
+    began, dispatches = time.monotonic(), arguments.dispatches
+    try:
+        numbers = iter(range(dispatches))
+        work = [world.dispatcher(numbers) for _ in range(DISPATCHERS)]
+        await world.unless_failed(asyncio.gather(world.make_trouble(dispatches, arguments.cuts, arguments.kills), *work))
+        await verify(world, dispatches)
+        seconds = time.monotonic() - began
+        counts = collections.Counter()
+        for agent in world.agents:
+            counts.update(agent.told.values())
+        connections = sum(agent.connections for agent in world.agents)
+        await come_back_in_peace(world, dispatches)
+        await refuse_others(world, secret)
+    finally:
+        for task in listening:
+            task.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
+    print(f"{dispatches} dispatches in {seconds:.0f} s, {world.repeats} requests repeated, {arguments.cuts} sockets cut and "
+          f"{arguments.kills} servers killed; {AGENTS} agents joined {connections} times and were told of everything, "
+          f"{sum(agent.replayed for agent in world.agents)} times from the log. Times told: "
+          f"{', '.join(f'{times} of {count}' for times, count in sorted(counts.items()))}", flush=True)
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("program", type=pathlib.Path, help="the server's program")
+    arguments.add_argument("--dispatches", type=int, default=2000, help="tasks and articles that are made")
+    arguments.add_argument("--cuts", type=int, default=100, help="sockets that are cut")
+    arguments.add_argument("--kills", type=int, default=10, help="servers that are killed")
+    arguments.add_argument("--seed", type=int, help="of an earlier run, to choose the same moments")
+    arguments = arguments.parse_args()
+    seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
+    folder, secret = pathlib.Path(tempfile.mkdtemp(prefix="foldwork-trouble-")), secrets.token_hex(32)
+    print(f"seed {seed}, store in {folder}", flush=True)
+    (folder / "config.toml").write_text(CONFIGURATION)
+    server = Server(arguments.program.resolve(), folder, f"sk_{secrets.token_hex(32)}")
+    server.environment[SECRET] = secret
+    try:
+        server.start()
+        server.listen = server.address
+        asyncio.run(play(server, secret, arguments, random.Random(seed)))
+        check(server.terminate() == 0, "the server does not stop in an orderly way")
+    except (Failure, TimeoutError, *BROKEN) as failure:
+        print(f"FAILED: {failure or type(failure).__name__}")
+        print((folder / "server.log").read_text(errors="replace")[-4_000:])
+        return 1
+    finally:
+        server.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+    print("1 passed, 0 failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
