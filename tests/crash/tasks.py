@@ -140,8 +140,7 @@ class Fold:
 
     def tell(self, event, verb):
         """What the agent is told of this event: the name, where there is any."""
-        # What goes back to somebody's question is not given out again.
-        again = "task.assigned" if self.status == "pending" else None
+        again = {"pending": "task.assigned", "awaiting_reply": "task.asked"}.get(self.status)
         by_agent = verb == "message" and event["payload"]["messages"][0]["role"] == "agent"
         name = {"message": None if by_agent else "task.message", "expire": again, "release": again, "fail*": again,
                 "wake": "task.resumed"}.get(verb, event["event_type"] if verb in TOLD else None)

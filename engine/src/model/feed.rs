@@ -58,10 +58,12 @@ impl News {
             TaskEvent::Deferred => Some(News::Deferred),
             TaskEvent::Resumed => Some(News::Resumed),
             TaskEvent::Canceled => Some(News::Canceled),
-            // It is given out again, if it is.
-            TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => {
-                (after.status() == Status::Pending).then_some(News::Assigned)
-            }
+            // It is given out again, if it is: as work, or as the question that is still open.
+            TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
+                Status::Pending => Some(News::Assigned),
+                Status::AwaitingReply => Some(News::Asked),
+                _ => None,
+            },
             TaskEvent::Unassigned
             | TaskEvent::Claimed
             | TaskEvent::Artifact
@@ -250,7 +252,8 @@ mod tests {
             event(11, "claimed", status("in_progress")),
             event(12, "expired", status("pending")),
             event(13, "failed", status("failed")),
-            event(14, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
+            event(14, "expired", status("awaiting_reply")),
+            event(15, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
         ];
         let expected = [
             vec![says("a", "task.created")],
@@ -266,6 +269,7 @@ mod tests {
             vec![],
             vec![says("a", "task.assigned")],
             vec![],
+            vec![says("a", "task.asked")],
             vec![says("a", "task.unassigned")],
         ];
         assert_eq!(told(&events), expected);
