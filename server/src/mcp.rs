@@ -13,6 +13,7 @@ use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get, p
 use serde_json::json;
 
 use crate::api::error::ApiError;
+use crate::api::uploads::url_before_link;
 use crate::edge::{Methods, bodies};
 use crate::mounted::public_url;
 use crate::{Config, auth};
@@ -50,6 +51,7 @@ fn settings(config: &Config) -> Settings {
         allowed_hosts: allowed_hosts(config),
         allowed_origins: config.mcp.allowed_origins.clone(),
         answer_bytes: config.mcp.answer_bytes,
+        upload_bytes: Some(config.files.upload_limit_bytes).filter(|bytes| *bytes > 0),
         request_bytes: config.http.body_limit_bytes,
         describe: |error| ApiError::from(error).body,
     }
@@ -116,7 +118,10 @@ impl Endpoint for Served {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let access = auth::model_access(&request).await.map_err(|error| self.resource.challenged(&request, error))?;
+        let upload_url = url_before_link(&public_url(&self.resource.config, &request));
+        let access = auth::model_access(&request, upload_url)
+            .await
+            .map_err(|error| self.resource.challenged(&request, error))?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
         request.set_body(body);

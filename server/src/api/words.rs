@@ -13,6 +13,8 @@ use foldwork_engine::model::definition::{FieldType, Fold};
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
+use foldwork_engine::workspace::articles::Perspective;
+use foldwork_engine::workspace::search;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
@@ -111,7 +113,7 @@ closed_sets! {
     /// What a key may do.
     Scopes: Scope::ALL.map(Scope::name);
     /// Whether an article is published, and which of its revisions is asked for.
-    Publication: ["draft", "published"];
+    Publication: Perspective::ALL.map(Perspective::name);
     /// What somebody is in a workspace.
     Roles: Role::ALL.map(Role::name);
     /// Whether a member has come yet.
@@ -133,7 +135,7 @@ closed_sets! {
     /// What kind of thing of the pipeline language.
     LanguageKinds: Kind::ALL.map(Kind::name);
     /// How a label answered a query best.
-    MatchKinds: ["exact", "prefix", "trigram", "token_set", "bm25", "vector"];
+    MatchKinds: search::kinds();
     /// What a plugin implements.
     Hooks: Hook::ALL.map(Hook::name);
     /// What becomes of a step that fails.

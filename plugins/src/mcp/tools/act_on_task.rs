@@ -12,7 +12,8 @@ use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Effect, Tool, Words};
+use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::words::Word;
 
 const WORDS: Words = Words {
     name: "act_on_task",
@@ -24,24 +25,11 @@ const WORDS: Words = Words {
         in the task's `allowed_actions`; anything else is a `task_state_conflict`. Decide for people only when they have said so.",
 };
 
-#[derive(Deserialize, JsonSchema, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-enum WantedAction {
-    Approve,
-    Edit,
-    Reject,
-    Defer,
-    Ask,
-    Assign,
-    Read,
-    Unread,
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     task_id: String,
-    action: WantedAction,
+    action: Word<Action>,
     /// The comment of approve and edit, the reason of reject and defer, the message of ask.
     text: Option<String>,
     /// Of edit: fields that are merged into what was delivered as data.
@@ -71,7 +59,7 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
 }
 
-async fn act_on_task(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let id = arguments.task_id.clone();
     let deed = deed(arguments, writer.now_ms())?;
@@ -81,7 +69,7 @@ async fn act_on_task(writer: Writer, arguments: Arguments, _bytes: usize) -> Res
 
 fn deed(arguments: Arguments, now_ms: i64) -> Result<Deed> {
     let Arguments { text, modifications, content, until, agent_id, user_id, .. } = arguments;
-    Ok(match action(arguments.action) {
+    Ok(match arguments.action.0 {
         Action::Approve => Deed::Approve { comment: text },
         Action::Reject => Deed::Reject { reason: text },
         Action::Read => Deed::Read,
@@ -103,19 +91,6 @@ fn deed(arguments: Arguments, now_ms: i64) -> Result<Deed> {
             Deed::Assign { assignee }
         }
     })
-}
-
-fn action(wanted: WantedAction) -> Action {
-    match wanted {
-        WantedAction::Approve => Action::Approve,
-        WantedAction::Edit => Action::Edit,
-        WantedAction::Reject => Action::Reject,
-        WantedAction::Defer => Action::Defer,
-        WantedAction::Ask => Action::Ask,
-        WantedAction::Assign => Action::Assign,
-        WantedAction::Read => Action::Read,
-        WantedAction::Unread => Action::Unread,
-    }
 }
 
 fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> {
