@@ -18,8 +18,8 @@ use crate::model::access::{Caller, WorkspaceRecord};
 use crate::registry::{Registry, Usage};
 use crate::store::{self, Store};
 use crate::workspace::Entered;
-use crate::workspace::files::{SignedLink, StoredFile, check_link};
-use crate::workspace::rights::{Listener, Right, check};
+use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile, check_link, refusing};
+use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
 use crate::workspace::scripted::register_scripted;
 
@@ -126,6 +126,13 @@ impl Engine {
         let workspace_id: Arc<str> = link.path.split('/').next().unwrap_or_default().into();
         let runtime = self.runtime(&workspace_id).await?;
         StoredFile::find(&runtime.state, &link.path).await
+    }
+
+    /// The upload that a link was made for. It needs no other right than what the link's maker has still.
+    pub async fn linked_upload(&self, token: &str) -> Result<LinkedUpload> {
+        let (link, caller) = CheckedLink::check(&self.access, token, self.clock.now_ms()).await?;
+        let right: Uploader = self.enter(caller).await.map_err(refusing)?;
+        link.upload(right).await
     }
 
     /// The workspace as it runs here, opened on first use.

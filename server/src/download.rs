@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use foldwork_engine::Engine;
 use foldwork_engine::model::file;
 use foldwork_engine::workspace::files::{SignedLink, StoredFile};
-use foldwork_engine::{Engine, Error};
 use futures_util::TryStreamExt;
-use mime_guess::Mime;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use poem::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use poem::web::{Path, Query};
@@ -18,17 +17,13 @@ use serde::Deserialize;
 
 use crate::api::error::ApiError;
 use crate::api::is_known;
+use crate::public_url::PublicUrl;
 
 /// Where links lead to.
 pub const DOWNLOADS: &str = "/files-dl";
 /// What stands for itself in a path, and in the extended form of a header's parameter (RFC 5987).
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 const IN_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-const LONGEST_TYPE: usize = 255;
-
-/// What URLs in answers begin with, where a setting says it.
-#[derive(Clone)]
-pub struct PublicUrl(pub String);
 
 /// What a link has behind its path.
 #[derive(Deserialize)]
@@ -46,22 +41,9 @@ pub fn encoded(path: &str) -> String {
 /// The URL of a link that this server answers.
 pub fn url(request: &Request, link: &SignedLink) -> String {
     let SignedLink { path, expires_s, key_id, signature } = link;
-    let set = request.data::<PublicUrl>().map(|url| url.0.as_str()).filter(|url| !url.is_empty());
-    let address = || request.local_addr().as_socket_addr().map_or_else(|| "localhost".into(), ToString::to_string);
-    let begin = set.map_or_else(|| format!("http://{}", address()), str::to_owned);
+    let base = request.data::<PublicUrl>().expect("the application carries it").base(request);
     let signature = URL_SAFE_NO_PAD.encode(signature);
-    format!("{begin}{DOWNLOADS}/{}?exp={expires_s}&kid={key_id}&sig={signature}", encoded(path))
-}
-
-/// The kind of a file: as it is given, or as its name tells.
-pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String, Error> {
-    let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) else {
-        return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());
-    };
-    match given.parse::<Mime>() {
-        Ok(kind) if given.len() <= LONGEST_TYPE && !kind.subtype().as_str().is_empty() => Ok(kind.to_string()),
-        _ => Err(Error::invalid_at("/mime_type", "expected type/subtype")),
-    }
+    format!("{base}{DOWNLOADS}/{}?exp={expires_s}&kid={key_id}&sig={signature}", encoded(path))
 }
 
 /// The header that has a browser save a file under its name (RFC 6266).
@@ -219,15 +201,5 @@ mod tests {
         let quoted = "attachment; filename=\"a_; x=_.pdf\"; filename*=UTF-8''a%22%3B%20x%3D%5C.pdf";
         assert_eq!(attachment("a\"; x=\\.pdf"), quoted);
         assert!(!attachment("a\r\nb").contains(['\r', '\n']));
-    }
-
-    #[test]
-    fn a_kind_is_given_or_told_by_the_name() {
-        assert_eq!(mime_type(None, "a.PNG").expect("a kind"), "image/png");
-        assert_eq!(mime_type(Some(" "), "a").expect("a kind"), "application/octet-stream");
-        assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a kind"), "text/plain; charset=utf-8");
-        for wrong in ["text", "text/", "a/b\r\nx: y", "a b/c", &format!("a/{}", "x".repeat(255))] {
-            assert!(mime_type(Some(wrong), "a").is_err(), "{wrong:?}");
-        }
     }
 }

@@ -11,6 +11,7 @@ pub mod edge;
 pub mod embedding;
 mod mcp;
 mod mounted;
+mod public_url;
 mod realtime;
 pub mod serve;
 pub mod telemetry;
@@ -58,10 +59,8 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
     routes = mcp::mount(routes, &mut methods, config);
     let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace, "event streams");
     let page = api::page::PageBytes(config.http.page_bytes);
-    let public_url = Some(config.http.public_url.trim_end_matches('/').to_owned()).filter(|url| !url.is_empty());
-    let download_url = download::PublicUrl(config.http.public_url.trim_end_matches('/').to_owned());
     let routes = routes.data(engine).data(shutdown).data(streams).data(page);
-    let routes = routes.data(api::relay::PublicUrl(public_url)).data(download_url);
+    let routes = routes.data(public_url::PublicUrl::of(config));
     edge::around(routes, config, methods).boxed()
 }
 

@@ -13,8 +13,9 @@ use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get, p
 use serde_json::json;
 
 use crate::api::error::ApiError;
+use crate::api::uploads::url_before_link;
 use crate::edge::{Methods, bodies};
-use crate::mounted::public_url;
+use crate::public_url::PublicUrl;
 use crate::{Config, auth};
 
 /// Where clients learn who gives tokens, as RFC 9728 says: for the path, and for the whole server.
@@ -50,6 +51,7 @@ fn settings(config: &Config) -> Settings {
         allowed_hosts: allowed_hosts(config),
         allowed_origins: config.mcp.allowed_origins.clone(),
         answer_bytes: config.mcp.answer_bytes,
+        upload_bytes: Some(config.files.upload_limit_bytes).filter(|bytes| *bytes > 0),
         request_bytes: config.http.body_limit_bytes,
         describe: |error| ApiError::from(error).body,
     }
@@ -85,7 +87,7 @@ impl Resource {
         let lacks_scope = matches!(error, Error::InsufficientScope { .. });
         let refusal = ApiError::from(error);
         let metadata = (!self.issuers.is_empty())
-            .then(|| format!("resource_metadata=\"{}{}\"", public_url(&self.config, request), METADATA[0]));
+            .then(|| format!("resource_metadata=\"{}{}\"", PublicUrl::of(&self.config).base(request), METADATA[0]));
         let scope = Some(format!("scope=\"{}\"", SCOPES[0]));
         let parts = match refusal.status {
             StatusCode::UNAUTHORIZED => {
@@ -116,7 +118,10 @@ impl Endpoint for Served {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let access = auth::model_access(&request).await.map_err(|error| self.resource.challenged(&request, error))?;
+        let upload_url = url_before_link(&PublicUrl::of(&self.resource.config).base(&request));
+        let access = auth::model_access(&request, upload_url)
+            .await
+            .map_err(|error| self.resource.challenged(&request, error))?;
         let body = request.take_body();
         let body = bodies::read(&request, body).await?;
         request.set_body(body);
@@ -164,7 +169,7 @@ impl Endpoint for Metadata {
             return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here").into());
         }
         let document = json!({
-            "resource": format!("{}{}", public_url(config, &request), mcp::PATH),
+            "resource": format!("{}{}", PublicUrl::of(config).base(&request), mcp::PATH),
             "authorization_servers": issuers,
             "scopes_supported": SCOPES,
             "bearer_methods_supported": ["header"],

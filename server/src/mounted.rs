@@ -11,6 +11,7 @@ use poem::{Body, Request, Response, RouteMethod};
 
 use crate::api::error::ApiError;
 use crate::edge::bodies;
+use crate::public_url::PublicUrl;
 use crate::{API, Config, api, auth};
 
 /// A path, what answers there, and the methods that it knows.
@@ -67,7 +68,7 @@ impl Served {
 
     /// The request as the plugin sees it.
     fn asked(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
-        let public_url = public_url(&self.config, request);
+        let public_url = PublicUrl::of(&self.config).base(request);
         Ok(mount::Request {
             query: request.params()?,
             headers: request.headers().clone(),
@@ -76,12 +77,6 @@ impl Served {
             api_url: format!("{public_url}{API}"),
         })
     }
-}
-
-/// What the URLs of the server that was asked begin with.
-pub fn public_url(config: &Config, request: &Request) -> String {
-    let address = request.local_addr().as_socket_addr().map(ToString::to_string);
-    config.public_url(address.as_ref().unwrap_or(&config.http.listen))
 }
 
 /// The answer as it is sent: without its body where the client has it.

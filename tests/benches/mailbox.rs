@@ -7,7 +7,7 @@ use foldwork_engine::Store;
 use foldwork_engine::model::event::Expected;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::Status;
-use foldwork_engine::workspace::mailbox::Deed;
+use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::workspace::mailbox::tasks::{NewTask, TaskFilter};
 use foldwork_engine::workspace::projects::NewProject;
 use foldwork_tests::agents::agents;
@@ -46,13 +46,13 @@ fn task(number: usize) -> NewTask {
 }
 
 /// What becomes of a task: most have ended, as in a mailbox that is in use.
-fn deed(number: usize) -> Option<Deed> {
+fn command(number: usize) -> Option<TaskCommand> {
     match number % 20 {
         0 => None,
-        1 => Some(Deed::Defer { until: None, reason: None }),
-        2..=4 => Some(Deed::Reject { reason: None }),
-        5 => Some(Deed::Read),
-        _ => Some(Deed::Approve { comment: None }),
+        1 => Some(TaskCommand::Defer { until: None, reason: None }),
+        2..=4 => Some(TaskCommand::Reject { reason: None }),
+        5 => Some(TaskCommand::Read),
+        _ => Some(TaskCommand::Approve { comment: None }),
     }
 }
 
@@ -61,8 +61,8 @@ async fn fill(workspace: &Entered, count: usize) {
     workspace.writer.create_project(project).await.expect("a project");
     let make = |number: usize| async move {
         let task = workspace.writer.create_task(task(number)).await.expect("a task").0;
-        if let Some(deed) = deed(number) {
-            workspace.writer.act_on_task(task.id.as_str(), deed, Expected::Any).await.expect("done");
+        if let Some(command) = command(number) {
+            workspace.writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("done");
         }
     };
     stream::iter((0..count).map(make)).buffer_unordered(AT_ONCE).collect::<()>().await;

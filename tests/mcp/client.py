@@ -9,7 +9,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 URL = os.environ["URL"]
-WRITING = {"act_on_task", "append_event", "create_article", "publish_article"}
+WRITING = {"act_on_task", "append_event", "create_article", "publish_article", "upload_file_link"}
 PIPELINE = [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$match": {"title": "Rye"}}, {"$count": "n"}]
 
 
@@ -35,6 +35,10 @@ async def write():
         assert (await call(connected, "query", pipeline=PIPELINE))["rows"] == [{"n": 1}]
         assert (await call(connected, "search", query="rye"))["results"][0]["aggregate_id"] == article_id
         assert len((await call(connected, "list_events", aggregate_id=article_id))["events"]) == 1
+        link = await call(connected, "upload_file_link", filename="rye.txt")
+        async with httpx2.AsyncClient() as nobody:
+            stored = await nobody.put(link["url"], content=b"Dark.")
+        assert stored.status_code == 201 and stored.json()["path"] == link["path"], stored
         read = await connected.read_resource(f"aggregate://{article_id}")
         assert json.loads(read.contents[0].text)["state"]["title"] == "Rye"
         prompt = await connected.get_prompt("explain_pipeline", {"pipeline": json.dumps(PIPELINE)})

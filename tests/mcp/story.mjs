@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 
 export const { URL: url, WRITER: writer, READER: reader, STRANGER: stranger } = process.env
 
-const WRITING = ['act_on_task', 'append_event', 'create_article', 'publish_article']
+const WRITING = ['act_on_task', 'append_event', 'create_article', 'publish_article', 'upload_file_link']
 const READING = ['search', 'query', 'get_aggregate', 'list_events', 'get_schema', 'list_tasks', 'get_task']
 
 const names = async (client) => (await client.listTools()).tools.map((tool) => tool.name)
@@ -57,6 +57,14 @@ export async function story(name, connect) {
   assert.equal((await call('append_event', { ...event, event_id: `note-${name}` })).repeated, false)
   assert.equal((await call('append_event', { ...event, event_id: `note-${name}` })).repeated, true)
   assert.ok(Array.isArray((await call('list_tasks', { status: 'any' })).tasks))
+
+  // A file's bytes go past the model, to the URL that it was given.
+  const link = await call('upload_file_link', { filename: `${name.replaceAll(/[^a-z0-9]+/gi, '-')}.txt`, max_bytes: 100 })
+  const sent = () => fetch(link.url, { method: link.method, body: 'Flour, water, time.' })
+  const stored = await sent()
+  assert.equal(stored.status, 201)
+  assert.equal((await stored.json()).path, link.path)
+  assert.equal((await sent()).status, 409)
 
   // Mistakes say what they are, and where.
   const typo = await client.callTool({ name: 'query', arguments: { pipeline: [{ $mach: {} }] } })

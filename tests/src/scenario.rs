@@ -84,6 +84,7 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
     for (head, written) in steps(&text) {
         let step: Step = parse(head, path).unwrap_or_else(|error| panic!("{error:#}"));
         let (method, target) = step.request.split_once(' ').unwrap_or_default();
+        let target = target_of(target, &saved);
         let status = written.lines().find_map(|line| line.trim().strip_prefix("status: ")).unwrap_or_default();
         let body = step.body.as_ref().map(Value::to_string);
         let body =
@@ -105,6 +106,13 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
         });
     }
     exchanges
+}
+
+/// What is asked for: of a URL that an earlier step was answered with, what stands behind the host.
+fn target_of(target: &str, saved: &BTreeMap<String, String>) -> String {
+    let url = target.strip_prefix("${").and_then(|rest| saved.get(rest.strip_suffix('}')?));
+    let behind = url.and_then(|url| url.split_once("://")).and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
+    behind.unwrap_or(target).to_owned()
 }
 
 /// What follows `expect:`. Both parts are JSON; what is too deep to be read is no example of anything.

@@ -34,6 +34,7 @@ mod search;
 mod shared_store;
 mod tidy;
 mod tokens;
+mod uploads;
 mod vectors;
 
 use foldwork_plugins::memory::Counting;

@@ -76,11 +76,16 @@ fn operations(said: &Supplement) -> Vec<Operation> {
                 (media_type.clone(), said.bodies.get(id).cloned().unwrap_or_else(made))
             });
             let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
+            // Any text will do where nothing is said of it: what is asked is whether it opens anything.
+            let asked =
+                parameters.iter().filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
+            let query: Vec<String> = asked.filter_map(|one| Some(format!("{}=x", one["name"].as_str()?))).collect();
+            let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
             let in_path = parameters.iter().filter(|parameter| parameter["in"] == "path");
             operations.push(Operation {
                 id: id.to_owned(),
                 method: method.to_uppercase().parse().expect("a method"),
-                path: format!("{base}{path}"),
+                path: format!("{base}{path}{query}"),
                 scopes: scopes.map(|names| names.iter().map(scope).collect()),
                 role: operation["x-required-role"].as_str().map(str::to_owned),
                 statuses: statuses(operation),

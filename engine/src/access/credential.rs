@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use super::Access;
 use super::known::default_plan;
-use super::signing::{Purpose, Signature};
+use super::signing::Purpose;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role};
 use crate::store::members::Ground;
@@ -17,8 +15,6 @@ use crate::store::members::Ground;
 const PREFIX: &str = "fwrt_";
 /// How long one is good, in milliseconds.
 const VALID_MS: i64 = 60 * 60 * 1_000;
-/// The longest text that is looked at.
-const MAX_LENGTH: usize = 8 << 10;
 
 /// Somebody who listens: who handed the right on, until when, and which agents are in reach.
 pub struct Listening {
@@ -50,9 +46,8 @@ impl Access {
             agents,
             expires_at,
         };
-        let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&claims).map_err(Error::internal)?);
-        let Signature { key_id, mac } = self.sign(Purpose::Realtime, claims.as_bytes()).await?;
-        Ok((format!("{PREFIX}{claims}.{key_id}.{}", URL_SAFE_NO_PAD.encode(mac)), expires_at))
+        let signed = self.sign_claims(Purpose::Realtime, &claims).await?;
+        Ok((format!("{PREFIX}{signed}"), expires_at))
     }
 
     /// Whether a text has the form of such a credential.
@@ -63,7 +58,8 @@ impl Access {
     /// Who shows this credential. Whether its key was revoked meanwhile is asked of the store.
     pub async fn listening(&self, credential: &str) -> Result<Listening> {
         const INVALID: Error = Error::Unauthenticated("the credential is not valid");
-        let claims = self.signed_claims(credential).await?.ok_or(INVALID)?;
+        let signed = credential.strip_prefix(PREFIX).ok_or(INVALID)?;
+        let claims: Claims = self.verified_claims(Purpose::Realtime, signed).await?.ok_or(INVALID)?;
         if claims.expires_at <= self.clock.now_ms() {
             return Err(Error::Unauthenticated("the credential has expired"));
         }
@@ -85,23 +81,6 @@ impl Access {
             is_lapsed: false,
         };
         Ok(Listening { caller, agents: claims.agents })
-    }
-
-    async fn signed_claims(&self, credential: &str) -> Result<Option<Claims>> {
-        let Some(rest) = credential.strip_prefix(PREFIX).filter(|rest| rest.len() <= MAX_LENGTH) else {
-            return Ok(None);
-        };
-        let mut parts = rest.splitn(3, '.');
-        let (Some(claims), Some(key_id), Some(mac)) = (parts.next(), parts.next(), parts.next()) else {
-            return Ok(None);
-        };
-        let Ok(mac) = URL_SAFE_NO_PAD.decode(mac) else { return Ok(None) };
-        let signature = Signature { key_id: key_id.to_owned(), mac };
-        if !self.verify(Purpose::Realtime, claims.as_bytes(), &signature).await? {
-            return Ok(None);
-        }
-        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(Error::internal)?;
-        serde_json::from_slice(&claims).map(Some).map_err(Error::internal)
     }
 }
 

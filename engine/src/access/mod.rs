@@ -4,6 +4,7 @@
 //! What is inside a workspace is not known here.
 
 pub mod admission;
+pub mod before;
 pub mod codes;
 pub mod credential;
 pub mod keys;
@@ -105,7 +106,11 @@ impl Access {
     }
 
     async fn authenticate_key(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
-        let KnownKey { key, user } = &*self.find_key(&hash_of(bearer)).await?;
+        self.key_caller(&hash_of(bearer), workspace).await
+    }
+
+    async fn key_caller(&self, hash: &str, workspace: Option<&str>) -> Result<Caller> {
+        let KnownKey { key, user } = &*self.find_key(hash).await?;
         let now = self.clock.now_ms();
         if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(Error::Unauthenticated("the key has expired"));

@@ -6,6 +6,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aws_lc_rs::hmac;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::Access;
 use crate::error::{Error, Result};
@@ -17,12 +21,16 @@ const SIGNS_MS: i64 = 24 * 60 * 60 * 1_000;
 pub const LONGEST_MS: i64 = 24 * 60 * 60 * 1_000;
 /// How often, at most, the store is asked for a key that is not known here; milliseconds.
 const LOOK_MS: i64 = 1_000;
+/// The longest text that is looked at for claims.
+const MAX_LENGTH: usize = 8 << 10;
 
 /// What a signature is for: one that was made for one purpose is not valid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// A link by which a file is read without a token.
     FileLink,
+    /// A link by which a file is stored without a token.
+    UploadLink,
     /// The credential by which agents listen.
     Realtime,
 }
@@ -31,6 +39,7 @@ impl Purpose {
     fn name(self) -> &'static str {
         match self {
             Purpose::FileLink => "file-link",
+            Purpose::UploadLink => "upload-link",
             Purpose::Realtime => "realtime",
         }
     }
@@ -74,6 +83,28 @@ impl Access {
     pub async fn verify(&self, purpose: Purpose, message: &[u8], signature: &Signature) -> Result<bool> {
         let Some(key) = self.find_signing_key(&signature.key_id).await? else { return Ok(false) };
         Ok(hmac::verify(&keyed(&key.secret)?, &signed(purpose, message), &signature.mac).is_ok())
+    }
+
+    /// Claims as a text that may stand in a URL, with their signature: whoever has it shows it, and can change nothing of it.
+    pub async fn sign_claims(&self, purpose: Purpose, claims: &impl Serialize) -> Result<String> {
+        let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).map_err(Error::internal)?);
+        let Signature { key_id, mac } = self.sign(purpose, claims.as_bytes()).await?;
+        Ok(format!("{claims}.{key_id}.{}", URL_SAFE_NO_PAD.encode(mac)))
+    }
+
+    /// The claims of such a text, where they were signed here for this purpose.
+    pub async fn verified_claims<C: DeserializeOwned>(&self, purpose: Purpose, text: &str) -> Result<Option<C>> {
+        let mut parts = text.splitn(3, '.');
+        let (Some(claims), Some(key_id), Some(mac)) = (parts.next(), parts.next(), parts.next()) else {
+            return Ok(None);
+        };
+        let Some(mac) = URL_SAFE_NO_PAD.decode(mac).ok().filter(|_| text.len() <= MAX_LENGTH) else { return Ok(None) };
+        let signature = Signature { key_id: key_id.to_owned(), mac };
+        if !self.verify(purpose, claims.as_bytes(), &signature).await? {
+            return Ok(None);
+        }
+        let claims = URL_SAFE_NO_PAD.decode(claims).map_err(Error::internal)?;
+        serde_json::from_slice(&claims).map(Some).map_err(Error::internal)
     }
 
     /// The newest key, made where there is none that is new enough.

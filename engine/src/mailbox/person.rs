@@ -24,7 +24,7 @@ pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
 
 /// An action, with what it says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Deed {
+pub enum TaskCommand {
     Approve {
         comment: Option<String>,
     },
@@ -51,29 +51,29 @@ pub enum Deed {
     Unread,
 }
 
-impl Deed {
+impl TaskCommand {
     pub fn action(&self) -> Action {
         match self {
-            Deed::Approve { .. } => Action::Approve,
-            Deed::Edit { .. } => Action::Edit,
-            Deed::Reject { .. } => Action::Reject,
-            Deed::Defer { .. } => Action::Defer,
-            Deed::Ask { .. } => Action::Ask,
-            Deed::Assign { .. } => Action::Assign,
-            Deed::Read => Action::Read,
-            Deed::Unread => Action::Unread,
+            TaskCommand::Approve { .. } => Action::Approve,
+            TaskCommand::Edit { .. } => Action::Edit,
+            TaskCommand::Reject { .. } => Action::Reject,
+            TaskCommand::Defer { .. } => Action::Defer,
+            TaskCommand::Ask { .. } => Action::Ask,
+            TaskCommand::Assign { .. } => Action::Assign,
+            TaskCommand::Read => Action::Read,
+            TaskCommand::Unread => Action::Unread,
         }
     }
 
     /// Bytes of what it says, roughly.
     pub fn size_bytes(&self) -> usize {
         match self {
-            Deed::Edit { edit, .. } => edit.size_bytes(),
-            Deed::Ask { message } => message.size_bytes(),
-            Deed::Approve { comment: said } | Deed::Reject { reason: said } | Deed::Defer { reason: said, .. } => {
-                said.as_ref().map_or(0, String::len)
-            }
-            Deed::Assign { .. } | Deed::Read | Deed::Unread => 0,
+            TaskCommand::Edit { edit, .. } => edit.size_bytes(),
+            TaskCommand::Ask { message } => message.size_bytes(),
+            TaskCommand::Approve { comment: said }
+            | TaskCommand::Reject { reason: said }
+            | TaskCommand::Defer { reason: said, .. } => said.as_ref().map_or(0, String::len),
+            TaskCommand::Assign { .. } | TaskCommand::Read | TaskCommand::Unread => 0,
         }
     }
 }
@@ -100,25 +100,26 @@ pub fn decide(
     view: &View<'_>,
     id: &str,
     expected: Expected,
-    deed: &Deed,
+    command: &TaskCommand,
     edited: Option<&Edited>,
     stamp: &Stamp,
 ) -> Result<Vec<NewEvent>> {
     let found = find_expected(view, id, expected)?;
     let task = Task::new(&found);
-    let other_time = matches!(deed, Deed::Defer { until, .. } if *until != task.wakes_at());
-    let next = permit(&task, deed.action(), Circumstances { other_time, ..Circumstances::default() })?;
-    let resolved =
-        |name, said: &Option<String>| resolution(deed.action().name(), &stamp.by, stamp.at_ms, (name, said.as_deref()));
+    let other_time = matches!(command, TaskCommand::Defer { until, .. } if *until != task.wakes_at());
+    let next = permit(&task, command.action(), Circumstances { other_time, ..Circumstances::default() })?;
+    let resolved = |name, said: &Option<String>| {
+        resolution(command.action().name(), &stamp.by, stamp.at_ms, (name, said.as_deref()))
+    };
     let done = |kind, told: Object| vec![event(&task, kind, next, told)];
-    Ok(match deed {
-        Deed::Approve { comment } => {
+    Ok(match command {
+        TaskCommand::Approve { comment } => {
             let told = [(field::RESOLUTION, resolved("comment", comment)), (field::UNREAD, false.into())];
             let mut events = done(TaskEvent::Approved, Object::from_iter(told));
             events.extend(effect::events(view, &task, &task.current_artifacts())?);
             events
         }
-        Deed::Edit { comment, .. } => {
+        TaskCommand::Edit { comment, .. } => {
             let Some(Edited { artifacts, based_on }) = edited else { return Err(artifacts_changed()) };
             if *based_on != task.artifacts().len() {
                 return Err(artifacts_changed());
@@ -133,11 +134,11 @@ pub fn decide(
             events.extend(effect::events(view, &task, &after(&task, artifacts))?);
             events
         }
-        Deed::Reject { reason } => {
+        TaskCommand::Reject { reason } => {
             let told = [(field::RESOLUTION, resolved("reason", reason)), (field::UNREAD, false.into())];
             done(TaskEvent::Rejected, Object::from_iter(told))
         }
-        Deed::Defer { until, reason } => {
+        TaskCommand::Defer { until, reason } => {
             let mut told = Object::from_iter([
                 (field::DEFERRED_UNTIL, Value::from(until.map(format_date))),
                 (field::UNREAD, false.into()),
@@ -151,16 +152,16 @@ pub fn decide(
             }
             events
         }
-        Deed::Ask { message } => {
+        TaskCommand::Ask { message } => {
             let told =
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
             done(TaskEvent::Asked, Object::from_iter(told))
         }
-        Deed::Assign { assignee } => assigned(view, &task, assignee.as_ref(), next)?.into_iter().collect(),
-        Deed::Read if !task.is_unread() => Vec::new(),
-        Deed::Unread if task.is_unread() => Vec::new(),
-        Deed::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
-        Deed::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
+        TaskCommand::Assign { assignee } => assigned(view, &task, assignee.as_ref(), next)?.into_iter().collect(),
+        TaskCommand::Read if !task.is_unread() => Vec::new(),
+        TaskCommand::Unread if task.is_unread() => Vec::new(),
+        TaskCommand::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
+        TaskCommand::Unread => done(TaskEvent::Unread, Object::from_iter([(field::UNREAD, true)])),
     })
 }
 

@@ -92,6 +92,17 @@ pub enum Perspective {
     Published,
 }
 
+impl Perspective {
+    pub const ALL: [Perspective; 2] = [Perspective::Draft, Perspective::Published];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Perspective::Draft => "draft",
+            Perspective::Published => "published",
+        }
+    }
+}
+
 impl ContentReader {
     /// One article as this perspective shows it, or as the caller may see it.
     pub async fn article(&self, id: &str, asked: Perspective) -> Result<Arc<Aggregate>> {

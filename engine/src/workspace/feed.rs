@@ -206,7 +206,7 @@ mod tests {
     use crate::core::Settings;
     use crate::core::plugins::Plugins;
     use crate::engine::Engine;
-    use crate::mailbox::person::Deed;
+    use crate::mailbox::person::TaskCommand;
     use crate::model::event::Expected;
     use crate::model::facts::Assignee;
     use crate::store::Store;
@@ -239,8 +239,8 @@ mod tests {
     }
 
     async fn assign(writer: &Writer, task: &Aggregate, agent: &Aggregate) {
-        let deed = Deed::Assign { assignee: Some(Assignee::Agent(agent.id.text())) };
-        writer.act_on_task(task.id.as_str(), deed, Expected::Any).await.expect("assigned");
+        let command = TaskCommand::Assign { assignee: Some(Assignee::Agent(agent.id.text())) };
+        writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("assigned");
     }
 
     /// Everything that a feed tells, a few at a time.
@@ -271,7 +271,7 @@ mod tests {
                 assign(&writer, &task, &two).await;
             }
             if number % 3 == 0 {
-                let reject = Deed::Reject { reason: None };
+                let reject = TaskCommand::Reject { reason: None };
                 writer.act_on_task(task.id.as_str(), reject, Expected::Any).await.expect("rejected");
             }
             if number % 4 == 0 {

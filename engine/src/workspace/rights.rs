@@ -76,6 +76,13 @@ pub struct McpWriter {
     entered: Entered,
 }
 
+/// Stores the one file that a link was made for, on behalf of whoever made it: `api:write` or `mcp:write`, as they have it
+/// still. What it stores it by is a [`Writer`].
+#[derive(Clone)]
+pub struct Uploader {
+    entered: Entered,
+}
+
 /// What a caller may do in a workspace, as a type: a handle of this type exists only for a caller who may.
 pub trait Right: Handle + Sized {
     /// Scopes, one of which the caller holds.
@@ -193,6 +200,15 @@ impl Right for McpWriter {
     }
 }
 
+impl Right for Uploader {
+    const ONE_OF: &[Scope] = &[Scope::ApiWrite, Scope::McpWrite];
+    const LEAST: Role = Role::Editor;
+
+    fn of(entered: Entered) -> Result<Uploader> {
+        Ok(Uploader { entered })
+    }
+}
+
 impl McpReader {
     /// The handle of a tool that reads.
     pub fn into_reader(self) -> Reader {
@@ -203,6 +219,13 @@ impl McpReader {
 impl McpWriter {
     /// The handle of a tool that changes something.
     pub fn into_writer(self) -> Writer {
+        Writer { entered: self.entered }
+    }
+}
+
+impl Uploader {
+    /// The handle by which the file is stored.
+    pub(super) fn into_writer(self) -> Writer {
         Writer { entered: self.entered }
     }
 }
@@ -263,7 +286,19 @@ macro_rules! handle {
         }
     )*};
 }
-handle!(Reader, Writer, ContentReader, ProfileReader, Listener, Owner, Operator, Unlocker, McpReader, McpWriter);
+handle!(
+    Reader,
+    Writer,
+    ContentReader,
+    ProfileReader,
+    Listener,
+    Owner,
+    Operator,
+    Unlocker,
+    McpReader,
+    McpWriter,
+    Uploader
+);
 
 impl Changing for Writer {}
 impl Changing for Owner {}
@@ -279,4 +314,5 @@ mod tests {
     static_assertions::assert_not_impl_any!(ProfileReader: Changing);
     static_assertions::assert_not_impl_any!(Listener: Changing);
     static_assertions::assert_not_impl_any!(McpReader: Changing);
+    static_assertions::assert_not_impl_any!(Uploader: Changing);
 }

@@ -32,6 +32,12 @@ const CLEAR: f64 = 0.5;
 /// The constant of reciprocal rank fusion.
 const RANK_SHIFT: f64 = 60.0;
 
+/// The names of all measures.
+pub fn kinds() -> [&'static str; 6] {
+    let [exact, prefix, trigram, token_set, bm25] = Scores::default().named().map(|(name, _)| name);
+    [exact, prefix, trigram, token_set, bm25, VECTOR]
+}
+
 /// An aggregate and the cosine between its label and what is asked.
 type Near = (AggregateId, f64);
 

@@ -11,6 +11,7 @@ mod resources;
 mod server;
 mod tool;
 mod tools;
+mod words;
 
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub struct Access {
     pub reader: Reader,
     /// For callers who may change something; others are told why they may not.
     pub writer: Result<Writer, Object>,
+    /// What the URL of a link to upload begins with; the link itself comes behind it.
+    pub upload_url: Arc<str>,
 }
 
 /// What the server decides.
@@ -47,6 +50,8 @@ pub struct Settings {
     pub answer_bytes: usize,
     /// Bytes that a request may have.
     pub request_bytes: usize,
+    /// Bytes that a file may have which is uploaded, where there is a bound.
+    pub upload_bytes: Option<u64>,
     /// What clients are told of an error: `error`, `code` and where.
     pub describe: fn(Error) -> Object,
 }

@@ -16,7 +16,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
 use super::pages::page;
-use super::tool::{Run, Tool};
+use super::tool::{Call, Run, Tool};
 use super::{Access, Settings, completions, prompts, resources, tools};
 
 /// What models are told before anything else.
@@ -46,12 +46,14 @@ impl Server {
     }
 
     async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<serde_json::Value, Object> {
-        let (bytes, checked) = (self.settings.answer_bytes, tool.check(arguments));
+        let Settings { answer_bytes, upload_bytes, .. } = *self.settings;
+        let call = Call { answer_bytes, upload_bytes, upload_url: access.upload_url };
+        let checked = tool.check(arguments);
         let answer = match &tool.run {
-            Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, bytes).await,
+            Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await,
             Run::Write(run) => {
                 let writer = access.writer?;
-                run(writer, checked.map_err(|error| self.settings.described(error))?, bytes).await
+                run(writer, checked.map_err(|error| self.settings.described(error))?, call).await
             }
         };
         answer.map_err(|error| self.settings.described(error))

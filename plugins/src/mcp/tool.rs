@@ -28,8 +28,19 @@ pub enum Run {
     Write(Running<Writer>),
 }
 
-/// Answers a call by a right. The number is how many bytes the answer may have.
-pub type Running<R> = Box<dyn Fn(R, JsonObject, usize) -> Answering + Send + Sync>;
+/// What a tool knows of a call beside its arguments.
+#[derive(Clone)]
+pub struct Call {
+    /// Bytes that the answer may have.
+    pub answer_bytes: usize,
+    /// Bytes that a file may have which is uploaded, where there is a bound.
+    pub upload_bytes: Option<u64>,
+    /// What the URL of a link to upload begins with; the link itself comes behind it.
+    pub upload_url: Arc<str>,
+}
+
+/// Answers a call by a right.
+pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Answering + Send + Sync>;
 
 /// An answer under way.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
@@ -52,7 +63,7 @@ pub struct Effect {
 
 impl Tool {
     /// A tool that reads.
-    pub fn reading<A, O, F>(words: &Words, run: impl Fn(Reader, A, usize) -> F + Copy + Send + Sync + 'static) -> Tool
+    pub fn reading<A, O, F>(words: &Words, run: impl Fn(Reader, A, Call) -> F + Copy + Send + Sync + 'static) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
         O: Serialize + JsonSchema,
@@ -66,7 +77,7 @@ impl Tool {
     pub fn writing<A, O, F>(
         words: &Words,
         effect: Effect,
-        run: impl Fn(Writer, A, usize) -> F + Copy + Send + Sync + 'static,
+        run: impl Fn(Writer, A, Call) -> F + Copy + Send + Sync + 'static,
     ) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -105,19 +116,19 @@ impl Tool {
     }
 }
 
-fn running<R, A, O, F>(run: impl Fn(R, A, usize) -> F + Copy + Send + Sync + 'static) -> Running<R>
+fn running<R, A, O, F>(run: impl Fn(R, A, Call) -> F + Copy + Send + Sync + 'static) -> Running<R>
 where
     R: Send + 'static,
     A: DeserializeOwned + Send + 'static,
     O: Serialize,
     F: Future<Output = Result<O>> + Send,
 {
-    Box::new(move |right, arguments, bytes| {
+    Box::new(move |right, arguments, call| {
         Box::pin(async move {
             let arguments = serde_json::from_value(Value::Object(arguments));
             // What no schema says, such as how deep values may nest, is found here.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
-            let answer = run(right, arguments, bytes).await?;
+            let answer = run(right, arguments, call).await?;
             serde_json::to_value(answer).map_err(Error::internal)
         })
     })

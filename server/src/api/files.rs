@@ -9,7 +9,7 @@ use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::file;
 use foldwork_engine::model::file_path::{FilePath, Place};
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, Uploaded};
+use foldwork_engine::workspace::files::{FileLink, Incoming, NewFile, Uploaded, mime_type};
 use foldwork_engine::{Error, Writer};
 use futures_util::StreamExt;
 use poem::Request;
@@ -56,7 +56,7 @@ struct DeleteFile {
 /// A file.
 #[derive(Object, Serialize)]
 #[oai(rename = "StoredFile")]
-struct FileBody {
+pub(super) struct FileBody {
     /// `workspace/project/type/aggregate/filename`; `_` stands where there is none.
     path: String,
     /// The aggregate that the file itself is: its events are its history.
@@ -130,7 +130,7 @@ struct UsageBody {
 }
 
 #[derive(ApiResponse)]
-enum Stored {
+pub(super) enum Stored {
     /// The path had no file.
     #[oai(status = 201)]
     New(Written<FileBody>, #[oai(header = "Location")] String),
@@ -196,15 +196,15 @@ impl Api {
         drop(text);
         let decoded = aside(data.len(), || BASE64.decode(data));
         let bytes = answer(decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}"))))?;
-        let mime_type = answer(download::mime_type(mime_type.as_deref(), &filename))?;
+        let mime_type = answer(self::mime_type(mime_type.as_deref(), &filename))?;
         let new = NewFile {
             content_disposition: download::attachment(&filename),
             filename,
             mime_type,
             place: Place { project: project_id, aggregate_type, aggregate_id },
-            path: None,
             size: Some(bytes.len() as u64),
             request,
+            ..NewFile::default()
         };
         Ok(stored(&answer(access.0.upload_file(new, blocks(bytes)).await)?))
     }
@@ -241,8 +241,10 @@ impl Api {
         path: Path<String>,
         body: RawBody,
     ) -> ApiResult<Stored> {
-        let new = answer(new_at(&access.0, path.0, &body))?;
-        let RawBody { bytes, failure, .. } = body;
+        let RawBody { upload, content_type } = body;
+        let announced = upload.announced;
+        let (bytes, failure) = upload.blocks()?;
+        let new = answer(new_at(&access.0, path.0, content_type.as_deref(), announced))?;
         match access.0.upload_file(new, bytes).await {
             Ok(uploaded) => Ok(stored(&uploaded)),
             Err(error) => Err(failure.or(error).into()),
@@ -274,25 +276,25 @@ impl Api {
 }
 
 /// The file that a path and the headers of a body speak of.
-fn new_at(writer: &Writer, path: String, body: &RawBody) -> Result<NewFile, Error> {
+fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u64>) -> Result<NewFile, Error> {
     let invalid = |message: String| Error::invalid(format!("path: {message}"));
     let (workspace, place, filename) = FilePath::read(&path).map_err(invalid)?;
     if workspace != writer.caller().workspace_id() {
         return Err(Error::not_found("workspace", &workspace));
     }
-    let mime_type = download::mime_type(body.content_type.as_deref(), &filename)?;
+    let mime_type = self::mime_type(mime_type, &filename)?;
     Ok(NewFile {
         content_disposition: download::attachment(&filename),
         filename,
         mime_type,
         place,
         path: Some(path),
-        size: body.announced,
-        request: None,
+        size,
+        ..NewFile::default()
     })
 }
 
-fn stored(uploaded: &Uploaded) -> Stored {
+pub(super) fn stored(uploaded: &Uploaded) -> Stored {
     let body = FileBody::from(&*uploaded.file);
     let location = format!("{}/files/{}", crate::API, download::encoded(&body.path));
     let body = Written::new(&body);

@@ -29,6 +29,7 @@ pub mod relay;
 mod search;
 mod system;
 mod types;
+pub mod uploads;
 mod wire;
 mod words;
 mod workspace;
@@ -78,7 +79,7 @@ pub type Operations = (
     articles::Api,
     (agents::Api, relay::Api),
     mailbox::Operations,
-    files::Api,
+    (files::Api, uploads::Api),
     plugins::Api,
     parked::Api,
     system::Api,
@@ -99,7 +100,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
         articles::Api,
         (agents::Api, relay::Api),
         mailbox::OPERATIONS,
-        files::Api,
+        (files::Api, uploads::Api),
         plugins::Api,
         parked::Api,
         system::Api,

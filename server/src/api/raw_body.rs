@@ -1,19 +1,14 @@
 //! A body of bytes of any kind and length, which is never held whole.
 
-use foldwork_engine::workspace::files::Incoming;
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
-use crate::edge::bodies::{self, Failure};
+use crate::edge::bodies::Upload;
 
 /// The bytes as they come.
 pub struct RawBody {
-    pub bytes: Incoming,
-    /// Why they ended, where they ended badly.
-    pub failure: Failure,
-    /// How many will come, where the client says so.
-    pub announced: Option<u64>,
+    pub upload: Upload,
     pub content_type: Option<String>,
 }
 
@@ -39,8 +34,7 @@ impl<'a> ApiExtractor<'a> for RawBody {
         body: &mut RequestBody,
         _: ExtractParamOptions<Self::ParamType>,
     ) -> poem::Result<Self> {
-        let announced = bodies::announced(request);
-        let (bytes, failure) = bodies::blocks(request, body.take()?)?;
-        Ok(RawBody { bytes, failure, announced, content_type: request.content_type().map(str::to_owned) })
+        let upload = Upload::new(request, body.take()?);
+        Ok(RawBody { upload, content_type: request.content_type().map(str::to_owned) })
     }
 }

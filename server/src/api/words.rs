@@ -13,6 +13,8 @@ use foldwork_engine::model::definition::{FieldType, Fold};
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::pipeline::catalogue::Kind;
+use foldwork_engine::workspace::articles::Perspective;
+use foldwork_engine::workspace::search;
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
@@ -124,7 +126,7 @@ closed_sets! {
     /// What a key may do.
     Scopes as "Scope": Scope::ALL.map(Scope::name);
     /// Whether an article is published, and which of its revisions is asked for.
-    Publication as "PublicationStatus": ["draft", "published"];
+    Publication as "PublicationStatus": Perspective::ALL.map(Perspective::name);
     /// What somebody is in a workspace.
     Roles as "Role": Role::ALL.map(Role::name);
     /// Whether a member has come yet.
@@ -146,7 +148,7 @@ closed_sets! {
     /// What kind of thing of the pipeline language.
     LanguageKinds as "OperatorKind": Kind::ALL.map(Kind::name);
     /// How a label answered a query best.
-    MatchKinds as "MatchKind": ["exact", "prefix", "trigram", "token_set", "bm25", "vector"];
+    MatchKinds as "MatchKind": search::kinds();
     /// What a plugin implements.
     Hooks as "Hook": Hook::ALL.map(Hook::name);
     /// What becomes of a step that fails.

@@ -82,8 +82,8 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     engine.enter(caller).await
 }
 
-/// What a model may use on behalf of whoever asks.
-pub async fn model_access(request: &Request) -> Result<mcp::Access, Error> {
+/// What a model may use on behalf of whoever asks. What URLs of its links to upload begin with is told to it.
+pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::Access, Error> {
     let (engine, caller) = caller(request).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();
     let writer = match engine.enter::<McpWriter>(caller).await {
@@ -94,7 +94,7 @@ pub async fn model_access(request: &Request) -> Result<mcp::Access, Error> {
         ) => Err(ApiError::from(error).body),
         Err(error) => return Err(error),
     };
-    Ok(mcp::Access { reader, writer })
+    Ok(mcp::Access { reader, writer, upload_url: upload_url.into() })
 }
 
 /// Who asks, found out anew for each request.

@@ -118,7 +118,7 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
 }
 
 /// How long the body will be, where the client says so.
-pub fn announced(request: &Request) -> Option<u64> {
+fn announced(request: &Request) -> Option<u64> {
     request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
 
@@ -148,35 +148,52 @@ impl Failure {
     }
 }
 
-/// The bytes of a body as they come, in blocks, each of which takes its room of the budget for as long as it is held.
+/// A body that is handed on as it comes, in blocks, each of which takes its room of the budget for as long as it is held.
 /// They may be many, but not slow: each block has the time that another body has as a whole.
-pub fn blocks(request: &Request, body: Body) -> poem::Result<(Incoming, Failure)> {
-    let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
-    let (limit, announced) = (share.bodies.upload_limit, announced(request));
-    if announced.is_some_and(|length| length > limit) {
-        return Err(too_large(limit).into());
+pub struct Upload {
+    body: Body,
+    share: Arc<Share>,
+    limit: u64,
+    /// How many bytes will come, where the client says so.
+    pub announced: Option<u64>,
+}
+
+impl Upload {
+    pub fn new(request: &Request, body: Body) -> Upload {
+        let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
+        Upload { body, share: share.clone(), limit: share.bodies.upload_limit, announced: announced(request) }
     }
-    let failure = Failure::default();
-    let coming = Coming {
-        parts: body.into_bytes_stream().boxed(),
-        begun: Bytes::new(),
-        left: limit,
-        room: announced.unwrap_or(0).min(BLOCK as u64) as usize,
-        share: share.clone(),
-    };
-    let failed = failure.clone();
-    let blocks = stream::unfold(Some(coming), move |coming| {
-        let failed = failed.clone();
-        async move {
-            let mut coming = coming?;
-            match coming.next().await {
-                Ok(None) => None,
-                Ok(Some(block)) => Some((Ok(block), Some(coming))),
-                Err(error) => Some((Err(failed.set(error)), None)),
-            }
+
+    /// The same, with fewer bytes still than any upload may have.
+    pub fn at_most(self, bytes: Option<u64>) -> Upload {
+        let limit = bytes.map_or(self.limit, |bytes| bytes.min(self.limit));
+        Upload { limit, ..self }
+    }
+
+    /// Its bytes. One that announces too many of them is refused.
+    pub fn blocks(self) -> Result<(Incoming, Failure), ApiError> {
+        let Upload { body, share, limit, announced } = self;
+        if announced.is_some_and(|length| length > limit) {
+            return Err(too_large(limit));
         }
-    });
-    Ok((blocks.boxed(), failure))
+        let room = announced.unwrap_or(0).min(BLOCK as u64) as usize;
+        let parts = body.into_bytes_stream().boxed();
+        let coming = Coming { parts, begun: Bytes::new(), left: limit, limit, room, share };
+        let failure = Failure::default();
+        let failed = failure.clone();
+        let blocks = stream::unfold(Some(coming), move |coming| {
+            let failed = failed.clone();
+            async move {
+                let mut coming = coming?;
+                match coming.next().await {
+                    Ok(None) => None,
+                    Ok(Some(block)) => Some((Ok(block), Some(coming))),
+                    Err(error) => Some((Err(failed.set(error)), None)),
+                }
+            }
+        });
+        Ok((blocks.boxed(), failure))
+    }
 }
 
 /// Bytes of a block: parts of a body may be tiny, and each costs more than its bytes.
@@ -189,6 +206,8 @@ struct Coming {
     begun: Bytes,
     /// Bytes that may come still.
     left: u64,
+    /// As many there may be.
+    limit: u64,
     /// Room that is made for a block before its bytes have come.
     room: usize,
     share: Arc<Share>,
@@ -197,7 +216,7 @@ struct Coming {
 impl Coming {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let mut block = Vec::with_capacity(self.room);
-        let (timeout, limit) = (self.share.bodies.timeout, self.share.bodies.upload_limit);
+        let (timeout, limit) = (self.share.bodies.timeout, self.limit);
         let reading = async {
             while block.len() < BLOCK {
                 if self.begun.is_empty() {

@@ -10,7 +10,7 @@ use foldwork_engine::model::value::Object;
 use foldwork_engine::workspace::articles::NewArticle;
 use foldwork_engine::workspace::events::{Direction, Limit};
 use foldwork_engine::workspace::mailbox::tasks::NewTask;
-use foldwork_engine::workspace::mailbox::{Deed, Work, Worker};
+use foldwork_engine::workspace::mailbox::{TaskCommand, Work, Worker};
 use foldwork_engine::{Engine, Error, Settings, Store};
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
@@ -95,8 +95,8 @@ async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() ->
     }
 }
 
-async fn act(client: Entered, id: String, deed: Deed) -> Result<(), Error> {
-    again(|| client.writer.act_on_task(&id, deed.clone(), Expected::Any)).await.map(drop)
+async fn act(client: Entered, id: String, command: TaskCommand) -> Result<(), Error> {
+    again(|| client.writer.act_on_task(&id, command.clone(), Expected::Any)).await.map(drop)
 }
 
 async fn work(client: Entered, id: String, agent: &str, work: Work) -> Result<(), Error> {
@@ -114,15 +114,15 @@ fn one_won(outcomes: [Result<(), Error>; 2], round: usize) -> usize {
     won[0]
 }
 
-async fn approve_against(pair: &Pair, other: Deed) {
-    let deed = |place: usize| if place == 0 { Deed::Approve { comment: None } } else { other.clone() };
+async fn approve_against(pair: &Pair, other: TaskCommand) {
+    let command = |place: usize| if place == 0 { TaskCommand::Approve { comment: None } } else { other.clone() };
     let mut wins = [0, 0];
     for round in 0..pair.rounds {
         let (task, article) = pair.task(round, None).await;
         // Each has its turn to be asked first.
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         let [first, second] =
-            order.map(|place| tokio::spawn(act(pair.clients[place].clone(), task.clone(), deed(place))));
+            order.map(|place| tokio::spawn(act(pair.clients[place].clone(), task.clone(), command(place))));
         let mut outcomes = [first.await.expect("done"), second.await.expect("done")];
         if order == [1, 0] {
             outcomes.swap(0, 1);
@@ -130,7 +130,7 @@ async fn approve_against(pair: &Pair, other: Deed) {
         let winner = one_won(outcomes, round);
         wins[winner] += 1;
         assert_eq!(pair.count(&task, &["task.approved", "task.rejected"]).await, 1, "round {round}");
-        let effects = usize::from(matches!(deed(winner), Deed::Approve { .. }));
+        let effects = usize::from(matches!(command(winner), TaskCommand::Approve { .. }));
         assert_eq!(pair.count(&article, &["article.updated"]).await, effects, "round {round}");
     }
     assert_eq!(wins[0] + wins[1], pair.rounds);
@@ -193,14 +193,14 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_approvals_one_wins() {
-    approve_against(&Pair::of_one_server().await, Deed::Approve { comment: None }).await;
-    approve_against(&Pair::of_two_servers().await, Deed::Approve { comment: None }).await;
+    approve_against(&Pair::of_one_server().await, TaskCommand::Approve { comment: None }).await;
+    approve_against(&Pair::of_two_servers().await, TaskCommand::Approve { comment: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_approval_and_rejection_one_wins() {
-    approve_against(&Pair::of_one_server().await, Deed::Reject { reason: None }).await;
-    approve_against(&Pair::of_two_servers().await, Deed::Reject { reason: None }).await;
+    approve_against(&Pair::of_one_server().await, TaskCommand::Reject { reason: None }).await;
+    approve_against(&Pair::of_two_servers().await, TaskCommand::Reject { reason: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

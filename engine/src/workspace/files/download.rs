@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 
-use super::{is_live, key_of, not_found};
+use super::bytes::{is_live, key_of, not_found};
 use crate::access::Access;
 use crate::access::signing::{Purpose, Signature};
 use crate::core::State;

@@ -3,27 +3,32 @@
 //! The order is always the same: room is reserved, the bytes are written, the event is appended, and only then what no
 //! file names any more is removed. Deleting an aggregate leaves the files that are attached to it.
 
+mod bytes;
 mod download;
+mod kind;
 mod receive;
 mod upload;
+mod upload_link;
 
 use std::sync::Arc;
 
+use bytes::{Left, is_live, not_found};
 pub use download::{FileLink, SignedLink, StoredFile, check_link};
+pub use kind::mime_type;
 pub use receive::Incoming;
 pub use upload::{NewFile, Uploaded};
+pub use upload_link::{CheckedLink, LinkedUpload, UploadLink, refusing};
 
 use super::Page;
 use super::entered::{Entered, Operation};
 use super::rights::{Reader, Writer};
 use crate::core::append::Decide;
 use crate::core::staging::View;
-use crate::core::storage::Storage;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
 use crate::model::event::NewEvent;
-use crate::model::file::{self, named_bytes};
+use crate::model::file;
 use crate::model::file_path::{FilePath, check_segments};
 
 /// How much a workspace keeps.
@@ -117,42 +122,4 @@ impl Writer {
         })
         .await
     }
-}
-
-/// The upload that a file leaves by an event, as it was when that was decided last.
-#[derive(Clone, Default)]
-struct Left(Arc<std::sync::Mutex<Option<Arc<str>>>>);
-
-impl Left {
-    fn note(&self, before: Option<&Aggregate>) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = named_bytes(before).map(|(id, _)| id);
-    }
-
-    fn take(&self) -> Option<Arc<str>> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-    }
-}
-
-impl Operation {
-    /// Removes what a file left. Where that fails, it is done later.
-    async fn clear(&self, left: Left) {
-        let Some(upload) = left.take() else { return };
-        let state = self.state();
-        if let Err(error) = state.storage.clear(&state.log, &state.record.id, &upload, None).await {
-            tracing::warn!(%error, %upload, "the bytes that a file left are not removed yet");
-        }
-    }
-}
-
-fn is_live(found: &Aggregate) -> bool {
-    &*found.aggregate_type == FILE && !found.deleted
-}
-
-fn not_found(path: &str) -> Error {
-    Error::not_found("file", path)
-}
-
-/// Where the bytes that a file names are.
-fn key_of(workspace_id: &str, found: &Aggregate) -> Option<String> {
-    named_bytes(Some(found)).map(|(upload, _)| Storage::key(workspace_id, &upload))
 }

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use super::bytes::{Left, is_live};
 use super::receive::{Incoming, Received, Receiving};
-use super::{Left, is_live};
 use crate::core::append::{Appended, Decide};
 use crate::core::request::KEPT_MS;
 use crate::core::staging::{View, object_of};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::FILE;
-use crate::model::event::NewEvent;
+use crate::model::event::{Expected, NewEvent};
 use crate::model::file::{ATTACHED_ID, ATTACHED_TYPE, FILENAME, MIME_TYPE, PATH, SHA256, SIZE, UPLOAD_ID};
 use crate::model::file_path::{FilePath, Place};
 use crate::model::id::AggregateId;
@@ -34,6 +34,8 @@ pub struct NewFile {
     /// How many bytes will come, where that is known.
     pub size: Option<u64>,
     pub request: Option<RequestId>,
+    /// What the path's stream has to be at.
+    pub expected: Expected,
 }
 
 /// What became of an upload.
@@ -47,9 +49,9 @@ pub struct Uploaded {
 }
 
 /// Where a file is to be, checked.
-struct Target {
-    path: FilePath,
-    id: AggregateId,
+pub(super) struct Target {
+    pub path: FilePath,
+    pub id: AggregateId,
     place: Place,
 }
 
@@ -82,7 +84,7 @@ impl Writer {
 impl Entered {
     /// Where a file is to be: its project is there, and so is its type; the aggregate may come later, but where it is
     /// there it is of this type and project.
-    fn target(&self, new: &NewFile) -> Result<Target> {
+    pub(super) fn target(&self, new: &NewFile) -> Result<Target> {
         let state = self.state();
         let mut place = new.place.clone();
         // Before anything is looked up by it: it may be anything.
@@ -157,6 +159,7 @@ impl Operation {
                 event_type: format!("{FILE}.{verb}"),
                 project: target.place.project.clone(),
                 payload: payload.clone(),
+                expected: new.expected,
                 ..NewEvent::default()
             }])
         });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::core::append::Decide;
 use crate::error::{Error, Result};
-use crate::mailbox::person::{self, ARTIFACTS_CHANGED, Deed};
+use crate::mailbox::person::{self, ARTIFACTS_CHANGED, TaskCommand};
 use crate::mailbox::{effect, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
@@ -22,40 +22,52 @@ impl Writer {
     }
 
     /// Does something with a task, and returns it as it is then.
-    pub async fn act_on_task(&self, id: &str, deed: Deed, expected: Expected) -> Result<Arc<Aggregate>> {
-        if let Deed::Assign { assignee } = &deed {
+    pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<Arc<Aggregate>> {
+        if let TaskCommand::Assign { assignee } = &command {
             self.entered.check_user(assignee.as_ref()).await?;
         }
-        let (id, deed, stamp) = (id.to_owned(), Arc::new(deed), self.entered.stamp());
-        Operation::perform(self, |operation| async move { operation.act(&id, deed, expected, stamp).await }).await
+        let (id, command, stamp) = (id.to_owned(), Arc::new(command), self.entered.stamp());
+        Operation::perform(self, |operation| async move { operation.act(&id, command, expected, stamp).await }).await
     }
 }
 
 impl Operation {
-    async fn act(&self, id: &str, deed: Arc<Deed>, expected: Expected, stamp: Stamp) -> Result<Arc<Aggregate>> {
+    async fn act(
+        &self,
+        id: &str,
+        command: Arc<TaskCommand>,
+        expected: Expected,
+        stamp: Stamp,
+    ) -> Result<Arc<Aggregate>> {
         for _ in 0..TRIES {
-            match self.try_act(id, &deed, expected, &stamp).await {
+            match self.try_act(id, &command, expected, &stamp).await {
                 Err(Error::Conflict { code: ARTIFACTS_CHANGED, .. }) => {}
                 other => return other,
             }
         }
-        self.try_act(id, &deed, expected, &stamp).await
+        self.try_act(id, &command, expected, &stamp).await
     }
 
-    async fn try_act(&self, id: &str, deed: &Arc<Deed>, expected: Expected, stamp: &Stamp) -> Result<Arc<Aggregate>> {
+    async fn try_act(
+        &self,
+        id: &str,
+        command: &Arc<TaskCommand>,
+        expected: Expected,
+        stamp: &Stamp,
+    ) -> Result<Arc<Aggregate>> {
         let state = self.state();
-        let edited = match &**deed {
-            Deed::Edit { edit, .. } => {
+        let edited = match &**command {
+            TaskCommand::Edit { edit, .. } => {
                 state.refresh().await?;
                 let task = find(state.folded.get(id), id)?;
                 Some(person::edited(&task, expected, edit, stamp)?)
             }
             _ => None,
         };
-        let given_bytes = deed.size_bytes();
-        let (task_id, deed, stamp) = (id.to_owned(), deed.clone(), stamp.clone());
+        let given_bytes = command.size_bytes();
+        let (task_id, command, stamp) = (id.to_owned(), command.clone(), stamp.clone());
         let decide: Decide =
-            Box::new(move |view| person::decide(view, &task_id, expected, &deed, edited.as_ref(), &stamp));
+            Box::new(move |view| person::decide(view, &task_id, expected, &command, edited.as_ref(), &stamp));
         self.append_decided(decide, None, given_bytes).await.map_err(effect::explain)?;
         find(state.folded.get(id), id)
     }

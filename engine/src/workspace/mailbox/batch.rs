@@ -7,7 +7,7 @@ use futures_util::stream;
 
 use super::tasks::TaskFilter;
 use crate::error::{Error, Result};
-use crate::mailbox::person::Deed;
+use crate::mailbox::person::TaskCommand;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::value::{Object, Value};
@@ -38,7 +38,7 @@ pub struct Outcome {
 
 impl Writer {
     /// Does one thing with many tasks. Tells what came of each, in the order asked.
-    pub async fn act_on_tasks(&self, which: Which, deed: Deed) -> Result<Vec<Outcome>> {
+    pub async fn act_on_tasks(&self, which: Which, command: TaskCommand) -> Result<Vec<Outcome>> {
         let ids = match which {
             Which::Ids(ids) => ids,
             Which::Filter { filter, expected } => self.expected_ids(&filter, expected).await?,
@@ -46,15 +46,15 @@ impl Writer {
         if ids.is_empty() || ids.len() > MAX_TASKS {
             return Err(Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
         }
-        if let Deed::Assign { assignee } = &deed {
+        if let TaskCommand::Assign { assignee } = &command {
             self.entered.check_user(assignee.as_ref()).await?;
         }
         let writer = self.clone();
         Operation::perform(self, |_| async move {
             let act = |id: String| {
-                let (writer, deed) = (writer.clone(), deed.clone());
+                let (writer, command) = (writer.clone(), command.clone());
                 async move {
-                    let result = writer.act_on_task(&id, deed, Expected::Any).await;
+                    let result = writer.act_on_task(&id, command, Expected::Any).await;
                     Outcome { id, result }
                 }
             };

@@ -14,7 +14,7 @@ use crate::error::Result;
 
 pub use crate::mailbox::agent::{Work, Worker};
 pub use crate::mailbox::leases::Renewed;
-pub use crate::mailbox::person::Deed;
+pub use crate::mailbox::person::TaskCommand;
 
 impl Operation {
     /// Appends what is decided about a task. A refusal may not come from not knowing yet what another server appended, so that

@@ -7,12 +7,13 @@ use foldwork_engine::model::task::content::Message;
 use foldwork_engine::model::task::edit::Edit;
 use foldwork_engine::model::task::{Action, shown};
 use foldwork_engine::model::value::Object;
-use foldwork_engine::workspace::mailbox::Deed;
+use foldwork_engine::workspace::mailbox::TaskCommand;
 use foldwork_engine::{Error, Result, Writer};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Effect, Tool, Words};
+use crate::mcp::tool::{Call, Effect, Tool, Words};
+use crate::mcp::words::Word;
 
 const WORDS: Words = Words {
     name: "act_on_task",
@@ -24,24 +25,11 @@ const WORDS: Words = Words {
         in the task's `allowed_actions`; anything else is a `task_state_conflict`. Decide for people only when they have said so.",
 };
 
-#[derive(Deserialize, JsonSchema, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-enum WantedAction {
-    Approve,
-    Edit,
-    Reject,
-    Defer,
-    Ask,
-    Assign,
-    Read,
-    Unread,
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     task_id: String,
-    action: WantedAction,
+    action: Word<Action>,
     /// The comment of approve and edit, the reason of reject and defer, the message of ask.
     text: Option<String>,
     /// Of edit: fields that are merged into what was delivered as data.
@@ -71,27 +59,29 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, act_on_task)
 }
 
-async fn act_on_task(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn act_on_task(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let id = arguments.task_id.clone();
-    let deed = deed(arguments, writer.now_ms())?;
-    let task = writer.act_on_task(&id, deed, expected).await?;
+    let command = command(arguments, writer.now_ms())?;
+    let task = writer.act_on_task(&id, command, expected).await?;
     Ok(Answer { task: shown::shown(&task) })
 }
 
-fn deed(arguments: Arguments, now_ms: i64) -> Result<Deed> {
+fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
     let Arguments { text, modifications, content, until, agent_id, user_id, .. } = arguments;
-    Ok(match action(arguments.action) {
-        Action::Approve => Deed::Approve { comment: text },
-        Action::Reject => Deed::Reject { reason: text },
-        Action::Read => Deed::Read,
-        Action::Unread => Deed::Unread,
-        Action::Edit => Deed::Edit { edit: edit(modifications, content)?, comment: text },
-        Action::Defer => Deed::Defer { until: until.map(|text| wakes_at(&text, now_ms)).transpose()?, reason: text },
+    Ok(match arguments.action.0 {
+        Action::Approve => TaskCommand::Approve { comment: text },
+        Action::Reject => TaskCommand::Reject { reason: text },
+        Action::Read => TaskCommand::Read,
+        Action::Unread => TaskCommand::Unread,
+        Action::Edit => TaskCommand::Edit { edit: edit(modifications, content)?, comment: text },
+        Action::Defer => {
+            TaskCommand::Defer { until: until.map(|text| wakes_at(&text, now_ms)).transpose()?, reason: text }
+        }
         Action::Ask => {
             let said = text.filter(|text| !text.trim().is_empty());
             let said = said.ok_or_else(|| Error::invalid_at("/text", "required: what is asked"))?;
-            Deed::Ask { message: Message::of_text(&said) }
+            TaskCommand::Ask { message: Message::of_text(&said) }
         }
         Action::Assign => {
             let assignee = match (agent_id, user_id) {
@@ -100,22 +90,9 @@ fn deed(arguments: Arguments, now_ms: i64) -> Result<Deed> {
                 (None, Some(id)) => Some(Assignee::User(id.into())),
                 (None, None) => None,
             };
-            Deed::Assign { assignee }
+            TaskCommand::Assign { assignee }
         }
     })
-}
-
-fn action(wanted: WantedAction) -> Action {
-    match wanted {
-        WantedAction::Approve => Action::Approve,
-        WantedAction::Edit => Action::Edit,
-        WantedAction::Reject => Action::Reject,
-        WantedAction::Defer => Action::Defer,
-        WantedAction::Ask => Action::Ask,
-        WantedAction::Assign => Action::Assign,
-        WantedAction::Read => Action::Read,
-        WantedAction::Unread => Action::Unread,
-    }
 }
 
 fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> {

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownEvent;
-use crate::mcp::tool::{Effect, Tool, Words};
+use crate::mcp::tool::{Call, Effect, Tool, Words};
 
 const WORDS: Words = Words {
     name: "append_event",
@@ -49,7 +49,7 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, append_event)
 }
 
-async fn append_event(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn append_event(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
     let new = NewEvent {
         aggregate_id: arguments.aggregate_id,
         aggregate_type: arguments.aggregate_type,

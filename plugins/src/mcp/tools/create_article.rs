@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::shown::ShownArticle;
-use crate::mcp::tool::{Effect, Tool, Words};
+use crate::mcp::tool::{Call, Effect, Tool, Words};
 
 const WORDS: Words = Words {
     name: "create_article",
@@ -43,7 +43,7 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: false, idempotent: false }, create_article)
 }
 
-async fn create_article(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
     let request = arguments.idempotency_key.as_deref().map(|key| request_id(key, &arguments)).transpose()?;
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;
     let (article, repeated) =

@@ -9,7 +9,7 @@ use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
 
 const WORDS: Words = Words {
     name: "get_aggregate",
@@ -53,7 +53,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, get_aggregate)
 }
 
-async fn get_aggregate(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<ShownAggregate> {
+async fn get_aggregate(reader: Reader, arguments: Arguments, _call: Call) -> Result<ShownAggregate> {
     let moment = match (arguments.version, arguments.at) {
         (None, None) => Moment::Now,
         (Some(version), None) => Moment::Version(version),

@@ -10,7 +10,7 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
 
 const WORDS: Words = Words {
     name: "get_schema",
@@ -62,7 +62,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, get_schema)
 }
 
-async fn get_schema(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn get_schema(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
     let types = match arguments.aggregate_type {
         Some(name) => vec![shown(&reader.schema(&name).await?)],
         None => reader.list_types().iter().map(|definition| named(definition)).collect(),

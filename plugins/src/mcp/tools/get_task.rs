@@ -5,7 +5,7 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
 
 const WORDS: Words = Words {
     name: "get_task",
@@ -34,7 +34,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, get_task)
 }
 
-async fn get_task(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
     let task = reader.task(&arguments.task_id).await?;
     let mut whole = reader.whole_task(&task, None).await?;
     if !arguments.timeline.unwrap_or(false) {

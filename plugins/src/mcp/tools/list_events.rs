@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownEvent;
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
 
 /// Events where it is not said.
 const USUAL: usize = 50;
@@ -50,9 +50,9 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, list_events)
 }
 
-async fn list_events(reader: Reader, arguments: Arguments, bytes: usize) -> Result<Answer> {
+async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
     // An event takes more as text than in memory, and one is answered at least.
-    let limit = Limit { events: arguments.limit.unwrap_or(USUAL), bytes: bytes / 2 };
+    let limit = Limit { events: arguments.limit.unwrap_or(USUAL), bytes: call.answer_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {
         if arguments.aggregate_type.is_some() || arguments.event_types.is_some() {

@@ -7,7 +7,8 @@ use foldwork_engine::{Error, Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::words::{WantedTasks, Word};
 
 /// Tasks where it is not said.
 const USUAL: usize = 20;
@@ -19,30 +20,11 @@ const WORDS: Words = Words {
         may be done with it. Without `status` it lists those that are open. `get_task` shows what was said and delivered.",
 };
 
-#[derive(Deserialize, JsonSchema, Clone, Copy)]
-#[serde(rename_all = "snake_case")]
-enum WantedStatus {
-    Open,
-    Closed,
-    Any,
-    Pending,
-    InProgress,
-    InputRequired,
-    Review,
-    AwaitingReply,
-    Deferred,
-    Approved,
-    Rejected,
-    Completed,
-    Failed,
-    Canceled,
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     /// `review` waits for a person's decision on what was delivered, `input_required` for an answer to an agent.
-    status: Option<WantedStatus>,
+    status: Option<Word<WantedTasks>>,
     /// Only tasks of this agent or user.
     assignee_id: Option<String>,
     /// Only those of this project: its id or slug.
@@ -69,16 +51,16 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, list_tasks)
 }
 
-async fn list_tasks(reader: Reader, arguments: Arguments, bytes: usize) -> Result<Answer> {
+async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
     let filter = TaskFilter {
-        statuses: statuses(arguments.status.unwrap_or(WantedStatus::Open)),
+        statuses: statuses(arguments.status.map_or(WantedTasks::Open, |wanted| wanted.0)),
         assignee_id: arguments.assignee_id,
         project: arguments.project_id,
         unread: arguments.unread,
         ..TaskFilter::default()
     };
     let page = reader.list_tasks(&filter, arguments.cursor, arguments.limit.unwrap_or(USUAL)).await?;
-    let (mut tasks, mut left, mut next_cursor) = (Vec::new(), bytes / 2, page.next);
+    let (mut tasks, mut left, mut next_cursor) = (Vec::new(), call.answer_bytes / 2, page.next);
     for (index, task) in page.items.iter().enumerate() {
         let shown = shown::shown(task);
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
@@ -93,22 +75,12 @@ async fn list_tasks(reader: Reader, arguments: Arguments, bytes: usize) -> Resul
     Ok(Answer { tasks, next_cursor })
 }
 
-fn statuses(wanted: WantedStatus) -> Option<Vec<Status>> {
+fn statuses(wanted: WantedTasks) -> Option<Vec<Status>> {
     let which = |open: bool| Some(Status::ALL.into_iter().filter(|status| status.is_open() == open).collect());
     match wanted {
-        WantedStatus::Any => None,
-        WantedStatus::Open => which(true),
-        WantedStatus::Closed => which(false),
-        WantedStatus::Pending => Some(vec![Status::Pending]),
-        WantedStatus::InProgress => Some(vec![Status::InProgress]),
-        WantedStatus::InputRequired => Some(vec![Status::InputRequired]),
-        WantedStatus::Review => Some(vec![Status::Review]),
-        WantedStatus::AwaitingReply => Some(vec![Status::AwaitingReply]),
-        WantedStatus::Deferred => Some(vec![Status::Deferred]),
-        WantedStatus::Approved => Some(vec![Status::Approved]),
-        WantedStatus::Rejected => Some(vec![Status::Rejected]),
-        WantedStatus::Completed => Some(vec![Status::Completed]),
-        WantedStatus::Failed => Some(vec![Status::Failed]),
-        WantedStatus::Canceled => Some(vec![Status::Canceled]),
+        WantedTasks::Any => None,
+        WantedTasks::Open => which(true),
+        WantedTasks::Closed => which(false),
+        WantedTasks::Only(status) => Some(vec![status]),
     }
 }

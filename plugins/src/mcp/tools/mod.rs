@@ -11,13 +11,14 @@ mod list_tasks;
 mod publish_article;
 mod query;
 mod search;
+mod upload_file_link;
 
 mod shown;
 
 use super::tool::Tool;
 
 /// Their names, as they are listed.
-pub(super) const NAMES: [&str; 11] = [
+pub(super) const NAMES: [&str; 12] = [
     "search",
     "query",
     "get_aggregate",
@@ -29,6 +30,7 @@ pub(super) const NAMES: [&str; 11] = [
     "append_event",
     "create_article",
     "publish_article",
+    "upload_file_link",
 ];
 
 /// All of them: those that read, then those that change something.
@@ -45,6 +47,7 @@ pub(super) fn all() -> Vec<Tool> {
         append_event::tool(),
         create_article::tool(),
         publish_article::tool(),
+        upload_file_link::tool(),
     ]
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shown::ShownArticle;
-use crate::mcp::tool::{Effect, Tool, Words};
+use crate::mcp::tool::{Call, Effect, Tool, Words};
 
 const WORDS: Words = Words {
     name: "publish_article",
@@ -35,7 +35,7 @@ pub(super) fn tool() -> Tool {
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: true }, publish_article)
 }
 
-async fn publish_article(writer: Writer, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn publish_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
     let expected = arguments.expected_version.map_or(Expected::Any, Expected::Version);
     let article = writer.publish_article(&arguments.aggregate_id, expected).await?;
     Ok(Answer { article: ShownArticle::from(&*article) })

@@ -7,7 +7,7 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
 
 /// Rows where it is not said.
 const USUAL: u32 = 100;
@@ -58,12 +58,12 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, query)
 }
 
-async fn query(reader: Reader, arguments: Arguments, bytes: usize) -> Result<Answer> {
+async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
     let mut asked = Query::new(arguments.pipeline);
     asked.explain = arguments.explain.unwrap_or(false);
     asked.page = Some(Paging { limit: Some(arguments.limit.unwrap_or(USUAL)), after: None });
     let found = reader.query(asked).await?;
-    let (rows, is_cut) = fitting(found.rows, bytes);
+    let (rows, is_cut) = fitting(found.rows, call.answer_bytes);
     Ok(Answer {
         count: rows.len(),
         more: is_cut || found.next.is_some(),

@@ -6,7 +6,8 @@ use foldwork_engine::{Reader, Result};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::mcp::tool::{Tool, Words};
+use crate::mcp::tool::{Call, Tool, Words};
+use crate::mcp::words::{MatchKind, Word};
 
 const WORDS: Words = Words {
     name: "search",
@@ -46,8 +47,8 @@ struct Found {
     label: String,
     /// From 0 to 1, where 1 is the very label.
     score: f64,
-    /// How it was found: `exact`, `prefix`, `trigram`, `token_set`, `bm25` or `vector`.
-    kind: String,
+    /// How it was found.
+    kind: Word<MatchKind>,
     last_event_at: String,
 }
 
@@ -55,7 +56,7 @@ pub(super) fn tool() -> Tool {
     Tool::reading(&WORDS, search)
 }
 
-async fn search(reader: Reader, arguments: Arguments, _bytes: usize) -> Result<Answer> {
+async fn search(reader: Reader, arguments: Arguments, _call: Call) -> Result<Answer> {
     let Arguments { query, aggregate_type, project_id, limit } = arguments;
     let found = reader.search(Search { query, aggregate_type, project: project_id, limit }).await?;
     Ok(Answer { results: found.results.into_iter().map(Found::from).collect(), warnings: found.warnings })
@@ -69,7 +70,7 @@ impl From<Hit> for Found {
             project_id: hit.aggregate.project_id.as_deref().map(str::to_owned),
             label: hit.label.to_string(),
             score: hit.score,
-            kind: hit.kind.to_owned(),
+            kind: Word(MatchKind(hit.kind)),
             last_event_at: format_date(hit.aggregate.last_event_at),
         }
     }

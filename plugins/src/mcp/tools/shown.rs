@@ -4,9 +4,11 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::articles::{published_at, published_version};
+use foldwork_engine::workspace::articles::{Perspective, published_at, published_version};
 use schemars::JsonSchema;
 use serde::Serialize;
+
+use crate::mcp::words::Word;
 
 /// Something that happened.
 #[derive(Serialize, JsonSchema)]
@@ -57,8 +59,7 @@ pub struct ShownArticle {
     project_id: Option<String>,
     title: Option<String>,
     slug: Option<String>,
-    /// `draft` or `published`.
-    status: &'static str,
+    status: Word<Perspective>,
     version: u64,
     published_version: Option<u64>,
     published_at: Option<String>,
@@ -73,7 +74,7 @@ impl From<&Aggregate> for ShownArticle {
             project_id: article.project_id.as_deref().map(str::to_owned),
             title: text("title"),
             slug: text("slug"),
-            status: if published.is_some() { "published" } else { "draft" },
+            status: Word(if published.is_some() { Perspective::Published } else { Perspective::Draft }),
             version: article.version,
             published_version: published,
             published_at: published_at(article).filter(|_| published.is_some()).map(format_date),

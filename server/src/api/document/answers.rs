@@ -63,6 +63,8 @@ fn errors(
     let content = operation.get("requestBody").map(|body| &body["content"]);
     let parameters = operation.get("parameters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let stands_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == *place);
+    // What is shown in the place of a token.
+    let is_linked = parameters.iter().any(|parameter| parameter["in"] == "query" && parameter["name"] == "link");
     let has_input = content.is_some() || stands_in("query") || stands_in("header");
     let mut errors = Vec::new();
     if has_input {
@@ -76,6 +78,7 @@ fn errors(
             }
             errors.push(("403", "The token lacks the required scope, or its user the required role."));
         }
+        None if is_linked => errors.push(("403", "The link is not valid, or not any more.")),
         None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is not valid.")),
         None => {}
     }
@@ -87,7 +90,7 @@ fn errors(
     }
     // Members have a state of their own, which nothing in the request speaks of.
     let is_member = method == "delete" && path.ends_with("{member_id}");
-    if needed.is_some()
+    if (needed.is_some() || is_linked)
         && (has_input || is_member)
         && method != "get"
         && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name))

@@ -6,7 +6,7 @@ use foldwork_engine::model::value::Object;
 use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
 
-use super::said::{deed, expected_version};
+use super::command::{command, expected_version};
 use super::sent::Sent;
 use super::wire::{Acted, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, acted};
 use crate::api::Section;
@@ -133,6 +133,6 @@ impl Api {
 
 async fn act(writer: &Writer, id: &str, action: Action, said: &Object, if_match: Option<&str>) -> ApiResult<Acted> {
     let expected = answer(expected_version(said, if_match))?;
-    let deed = answer(deed(action, said, writer.now_ms()))?;
-    Ok(acted(&*answer(writer.act_on_task(id, deed, expected).await)?))
+    let command = answer(command(action, said, writer.now_ms()))?;
+    Ok(acted(&*answer(writer.act_on_task(id, command, expected).await)?))
 }

@@ -7,7 +7,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Outcome, Which};
 use poem_openapi::OpenApi;
 
-use super::said::{deed, filter, flag, integer, object, one_text};
+use super::command::{command, filter, flag, integer, object, one_text};
 use super::sent::Sent;
 use super::wire::{ActOnTasks, ActedBody};
 use crate::api::Section;
@@ -31,8 +31,8 @@ impl Api {
             let allowed = Action::ALL.map(Action::name).join(", ");
             Error::invalid_at("/action", format!("expected one of {allowed}"))
         });
-        let deed = answer(deed(answer(action)?, said, access.0.now_ms()))?;
-        let outcomes = answer(access.0.act_on_tasks(answer(which(said))?, deed).await)?;
+        let command = answer(command(answer(action)?, said, access.0.now_ms()))?;
+        let outcomes = answer(access.0.act_on_tasks(answer(which(said))?, command).await)?;
         let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         let failed = outcomes.len() - succeeded;
         let results: Vec<Value> = outcomes.into_iter().map(result).collect();

@@ -2,7 +2,7 @@
 
 mod actions;
 mod batch;
-mod said;
+mod command;
 mod sent;
 mod tasks;
 mod wire;

@@ -8,7 +8,7 @@ use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, OpenApi};
 
-use super::said::{assignee, filter, object, one_text, priority, time};
+use super::command::{assignee, filter, object, one_text, priority, time};
 use super::sent::Sent;
 use super::wire::{CreateTask, TaskBody, TaskPage, WholeTaskBody};
 use crate::api::body::{Body, Written};

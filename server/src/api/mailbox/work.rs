@@ -11,7 +11,7 @@ use foldwork_engine::{Error, Writer};
 use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
 
-use super::said::{expected_version, flag, integer, one_text, required_message, worker};
+use super::command::{expected_version, flag, integer, one_text, required_message, worker};
 use super::sent::Sent;
 use super::wire::{
     Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimTask, ClaimedBody, CompleteTask, FailTask,

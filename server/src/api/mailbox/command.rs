@@ -10,7 +10,7 @@ use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::model::violation::{Violations, excerpt};
 use foldwork_engine::workspace::mailbox::tasks::{SOURCE_TYPES, TaskFilter};
-use foldwork_engine::workspace::mailbox::{Deed, Worker};
+use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
 
 use crate::api::events::read_expected;
 use crate::api::expected;
@@ -20,16 +20,16 @@ use crate::api::json::ExpectedVersion;
 const MAX_SECONDS: i64 = 100_000_000_000;
 
 /// An action with what is said with it.
-pub fn deed(action: Action, said: &Object, now_ms: i64) -> Result<Deed, Error> {
+pub fn command(action: Action, said: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
     Ok(match action {
-        Action::Approve => Deed::Approve { comment: one_text(said, &["comment"])? },
-        Action::Edit => Deed::Edit { edit: edit(said)?, comment: one_text(said, &["comment"])? },
-        Action::Reject => Deed::Reject { reason: one_text(said, &["reason", "message", "comment"])? },
-        Action::Defer => Deed::Defer { until: until(said, now_ms)?, reason: one_text(said, &["reason"])? },
-        Action::Ask => Deed::Ask { message: required_message(said, &["message", "question", "text"])? },
-        Action::Assign => Deed::Assign { assignee: new_assignee(said)? },
-        Action::Read => Deed::Read,
-        Action::Unread => Deed::Unread,
+        Action::Approve => TaskCommand::Approve { comment: one_text(said, &["comment"])? },
+        Action::Edit => TaskCommand::Edit { edit: edit(said)?, comment: one_text(said, &["comment"])? },
+        Action::Reject => TaskCommand::Reject { reason: one_text(said, &["reason", "message", "comment"])? },
+        Action::Defer => TaskCommand::Defer { until: until(said, now_ms)?, reason: one_text(said, &["reason"])? },
+        Action::Ask => TaskCommand::Ask { message: required_message(said, &["message", "question", "text"])? },
+        Action::Assign => TaskCommand::Assign { assignee: new_assignee(said)? },
+        Action::Read => TaskCommand::Read,
+        Action::Unread => TaskCommand::Unread,
     })
 }
 

@@ -1,0 +1,45 @@
+//! Whoever comes in the name of somebody who was here before: they may do what that one may now.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::Access;
+use super::keys::GONE;
+use super::known::KnownUser;
+use crate::error::Result;
+use crate::model::access::Caller;
+
+/// Who somebody was when they came, in a form that is kept by others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Before {
+    user: Arc<str>,
+    workspace: Arc<str>,
+    key: Option<Arc<str>>,
+}
+
+impl From<&Caller> for Before {
+    fn from(caller: &Caller) -> Before {
+        let (user, workspace) = (caller.user_id.clone(), caller.workspace_id.clone());
+        Before { user, workspace, key: caller.key_id.clone() }
+    }
+}
+
+impl Access {
+    /// The caller who was here before, with what they may do now.
+    pub async fn return_of(&self, before: &Before) -> Result<Caller> {
+        if let Some(key_id) = &before.key {
+            let key = self.control.read_key(key_id).await?.ok_or(GONE)?;
+            return self.key_caller(&key.hash, Some(&before.workspace)).await;
+        }
+        let user = match self.known.user(&before.user) {
+            Some(user) => user,
+            None => {
+                let found = self.control.find_user(&before.user, None).await?.ok_or(GONE)?;
+                Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings))
+            }
+        };
+        let member = user.member_of(&before.workspace)?;
+        Ok(self.caller(&user, member, self.known.all_scopes(), self.clock.now_ms()))
+    }
+}

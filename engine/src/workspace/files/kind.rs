@@ -1,0 +1,34 @@
+//! What kind a file is of, as its media type says.
+
+use mime_guess::Mime;
+
+use crate::error::{Error, Result};
+
+/// The longest name of a kind, in bytes.
+const LONGEST_TYPE: usize = 255;
+
+/// The kind of a file: as it is given, or as its name tells.
+pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String> {
+    let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) else {
+        return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());
+    };
+    match given.parse::<Mime>() {
+        Ok(kind) if given.len() <= LONGEST_TYPE && !kind.subtype().as_str().is_empty() => Ok(kind.to_string()),
+        _ => Err(Error::invalid_at("/mime_type", "expected type/subtype")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_given_or_told_by_the_name() {
+        assert_eq!(mime_type(None, "a.PNG").expect("a kind"), "image/png");
+        assert_eq!(mime_type(Some(" "), "a").expect("a kind"), "application/octet-stream");
+        assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a kind"), "text/plain; charset=utf-8");
+        for wrong in ["text", "text/", "a/b\r\nx: y", "a b/c", &format!("a/{}", "x".repeat(255))] {
+            assert!(mime_type(Some(wrong), "a").is_err(), "{wrong:?}");
+        }
+    }
+}

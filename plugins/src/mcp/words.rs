@@ -1,0 +1,131 @@
+//! Closed sets of words in the arguments and answers of tools: as the engine names their members, so that a new one is
+//! among them by itself.
+
+use std::borrow::Cow;
+
+use foldwork_engine::model::task::{Action, Status};
+use foldwork_engine::workspace::articles::Perspective;
+use foldwork_engine::workspace::search;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A set whose members have names, and no others.
+pub trait ClosedSet: Copy {
+    fn all() -> Vec<Self>;
+
+    fn name(self) -> &'static str;
+}
+
+/// A member of a set, as its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Word<S>(pub S);
+
+impl<S: ClosedSet> JsonSchema for Word<S> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Word".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let names: Vec<&str> = S::all().into_iter().map(S::name).collect();
+        json_schema!({"type": "string", "enum": names})
+    }
+}
+
+impl<'de, S: ClosedSet> Deserialize<'de> for Word<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text: Cow<'de, str> = Deserialize::deserialize(deserializer)?;
+        let found = S::all().into_iter().find(|member| member.name() == text);
+        found
+            .map(Word)
+            .ok_or_else(|| D::Error::custom(format!("'{text:.64}' is none of the words that may stand here")))
+    }
+}
+
+impl<S: ClosedSet> Serialize for Word<S> {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        serializer.serialize_str(self.0.name())
+    }
+}
+
+/// Declares that types of the engine, with a list of their values and a name for each, are such sets.
+macro_rules! closed_sets {
+    ($($set:ident),+) => {$(
+        impl ClosedSet for $set {
+            fn all() -> Vec<$set> {
+                $set::ALL.to_vec()
+            }
+
+            fn name(self) -> &'static str {
+                $set::name(self)
+            }
+        }
+    )+};
+}
+closed_sets!(Action, Perspective);
+
+/// Which tasks are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WantedTasks {
+    Open,
+    Closed,
+    Any,
+    Only(Status),
+}
+
+impl ClosedSet for WantedTasks {
+    fn all() -> Vec<WantedTasks> {
+        let several = [WantedTasks::Open, WantedTasks::Closed, WantedTasks::Any];
+        several.into_iter().chain(Status::ALL.map(WantedTasks::Only)).collect()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            WantedTasks::Open => "open",
+            WantedTasks::Closed => "closed",
+            WantedTasks::Any => "any",
+            WantedTasks::Only(status) => status.name(),
+        }
+    }
+}
+
+/// How something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatchKind(pub &'static str);
+
+impl ClosedSet for MatchKind {
+    fn all() -> Vec<MatchKind> {
+        search::kinds().map(MatchKind).to_vec()
+    }
+
+    fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_is_read_by_its_name_and_nothing_else_is() {
+        for wanted in WantedTasks::all() {
+            let text = serde_json::to_string(&Word(wanted)).expect("JSON");
+            assert_eq!(serde_json::from_str::<Word<WantedTasks>>(&text).expect("a word"), Word(wanted));
+        }
+        assert!(serde_json::from_str::<Word<WantedTasks>>("\"opened\"").is_err());
+        assert!(serde_json::from_str::<Word<Action>>("1").is_err());
+    }
+
+    #[test]
+    fn schemas_name_what_the_engine_knows() {
+        let schema = Word::<WantedTasks>::json_schema(&mut SchemaGenerator::default());
+        let names = schema.get("enum").and_then(|names| names.as_array()).expect("an enum");
+        assert_eq!(names.len(), 3 + Status::ALL.len());
+        assert!(Status::ALL.iter().all(|status| names.iter().any(|name| *name == status.name())));
+    }
+}

@@ -1,0 +1,63 @@
+//! What URLs in answers begin with: what a setting says, or else how the client reached the server.
+
+use std::sync::Arc;
+
+use poem::Request;
+
+use crate::Config;
+
+/// Where this server is found. The application carries it with each request.
+#[derive(Debug, Clone)]
+pub struct PublicUrl {
+    set: Option<Arc<str>>,
+    listen: Arc<str>,
+}
+
+impl PublicUrl {
+    pub fn of(config: &Config) -> PublicUrl {
+        let set = config.http.public_url.trim_end_matches('/');
+        PublicUrl { set: (!set.is_empty()).then(|| set.into()), listen: config.http.listen.as_str().into() }
+    }
+
+    /// Scheme and host as this client is to use them, without a slash at the end.
+    pub fn base(&self, request: &Request) -> String {
+        if let Some(set) = &self.set {
+            return set.to_string();
+        }
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        let host = request.header("host").or(authority).filter(|host| is_host(host));
+        let address = || request.local_addr().as_socket_addr().map(ToString::to_string);
+        let host = host.map(str::to_owned).or_else(address).unwrap_or_else(|| self.listen.to_string());
+        let scheme = if request.header("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+        format!("{scheme}://{host}")
+    }
+}
+
+/// Whether a text may be the host of a URL.
+fn is_host(host: &str) -> bool {
+    !host.is_empty()
+        && host.len() <= 255
+        && host
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':' | b'[' | b']' | b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_url_is_the_settings_or_the_one_that_the_client_used() {
+        let request = |host: &str| Request::builder().uri_str("/api/v1/agents/connect").header("host", host).finish();
+        let mut config = Config::default();
+        let reached = PublicUrl::of(&config);
+        config.http.public_url = "https://example.org/".into();
+        assert_eq!(PublicUrl::of(&config).base(&request("h")), "https://example.org");
+        assert_eq!(reached.base(&request("localhost:8080")), "http://localhost:8080");
+        assert_eq!(reached.base(&request("[::1]:80")), "http://[::1]:80");
+        assert!(!reached.base(&request("evil/\"path")).contains("evil"));
+        let mut forwarded = request("example.org");
+        forwarded.headers_mut().insert("x-forwarded-proto", poem::http::HeaderValue::from_static("https"));
+        assert_eq!(reached.base(&forwarded), "https://example.org");
+    }
+}

@@ -1,0 +1,257 @@
+//! Links by which files are stored: nothing of one can be changed, and it ends with what its maker may do.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use foldwork_engine::Operator;
+use foldwork_engine::model::access::{Role, Scope};
+use foldwork_engine::model::plan::PlanStatus;
+use foldwork_engine::workspace::files::NewFile;
+use foldwork_engine::workspace::keys::NewKey;
+use foldwork_engine::workspace::members::NewPlan;
+use foldwork_server::Config;
+use foldwork_tests::server::Server;
+use futures_util::future::join_all;
+use poem::http::{Method, StatusCode};
+use poem::{Body, Request};
+use serde_json::{Value, json};
+
+const MINUTE: i64 = 60 * 1_000;
+
+async fn started() -> Server {
+    let mut config = Config::default();
+    config.plugins.enabled = vec!["mcp".into()];
+    Server::start_with(&config).await.expect("a server")
+}
+
+/// What the tool answers, or its error.
+async fn tool(server: &Server, bearer: &str, arguments: Value) -> Result<Value, Value> {
+    let call = json!({"name": "upload_file_link", "arguments": arguments});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri_str("/mcp")
+        .header("host", "localhost")
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {bearer}"))
+        .body(Body::from_string(body.to_string()));
+    let text = server.call(request).await.into_body().into_string().await.expect("a text");
+    let result = serde_json::from_str::<Value>(&text).expect("JSON")["result"].clone();
+    match result["isError"] == true {
+        false => Ok(result["structuredContent"].clone()),
+        true => Err(serde_json::from_str(result["content"][0]["text"].as_str().expect("a text")).expect("JSON")),
+    }
+}
+
+async fn link(server: &Server, bearer: &str, filename: &str) -> String {
+    let answer = tool(server, bearer, json!({"filename": filename})).await.expect("a link");
+    answer["url"].as_str().expect("a URL").to_owned()
+}
+
+async fn put(server: &Server, url: &str, bytes: impl Into<Body>) -> (StatusCode, Value) {
+    let request = Request::builder().method(Method::PUT).uri(url.parse().expect("a URL")).body(bytes.into());
+    let answer = server.call(request).await;
+    let status = answer.status();
+    let text = answer.into_body().into_string().await.expect("a text");
+    (status, serde_json::from_str(&text).expect("JSON"))
+}
+
+async fn is_refused(server: &Server, url: &str) {
+    let (status, body) = put(server, url, "x").await;
+    assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("invalid_link")), "{url}");
+    let told = body.as_object().expect("an object").keys().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!(told, ["error", "code", "request_id"], "whoever has a link is told nothing of its maker");
+}
+
+/// A key of a workspace for a model that writes.
+async fn model_key(server: &Server, name: &str, expires_at: Option<i64>) -> (String, String) {
+    let scopes = vec![Scope::McpRead, Scope::McpWrite];
+    let new = NewKey { name: "model".into(), scopes, expires_at };
+    let made = server.workspace(name).await.expect("a workspace").owner.create_key(new, None).await.expect("a key");
+    (made.record.id.to_string(), made.secret.expect("its secret"))
+}
+
+/// The three parts of a link's text, and what stands before them.
+fn parts(url: &str) -> (&str, [&str; 3]) {
+    let (before, token) = url.split_once("link=").expect("a link");
+    let parts: Vec<&str> = token.split('.').collect();
+    (before, parts.try_into().expect("three parts"))
+}
+
+async fn used_bytes(server: &Server, name: &str) -> u64 {
+    server.workspace(name).await.expect("a workspace").reader.storage_usage().await.expect("counted").used_bytes
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_of_a_link_can_be_changed() {
+    let server = started().await;
+    let (_, key) = model_key(&server, "owner", None).await;
+    let (one, two) = (link(&server, &key, "one.txt").await, link(&server, &key, "two.txt").await);
+    let (before, [claims, key_id, signature]) = parts(&one);
+    let (_, [_, _, of_two]) = parts(&two);
+    let bytes = URL_SAFE_NO_PAD.decode(claims).expect("base64");
+    let known: Value = serde_json::from_slice(&bytes).expect("JSON");
+    let changed = |name: &str, value: Value| {
+        let mut changed = known.clone();
+        assert_ne!(changed[name], value, "{name} is changed");
+        changed[name] = value;
+        format!("{}.{key_id}.{signature}", URL_SAFE_NO_PAD.encode(changed.to_string()))
+    };
+    let path = known["path"].as_str().expect("a path");
+    let theirs = server.workspace("other").await.expect("a workspace").reader.record().id.to_string();
+    let mut by = known["by"].clone();
+    by["key"] = Value::Null;
+    let tokens = [
+        changed("path", path.replace("one", "two").into()),
+        changed("path", path.replace(path.split('/').next().expect("a segment"), &theirs).into()),
+        changed("path", "../../x".into()),
+        changed("mime_type", "text/html".into()),
+        changed("max_bytes", Value::Null),
+        changed("version", 1.into()),
+        changed("expires_at", i64::MAX.into()),
+        changed("by", by),
+        format!("{claims}.{key_id}.{of_two}"),
+        format!("{claims}.{key_id}."),
+        format!("{claims}.another.{signature}"),
+        format!("{claims}.{key_id}"),
+        claims.to_owned(),
+        "..".to_owned(),
+        String::new(),
+        "x".repeat(20_000),
+    ];
+    for token in tokens {
+        is_refused(&server, &format!("{before}link={token}")).await;
+    }
+    assert_eq!(used_bytes(&server, "owner").await, 0);
+    assert_eq!(put(&server, &one, "1").await.0, StatusCode::CREATED);
+    assert_eq!(put(&server, &two, "22").await.0, StatusCode::CREATED);
+    assert_eq!(used_bytes(&server, "owner").await, 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_that_was_signed_for_something_else_is_none() {
+    let server = started().await;
+    let owner = server.workspace("owner").await.expect("a workspace");
+    let request = Request::builder().method(Method::POST).uri_str("/api/v1/agents/connect");
+    let request = request.header("authorization", format!("Bearer {}", server.key("owner").expect("a key")));
+    let request = request.header("content-type", "application/json").body(Body::from_string("{}".to_owned()));
+    let text = server.call(request).await.into_body().into_string().await.expect("a text");
+    let connected: Value = serde_json::from_str(&text).expect("JSON");
+    let credential = connected["anon_key"].as_str().expect("a credential");
+    let credential = credential.strip_prefix("fwrt_").expect("its prefix");
+    is_refused(&server, &format!("/api/v1/uploads?link={credential}")).await;
+    // And a link opens nothing else.
+    let new = NewFile { filename: "x".into(), mime_type: "text/plain".into(), ..NewFile::default() };
+    let link = owner.writer.upload_link(new, None).await.expect("a link");
+    assert!(server.engine.authenticate(&link.token).await.is_err());
+    assert!(server.engine.listen(&format!("fwrt_{}", link.token)).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_ends_with_its_key() {
+    let server = started().await;
+    let (id, key) = model_key(&server, "owner", None).await;
+    let revoked = link(&server, &key, "one.txt").await;
+    let owner = server.workspace("owner").await.expect("a workspace");
+    owner.owner.revoke_key(&id).await.expect("revoked");
+    is_refused(&server, &revoked).await;
+
+    // What a key made ends with it too: here the key that a link came from.
+    let all = NewKey { name: "all".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
+    let first = owner.owner.create_key(all, None).await.expect("a key");
+    let by_first =
+        foldwork_tests::entered::enter(&server.engine, &first.secret.expect("its secret")).await.expect("in");
+    let scopes = vec![Scope::McpRead, Scope::McpWrite];
+    let derived = NewKey { name: "derived".into(), scopes, expires_at: None };
+    let derived = by_first.owner.create_key(derived, None).await.expect("a key");
+    let of_derived = link(&server, &derived.secret.expect("its secret"), "two.txt").await;
+    owner.owner.revoke_key(&first.record.id).await.expect("revoked");
+    is_refused(&server, &of_derived).await;
+
+    let soon = 1_767_225_600_000 + MINUTE;
+    let (_, key) = model_key(&server, "owner", Some(soon)).await;
+    let answer = tool(&server, &key, json!({"filename": "three.txt"})).await.expect("a link");
+    assert_eq!(answer["expires_at"], "2026-01-01T00:01:00.000Z", "it is good no longer than its key");
+    let url = answer["url"].as_str().expect("a URL").to_owned();
+    server.clock.advance(MINUTE - 1);
+    assert_eq!(put(&server, &url, "x").await.0, StatusCode::CREATED);
+    let (_, other) = model_key(&server, "owner", None).await;
+    let lasting = link(&server, &other, "four.txt").await;
+    server.clock.advance(15 * MINUTE - 1);
+    assert_eq!(put(&server, &lasting, "x").await.0, StatusCode::CREATED);
+    let late = link(&server, &other, "five.txt").await;
+    server.clock.advance(15 * MINUTE);
+    is_refused(&server, &late).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_ends_with_what_its_user_may_do() {
+    let server = started().await;
+    let owner = server.workspace("owner").await.expect("a workspace");
+    owner.owner.invite("cleo@example.com", Role::Editor).await.expect("invited");
+    let token = server.key("cleo").expect("a token").to_owned();
+    let cleo = server.engine.authenticate(&token).await.expect("a user").user_id().to_owned();
+    let kept = link(&server, &token, "one.txt").await;
+    let caller = server.engine.authenticate(server.key("owner").expect("a key")).await.expect("a caller");
+    let operator: Operator = server.engine.enter(caller).await.expect("a right");
+
+    let plan = |status| NewPlan { status: Some(status), ..NewPlan::default() };
+    operator.set_plan(&cleo, plan(PlanStatus::Canceled)).await.expect("canceled");
+    is_refused(&server, &kept).await;
+    operator.set_plan(&cleo, plan(PlanStatus::Active)).await.expect("active");
+    owner.owner.change_role(&cleo, Role::Viewer).await.expect("changed");
+    is_refused(&server, &kept).await;
+    owner.owner.change_role(&cleo, Role::Editor).await.expect("changed");
+    assert_eq!(put(&server, &kept, "x").await.0, StatusCode::CREATED, "they may do it again");
+    let of_member = link(&server, &token, "two.txt").await;
+    owner.owner.remove_member(&cleo).await.expect("removed");
+    is_refused(&server, &of_member).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_stores_in_its_makers_workspace_alone() {
+    let server = started().await;
+    for (name, bytes) in [("owner", "ours"), ("other", "theirs, which is longer")] {
+        let (_, key) = model_key(&server, name, None).await;
+        let (status, body) = put(&server, &link(&server, &key, "same.txt").await, bytes).await;
+        assert_eq!((status, &body["size"]), (StatusCode::CREATED, &json!(bytes.len())));
+        let id = server.workspace(name).await.expect("a workspace").reader.record().id.to_string();
+        assert_eq!(body["path"], format!("{id}/_/_/_/same.txt"));
+    }
+    assert_eq!((used_bytes(&server, "owner").await, used_bytes(&server, "other").await), (4, 23));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_use_a_link_at_once_one_stores_the_file() {
+    let server = started().await;
+    let (_, key) = model_key(&server, "owner", None).await;
+    let url = link(&server, &key, "one.txt").await;
+    let each = (0..8).map(|number| put(&server, &url, "x".repeat(number + 1)));
+    let statuses: Vec<StatusCode> = join_all(each).await.into_iter().map(|(status, _)| status).collect();
+    let stored = statuses.iter().filter(|status| **status == StatusCode::CREATED).count();
+    assert_eq!(stored, 1, "{statuses:?}");
+    assert!(statuses.iter().all(|status| matches!(status.as_u16(), 201 | 409 | 503)), "{statuses:?}");
+    let owner = server.workspace("owner").await.expect("a workspace");
+    let usage = owner.reader.storage_usage().await.expect("counted");
+    assert_eq!((usage.files, usage.used_bytes), (1, usage.file_bytes), "the others left nothing");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_bounds_what_comes_whether_or_not_its_length_is_told() {
+    let server = started().await;
+    let (_, key) = model_key(&server, "owner", None).await;
+    let made = tool(&server, &key, json!({"filename": "one.bin", "max_bytes": 300_000})).await.expect("a link");
+    let url = made["url"].as_str().expect("a URL");
+    let blocks = |count: usize| {
+        let blocks = (0..count).map(|_| Ok::<_, std::io::Error>(vec![7u8; 100_000]));
+        Body::from_bytes_stream(futures_util::stream::iter(blocks))
+    };
+    let (status, body) = put(&server, url, blocks(4)).await;
+    assert_eq!((status, &body["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("payload_too_large")));
+    assert_eq!(used_bytes(&server, "owner").await, 0);
+    let request = Request::builder().method(Method::PUT).uri(url.parse().expect("a URL"));
+    let announced = server.call(request.header("content-length", "300001").body(Body::empty())).await;
+    assert_eq!(announced.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    let (status, body) = put(&server, url, blocks(3)).await;
+    assert_eq!((status, &body["size"]), (StatusCode::CREATED, &json!(300_000)));
+}
