@@ -88,6 +88,9 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
 /// What any operation reads whose body is read before anybody is asked for: a code stands for who shows it.
 const ANY: &str = r#"{"code": "sic_0"}"#;
 
+/// What any operation reads that is asked by a link: no header says who asks.
+const QUERY: &str = "link=a";
+
 async fn to_each(server: &Server, operations: impl IntoIterator<Item = Operation>) -> Vec<(String, Response)> {
     let mut answers = Vec::new();
     for operation in operations {
@@ -110,7 +113,7 @@ fn request_by(key: &str, operation: &Operation, body: Body) -> Request {
         operation.path.split('/').map(|part| if part.starts_with('{') { "a" } else { part }).collect();
     Request::builder()
         .method(Method::from_bytes(operation.method.as_bytes()).expect("a method"))
-        .uri(path.join("/").parse().expect("a path"))
+        .uri(format!("{}?{QUERY}", path.join("/")).parse().expect("a path"))
         .header("authorization", format!("Bearer {key}"))
         .content_type("application/json")
         .body(body)
