@@ -20,11 +20,13 @@ fn rounds() -> anyhow::Result<usize> {
 }
 
 fn request(key: &str, method: Method, path: &str, body: Option<&Value>) -> Request {
+    // A list of events would be followed without an end.
+    let accept = if path == "/mcp" { "application/json, text/event-stream" } else { "application/json" };
     let request = Request::builder()
         .method(method)
         .uri_str(path)
         .header("host", "localhost")
-        .header("accept", "application/json, text/event-stream")
+        .header("accept", accept)
         .header("content-type", "application/json")
         .header("authorization", format!("Bearer {key}"));
     request.body(body.map_or_else(Body::empty, |body| Body::from_string(body.to_string())))

@@ -69,6 +69,10 @@ pub enum Direction {
 const LOOK: usize = 5_000;
 const LOOK_BYTES: usize = 16 << 20;
 
+/// Least time between two looks of one who waits and found nothing at the first: of the appends that concern others,
+/// those of this time wake a reader once. Readers that follow the log at its end take as much at a time.
+pub const PACE: Duration = Duration::from_millis(20);
+
 /// How many events are read from the store at a time: few of large ones, so that a reader takes little memory.
 struct Stride(usize);
 
@@ -215,7 +219,7 @@ impl Reader {
         let state = self.entered.state();
         let mut head = state.folded.head().follow();
         let deadline = tokio::time::Instant::now() + wait;
-        let mut from = after;
+        let (mut from, mut in_vain) = (after, false);
         loop {
             head.mark_unchanged();
             state.refresh().await?;
@@ -236,6 +240,10 @@ impl Reader {
                 deadline.min(tokio::time::Instant::now() + Duration::from_millis(200))
             };
             let _ = tokio::time::timeout_at(look_again, head.changed()).await;
+            if in_vain {
+                tokio::time::sleep_until(deadline.min(tokio::time::Instant::now() + PACE)).await;
+            }
+            in_vain = true;
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use foldwork_engine::model::event::Event;
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
+use foldwork_engine::workspace::events::{Direction, Limit, LogFilter, PACE};
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Listener, Reader, Standing};
 use futures_util::StreamExt;
@@ -14,6 +14,7 @@ use poem::{IntoResponse, Response};
 use poem_openapi::ApiResponse;
 use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
+use tokio::time::Instant;
 
 use super::body::Written;
 use super::wire::EventBody;
@@ -86,9 +87,17 @@ impl Start {
     }
 }
 
-/// Whether the client asks for a stream.
+/// Whether the client asks for a stream: rather than for JSON, where it takes both.
 pub fn is_stream(accept: Option<&str>) -> bool {
-    accept.is_some_and(|accept| accept.contains("text/event-stream"))
+    let weight = |kind: &str| {
+        let ranges = accept.into_iter().flat_map(|accept| accept.split(','));
+        let parts = ranges.map(|range| range.split(';').map(str::trim));
+        let mut named = parts.filter_map(|mut parts| parts.next()?.eq_ignore_ascii_case(kind).then_some(parts));
+        let mut parameters = named.next()?;
+        let weight = parameters.find_map(|parameter| parameter.strip_prefix("q="));
+        Some(weight.and_then(|weight| weight.parse::<f32>().ok()).unwrap_or(1.0))
+    };
+    weight("text/event-stream").is_some_and(|stream| stream > weight("application/json").unwrap_or(0.0))
 }
 
 /// The stream as an answer. It holds its place, and a page of so many bytes at a time, until the client leaves it or
@@ -102,7 +111,8 @@ pub fn stream_of<T: Type>(
 ) -> Log<T> {
     let limit = Limit { events: PAGE, bytes: page_bytes };
     let standing = reader.standing();
-    sent_until(events(Follower { reader, limit, start, _permit: permit }), standing, shutdown)
+    let follower = Follower { reader, limit, start, next_look: Instant::now(), _permit: permit };
+    sent_until(events(follower), standing, shutdown)
 }
 
 /// The feed of an agent as a stream, like [`stream_of`].
@@ -150,6 +160,8 @@ struct Follower {
     reader: Reader,
     limit: Limit,
     start: Start,
+    /// When it looks next. At the log's end several events are sent together, where they come faster than this.
+    next_look: Instant,
     _permit: StreamPermit,
 }
 
@@ -170,8 +182,12 @@ impl Follower {
                 return Ok(page.items.into_iter().map(Arc::new).collect());
             }
         };
+        tokio::time::sleep_until(self.next_look).await;
         let page = self.reader.log(*after, self.limit, filter, KEEP_ALIVE).await?;
         *after = page.position;
+        if page.next.is_none() {
+            self.next_look = Instant::now() + PACE;
+        }
         Ok(page.items)
     }
 }
@@ -194,4 +210,19 @@ fn events(follower: Follower) -> BoxStream<'static, Sent> {
 fn sent(event: &Event) -> Sent {
     let text = aside(event.size_bytes(), || serde_json::to_string(&EventBody::from(event)).unwrap_or_default());
     Sent::message(text).event_type(event.event_type.to_string()).id(event.position.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_for_those_who_ask_for_it_rather_than_for_json() {
+        let streams =
+            ["text/event-stream", "text/event-stream, */*", "Text/Event-Stream;q=0.9, application/json;q=0.5"];
+        let pages =
+            ["application/json, text/event-stream", "*/*", "application/json", "text/event-stream;q=0, */*", ""];
+        assert!(streams.into_iter().all(|accept| is_stream(Some(accept))));
+        assert!(!pages.into_iter().any(|accept| is_stream(Some(accept))) && !is_stream(None));
+    }
 }

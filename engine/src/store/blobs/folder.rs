@@ -1,9 +1,8 @@
 //! Bytes in a local folder: written so that they are on the disk before anybody names them.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::{Path as FilePath, PathBuf};
 
 use bytes::Bytes;
@@ -19,9 +18,32 @@ use crate::store::error::{Error, Result};
 const WRITTEN_AT_ONCE: usize = 1 << 20;
 /// Bytes after which the disk is made to take them, while more of them come: so the last of them are not waited for long.
 const SYNCED_AT_ONCE: usize = 64 << 20;
-/// Bytes that are read at once, and how many such blocks ahead of who takes them.
-const BLOCK: u64 = 128 << 10;
-const READ_AHEAD: usize = 2;
+/// Bytes that are read at once. While somebody takes them the next ones are read.
+const BLOCK: u64 = 256 << 10;
+
+/// A block of a file that is read, in its order.
+struct Reading {
+    block: JoinHandle<io::Result<(File, Bytes)>>,
+    /// Bytes that come behind it.
+    behind: u64,
+}
+
+impl Reading {
+    /// Begins with the next block of so many bytes; `None` where there is none.
+    fn begin(file: File, left: u64) -> Option<Reading> {
+        let length = BLOCK.min(left);
+        (length > 0).then(|| Reading { block: spawn_blocking(move || read_block(file, length)), behind: left - length })
+    }
+}
+
+fn read_block(file: File, length: u64) -> io::Result<(File, Bytes)> {
+    let mut block = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
+    (&file).take(length).read_to_end(&mut block)?;
+    match block.len() as u64 == length {
+        true => Ok((file, block.into())),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
 
 pub struct Folder {
     files: LocalFileSystem,
@@ -54,18 +76,17 @@ impl Folder {
         if range.end > found.meta.size {
             return Err(Error::Corrupt(format!("{key} has {} bytes", found.meta.size)));
         }
-        let GetResultPayload::File(file, _) = found.payload else { return Ok(found.into_stream().map(own).boxed()) };
-        let file = std::sync::Arc::new(file);
-        let begins = (range.start..range.end).step_by(BLOCK as usize);
-        let blocks = begins.map(move |begin| {
-            let (file, length) = (file.clone(), BLOCK.min(range.end - begin));
-            blocking(move || {
-                let mut block = vec![0; length as usize];
-                file.read_exact_at(&mut block, begin)?;
-                Ok(Bytes::from(block))
-            })
+        let GetResultPayload::File(mut file, _) = found.payload else {
+            return Ok(found.into_stream().map(own).boxed());
+        };
+        file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
+        let first = Reading::begin(file, range.end - range.start);
+        let blocks = stream::try_unfold(first, |reading| async move {
+            let Some(Reading { block, behind }) = reading else { return Ok(None) };
+            let (file, block) = joined(block).await?;
+            Ok(Some((block, Reading::begin(file, behind))))
         });
-        Ok(stream::iter(blocks).buffered(READ_AHEAD).boxed())
+        Ok(blocks.boxed())
     }
 
     pub async fn remove(&self, key: &Path) -> Result<()> {
