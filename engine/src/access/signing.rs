@@ -19,6 +19,8 @@ use crate::store::signing_keys::SigningKeyRecord;
 const SIGNS_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The longest that anything signed is valid, in milliseconds.
 pub const LONGEST_MS: i64 = 24 * 60 * 60 * 1_000;
+/// How long a key is known: what it signed last is valid to the end.
+const KNOWN_MS: i64 = SIGNS_MS + LONGEST_MS;
 /// How often, at most, the store is asked for a key that is not known here; milliseconds.
 const LOOK_MS: i64 = 1_000;
 /// The longest text that is looked at for claims.
@@ -53,14 +55,17 @@ pub struct Signature {
     pub mac: Vec<u8>,
 }
 
-/// The keys that are known here, the newest first.
+/// The keys that are known here.
 #[derive(Default)]
 pub struct SigningKeys {
     known: Mutex<Known>,
+    /// Held by whoever makes a key: the others wait for it.
+    making: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Known {
+    /// The newest first.
     keys: Vec<SigningKeyRecord>,
     read_at: Option<i64>,
 }
@@ -68,6 +73,26 @@ struct Known {
 impl SigningKeys {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    /// Takes in what was read. Two who read at once may come in either order: what is known already stays.
+    fn learn(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
+        let unknown: Vec<_> = read.into_iter().filter(|key| self.find(&key.id).is_none()).collect();
+        self.keys.extend(unknown);
+        self.keys.retain(|key| key.created_at >= now.saturating_sub(KNOWN_MS));
+        self.keys.sort_unstable_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
+        self.read_at = self.read_at.max(Some(now));
+    }
+
+    fn find(&self, id: &str) -> Option<&SigningKeyRecord> {
+        self.keys.iter().find(|key| key.id == id)
+    }
+
+    /// The newest key, if it still signs.
+    fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
+        self.keys.first().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now).cloned()
     }
 }
 
@@ -110,44 +135,43 @@ impl Access {
     /// The newest key, made where there is none that is new enough.
     async fn signing_key(&self) -> Result<SigningKeyRecord> {
         let now = self.clock.now_ms();
-        let fresh = |keys: &[SigningKeyRecord]| {
-            keys.first().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now).cloned()
-        };
-        if let Some(key) = fresh(&self.signing.known().keys) {
+        if let Some(key) = self.signing.known().signing(now) {
             return Ok(key);
         }
-        if let Some(key) = fresh(&self.read_signing_keys(now).await?) {
+        let _making = self.signing.making.lock().await;
+        self.read_signing_keys(now).await?;
+        if let Some(key) = self.signing.known().signing(now) {
             return Ok(key);
         }
         // Two servers may do so at once: then both keys sign, and both are known to everybody who reads them.
         let (id, secret) = (self.clock.new_id().to_string(), hex::encode(self.clock.random()));
         let key = SigningKeyRecord { id, secret, created_at: now };
-        self.control.write_signing_key(&key, now.saturating_sub(SIGNS_MS + LONGEST_MS)).await?;
-        self.read_signing_keys(now).await?;
+        self.control.write_signing_key(&key, now.saturating_sub(KNOWN_MS)).await?;
+        self.signing.known().learn(vec![key.clone()], now);
         Ok(key)
     }
 
     /// The key of this id. One that is not known here is asked for, but not again and again: ids come from outside.
     async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
-        let find = |keys: &[SigningKeyRecord]| keys.iter().find(|key| key.id == id).cloned();
         let now = self.clock.now_ms();
         let read_at = {
             let known = self.signing.known();
-            if let Some(key) = find(&known.keys) {
-                return Ok(Some(key));
+            if let Some(key) = known.find(id) {
+                return Ok(Some(key.clone()));
             }
             known.read_at
         };
-        match read_at {
-            Some(at) if (at..at.saturating_add(LOOK_MS)).contains(&now) => Ok(None),
-            _ => Ok(find(&self.read_signing_keys(now).await?)),
+        if !read_at.is_some_and(|at| (at..at.saturating_add(LOOK_MS)).contains(&now)) {
+            self.read_signing_keys(now).await?;
         }
+        // Somebody else may have read it meanwhile.
+        Ok(self.signing.known().find(id).cloned())
     }
 
-    async fn read_signing_keys(&self, now: i64) -> Result<Vec<SigningKeyRecord>> {
+    async fn read_signing_keys(&self, now: i64) -> Result<()> {
         let keys = self.control.read_signing_keys().await?;
-        *self.signing.known() = Known { keys: keys.clone(), read_at: Some(now) };
-        Ok(keys)
+        self.signing.known().learn(keys, now);
+        Ok(())
     }
 }
 
@@ -210,6 +234,25 @@ mod tests {
         assert!(!there.verify(Purpose::Realtime, b"a/b", &signature).await.expect("verified"));
         let unknown = Signature { key_id: "unknown".into(), ..signature };
         assert!(!there.verify(Purpose::FileLink, b"a/b", &unknown).await.expect("verified"));
+    }
+
+    #[tokio::test]
+    async fn whatever_many_sign_at_once_is_verified_at_once() {
+        let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
+        let access = Arc::new(opened(&store, &clock).await);
+        let signed = |number: u64| {
+            let access = access.clone();
+            tokio::spawn(async move {
+                let message = number.to_be_bytes();
+                let signature = access.sign(Purpose::Realtime, &message).await.expect("signed");
+                access.verify(Purpose::Realtime, &message, &signature).await.expect("verified")
+            })
+        };
+        let signed: Vec<_> = (0..50).map(signed).collect();
+        for verified in signed {
+            assert!(verified.await.expect("not ended"));
+        }
+        assert_eq!(store.control().await.expect("a database").read_signing_keys().await.expect("keys").len(), 1);
     }
 
     #[tokio::test]
