@@ -1,4 +1,5 @@
-//! The mailbox with many tasks in memory: how long a list takes by each filter, on the first page and on a late one.
+//! The mailbox with many tasks in memory: how long a list takes by each filter, on the first page and on a late one, and
+//! the roster of the agents that have them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -13,6 +14,7 @@ use foldwork_engine::workspace::projects::NewProject;
 use foldwork_tests::agents::agents;
 use foldwork_tests::clock::FixedClock;
 use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::program::Times;
 use futures_util::{StreamExt, stream};
 
 #[global_allocator]
@@ -99,21 +101,22 @@ fn filters() -> Vec<(&'static str, TaskFilter)> {
     ]
 }
 
-fn percentile(times: &mut [f64], share: f64) -> f64 {
-    times.sort_by(f64::total_cmp);
-    let place = (times.len() as f64 * share) as usize;
-    times.get(place.min(times.len().saturating_sub(1))).copied().unwrap_or_default()
-}
-
-async fn measure(workspace: &Entered, name: &str, filter: &TaskFilter, before: Option<u64>) {
-    let (mut times, mut found) = (Vec::with_capacity(ROUNDS), 0);
+/// Prints how long something took each time, and what it found.
+async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
+    let (mut times, mut count) = (Vec::with_capacity(ROUNDS), 0);
     for _ in 0..ROUNDS {
         let began = Instant::now();
-        found = workspace.reader.list_tasks(filter, before, PAGE).await.expect("a page").items.len();
-        times.push(began.elapsed().as_secs_f64() * 1e3);
+        count = found().await;
+        times.push(began.elapsed());
     }
-    let (half, most) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
-    println!("{name}: {found} tasks, p50 {half:.3} ms, p99 {most:.3} ms");
+    let times = Times::new(times);
+    let ms = |part: f64| times.quantile(part).as_secs_f64() * 1e3;
+    println!("{name}: {count}, p50 {:.3} ms, p99 {:.3} ms", ms(0.5), ms(0.99));
+}
+
+async fn measure_list(workspace: &Entered, name: &str, filter: &TaskFilter, before: Option<u64>) {
+    let list = || async { workspace.reader.list_tasks(filter, before, PAGE).await.expect("a page").items.len() };
+    measure(name, list).await;
 }
 
 fn main() {
@@ -127,10 +130,11 @@ fn main() {
         let began = Instant::now();
         workspace.reader.list_tasks(&TaskFilter::default(), None, PAGE).await.expect("a page");
         println!("the first list, which makes the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+        measure("the roster", || async { workspace.reader.roster().await.expect("a roster").len() }).await;
         let late = workspace.reader.position() / 10;
         for (name, filter) in filters() {
-            measure(&workspace, name, &filter, None).await;
-            measure(&workspace, &format!("{name}, a late page"), &filter, Some(late)).await;
+            measure_list(&workspace, name, &filter, None).await;
+            measure_list(&workspace, &format!("{name}, a late page"), &filter, Some(late)).await;
         }
     });
 }
