@@ -17,7 +17,7 @@ import subprocess
 import threading
 import time
 
-from server import Failure, Server, check
+from server import Server, check, play
 
 WRITERS = 3
 STREAMS_PER_WRITER = 5
@@ -347,21 +347,4 @@ def append(program, folder, key, rounds, chance, longest):
         for number in range(1, rounds + 1)]
     steps.append(("import to its end", lambda: finish_import(server, source, verifier)))
     steps.append(("stop with SIGTERM", lambda: stop_orderly(server, source, verifier)))
-    passed = failed = 0
-    try:
-        server.start()
-        for name, step in steps:
-            try:
-                step()
-                passed += 1
-            except (Failure, OSError, http.client.HTTPException, ValueError, subprocess.TimeoutExpired) as failure:
-                failed += 1
-                print(f"{name}: FAILED: {failure}", flush=True)
-                server.kill()
-                server.start()
-    except Failure as failure:
-        failed += 1
-        print(f"FAILED: {failure}", flush=True)
-    finally:
-        server.kill()
-    return passed, failed
+    return play(server, steps)

@@ -13,7 +13,7 @@ import threading
 import time
 import urllib.parse
 
-from server import Failure, Server, check
+from server import Server, check, play
 
 WRITERS = 6
 FILES_PER_WRITER = 4
@@ -170,23 +170,11 @@ def play_round(number, server, folder, writers, chance, longest):
 def store_files(program, folder, key, rounds, chance, longest):
     """Returns how many rounds passed and failed."""
     server = Server(program, folder, key)
-    passed = failed = 0
-    try:
-        server.start()
-        workspace = server.client().read("GET", "/workspace")["id"]
-        writers = [Writer(number, workspace, chance) for number in range(WRITERS)]
-        for number in range(1, rounds + 1):
-            try:
-                play_round(number, server, folder, writers, chance, longest)
-                passed += 1
-            except (Failure, *BROKEN) as failure:
-                failed += 1
-                print(f"round {number}: FAILED: {failure}", flush=True)
-                server.kill()
-                server.start()
-    except Failure as failure:
-        failed += 1
-        print(f"FAILED: {failure}", flush=True)
-    finally:
-        server.kill()
-    return passed, failed
+    return play(server, steps(server, folder, rounds, chance, longest))
+
+
+def steps(server, folder, rounds, chance, longest):
+    workspace = server.client().read("GET", "/workspace")["id"]
+    writers = [Writer(number, workspace, chance) for number in range(WRITERS)]
+    for number in range(1, rounds + 1):
+        yield f"round {number}", lambda number=number: play_round(number, server, folder, writers, chance, longest)

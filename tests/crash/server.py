@@ -113,3 +113,26 @@ class Client:
         status, answer = self.call(method, path, body)
         check(status == 200, f"{method} {path} answers {status}: {str(answer)[:300]}")
         return answer
+
+
+def play(server, steps):
+    """Starts a server and plays steps of a name each; after one that fails it is started anew. Returns how many passed and
+    failed. Steps that are made when they are asked for may ask the server."""
+    passed = failed = 0
+    try:
+        server.start()
+        for name, step in steps:
+            try:
+                step()
+                passed += 1
+            except (Failure, OSError, http.client.HTTPException, ValueError, subprocess.TimeoutExpired) as failure:
+                failed += 1
+                print(f"{name}: FAILED: {failure}", flush=True)
+                server.kill()
+                server.start()
+    except Failure as failure:
+        failed += 1
+        print(f"FAILED: {failure}", flush=True)
+    finally:
+        server.kill()
+    return passed, failed

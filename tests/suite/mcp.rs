@@ -14,7 +14,7 @@ async fn started() -> Server {
 }
 
 /// A request of the protocol.
-fn request(key: &str, method: &str, params: Value) -> Request {
+pub fn request(key: &str, method: &str, params: Value) -> Request {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     Request::builder()
         .method(Method::POST)

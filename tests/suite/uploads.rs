@@ -26,15 +26,7 @@ async fn started() -> Server {
 /// What the tool answers, or its error.
 async fn tool(server: &Server, bearer: &str, arguments: Value) -> Result<Value, Value> {
     let call = json!({"name": "upload_file_link", "arguments": arguments});
-    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call});
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri_str("/mcp")
-        .header("host", "localhost")
-        .header("accept", "application/json, text/event-stream")
-        .header("content-type", "application/json")
-        .header("authorization", format!("Bearer {bearer}"))
-        .body(Body::from_string(body.to_string()));
+    let request = crate::mcp::request(bearer, "tools/call", call);
     let text = server.call(request).await.into_body().into_string().await.expect("a text");
     let result = serde_json::from_str::<Value>(&text).expect("JSON")["result"].clone();
     match result["isError"] == true {
