@@ -1,4 +1,4 @@
-"""Hooks of schemathesis: what it asks of things that are there, and the one thing that it must not do.
+"""Hooks of schemathesis: what it asks of things that are there, and what it must not do.
 
 FOLDWORK_KNOWN holds ids of things that were made for it, by the name of the parameter that means them, and the ids of
 what it cannot do without.
@@ -11,6 +11,8 @@ import zlib
 import schemathesis
 
 KNOWN = json.loads(os.environ["FOLDWORK_KNOWN"])
+IDEMPOTENCY_KEY = "Idempotency-Key"
+SENT = set()
 
 
 @schemathesis.hook
@@ -26,3 +28,11 @@ def before_call(context, case, kwargs):
         # Its own key, membership and plan it needs until the end.
         if value in KNOWN["own"]:
             parameters[name] = "another"
+    # The answer to a repeat is that of the first request. It names what was made then, which may be deleted by now, and
+    # schemathesis expects that what it was just told of is there.
+    headers = case.headers or {}
+    key = headers.get(IDEMPOTENCY_KEY)
+    if valid and key in SENT:
+        del headers[IDEMPOTENCY_KEY]
+    elif key is not None:
+        SENT.add(key)
