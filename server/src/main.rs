@@ -6,12 +6,13 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use foldwork_plugins::memory::Counting;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
-use mimalloc::MiMalloc;
+use tikv_jemallocator::Jemalloc;
 
-/// Appends and pipelines make many small values; the system's allocator costs a third of their time. What scripts take
-/// of it is counted.
+/// Appends and pipelines make many small values; the system's allocator costs a third of their time. This one gives back
+/// what is free: under an hour of steady load the program takes no more in the end than in the beginning. What scripts
+/// take of it is counted.
 #[global_allocator]
-static ALLOCATOR: Counting<MiMalloc> = Counting(MiMalloc);
+static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 
 /// An event-sourced server whose folded state is read by pipelines.
 #[derive(Parser)]

@@ -1,9 +1,10 @@
 //! Payloads of very many fields hold nobody up: reading them is work off the threads that serve.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures_util::future::join_all;
 use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
 
 use super::post;
 use super::target::Target;
@@ -21,13 +22,12 @@ fn wide(number: usize) -> Value {
     json!({"aggregate_type": "wide", "event_type": format!("wide.{verb}"), "payload": fields})
 }
 
-/// Reads the aggregate as it was after each of its events.
-async fn read_versions(client: &Client, read: &AtomicUsize) {
+/// Reads the aggregate as it was after each of its events, in a task of its own: reading the answers holds nobody up.
+async fn read_versions(client: Client, read: Arc<AtomicUsize>) {
     for version in 1..=EVENTS {
         let (status, text) = client.send("GET", &format!("/api/v1/aggregates/wide?version={version}"), "").await;
         assert_eq!(status, 200, "{text:.300}");
-        let state: Value = serde_json::from_str(&text).expect("JSON");
-        assert_eq!(state["_version"], version, "{text:.300}");
+        assert!(text.contains(&format!("\"_version\":{version},")), "{text:.300}");
         read.fetch_add(1, Ordering::SeqCst);
     }
 }
@@ -40,16 +40,21 @@ async fn others_are_served_while_wide_aggregates_are_read() {
     for number in 1..=EVENTS {
         post(client, "/api/v1/aggregates/wide/events", &wide(number)).await;
     }
-    let read = AtomicUsize::new(0);
-    let readers = join_all((0..READERS).map(|_| read_versions(client, &read)));
+    let read = Arc::new(AtomicUsize::new(0));
+    let mut readers = JoinSet::new();
+    for _ in 0..READERS {
+        let client = Client { address: client.address, key: client.key.clone() };
+        readers.spawn(read_versions(client, read.clone()));
+    }
     let mut healthy = 0;
-    let others = async {
-        while read.load(Ordering::SeqCst) < READERS * EVENTS {
-            assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
-            healthy += 1;
+    while read.load(Ordering::SeqCst) < READERS * EVENTS && !readers.is_empty() {
+        assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
+        healthy += 1;
+        // One that fails ends the wait.
+        if let Some(ended) = readers.try_join_next() {
+            ended.expect("versions that are read");
         }
-    };
-    tokio::join!(readers, others);
+    }
     // A small answer takes a fraction of the time of a wide one, unless it has to wait for it.
     assert!(healthy >= READERS * EVENTS, "{healthy} small answers beside {} wide ones", READERS * EVENTS);
     target.end().await;

@@ -16,7 +16,7 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::entered::Entered;
 
 #[global_allocator]
-static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
 const WRITERS: usize = 64;
 /// Streams that each writer spreads its events over.

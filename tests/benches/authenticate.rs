@@ -10,7 +10,7 @@ use jsonwebtoken::Algorithm;
 use serde_json::json;
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const ROUNDS: usize = 21;
 const CALLS: usize = 5_000;

@@ -18,7 +18,7 @@ use foldwork_tests::program::Times;
 use futures_util::{StreamExt, stream};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const AGENTS: usize = 100;
 const AT_ONCE: usize = 512;

@@ -16,7 +16,7 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::entered::Entered;
 
 #[global_allocator]
-static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
 /// The pipelines, by what they show.
 const PIPELINES: [(&str, &str); 10] = [

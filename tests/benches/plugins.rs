@@ -14,7 +14,7 @@ use foldwork_plugins::memory::Counting;
 use foldwork_plugins::script::{Script, limits::Limits};
 
 #[global_allocator]
-static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
 const MANIFEST: &str = "name = \"trivial\"\nversion = \"1.0.0\"\ndescription = \"Trivial.\"\nhooks = [\"enrich\"]\n";
 const SCRIPT: &str = "fn enrich(event, state, settings) { #{ derived: #{ seen: state.title } } }";
@@ -65,6 +65,7 @@ fn event(body_bytes: usize) -> Event {
         actor: "system".into(),
         occurred_at: 1_714_564_800_000,
         recorded_at: 1_714_564_800_000,
+        sent: Default::default(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Sockets over which agents listen: what an idle one takes of memory, how soon each is told of its task where all are
-//! given one at once, and how soon a channel with all of them on it is told what one says.
+//! given one at once, how soon a channel with all of them on it is told what one says, and whether appends and pipelines
+//! are as fast beside sockets that are idle as without.
 //!
 //! `--program FILE` is the server; `--sockets N`, `--rounds N`, `--strict` (fails where a threshold is missed).
 
@@ -24,6 +25,11 @@ const REQUESTS: usize = 64;
 /// How long the server is left alone before its memory is looked at.
 const SETTLES: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(120);
+/// How long requests are counted at a time, and the part of their rate that is left beside idle sockets.
+const COUNTED: Duration = Duration::from_secs(3);
+const BESIDE_IDLE: f64 = 0.9;
+/// Aggregates that are appended to.
+const ARTICLES: u64 = 1_000;
 
 struct Arguments {
     program: String,
@@ -162,6 +168,49 @@ async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyho
     Ok(told.into_iter().map(|(_, at)| at.saturating_duration_since(began)).collect())
 }
 
+/// Requests that are answered in a second: as many as the server can.
+async fn rate<F: Future<Output = anyhow::Result<Value>>>(request: impl Fn(u64) -> F) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    let requests = futures_util::stream::iter(0..).map(&request).buffer_unordered(REQUESTS);
+    let answered = requests
+        .try_take_while(|_| future::ok(began.elapsed() < COUNTED))
+        .try_fold(0_u32, |count, _| future::ok(count + 1));
+    Ok(f64::from(answered.await?) / began.elapsed().as_secs_f64())
+}
+
+/// Appends and pipelines a second.
+async fn rates(server: &Server) -> anyhow::Result<[f64; 2]> {
+    let append = |number: u64| async move {
+        let event = json!({"aggregate_type": "article", "event_type": "article.updated", "payload": {"title": "A title", "n": number}});
+        server.post(&format!("/api/v1/aggregates/article-{}/events", number % ARTICLES), &event).await
+    };
+    let stages = json!([{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$group": {"_id": null, "n": {"$sum": "$n"}}}]);
+    let pipeline = |_| async { server.post("/api/v1/aggregates/query", &json!({"pipeline": stages})).await };
+    Ok([rate(append).await?, rate(pipeline).await?])
+}
+
+/// The part of the rates of appends and of pipelines that is left beside sockets that are idle: the median of the rounds.
+async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyhow::Result<[f64; 2]> {
+    let mut parts = [Vec::new(), Vec::new()];
+    rates(server).await?;
+    for _ in 0..rounds {
+        let alone = rates(server).await?;
+        let opened = futures_util::stream::iter(agents).map(|agent| Socket::open(server, agent, agent));
+        let opened: Vec<Socket> = opened.buffer_unordered(AT_A_TIME).try_collect().await?;
+        tokio::time::sleep(SETTLES).await;
+        let beside = rates(server).await?;
+        drop(opened);
+        tokio::time::sleep(SETTLES).await;
+        for (parts, (beside, alone)) in parts.iter_mut().zip(beside.into_iter().zip(alone)) {
+            parts.push(beside / alone);
+        }
+    }
+    Ok(parts.map(|mut parts| {
+        parts.sort_unstable_by(f64::total_cmp);
+        parts[parts.len() / 2]
+    }))
+}
+
 async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize> {
     let mut agents = Vec::new();
     for number in 0..arguments.sockets {
@@ -200,10 +249,15 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     }
     let all = Times::new(all);
     println!("one channel to all, {all}");
+    drop(sockets);
+    tokio::time::sleep(SETTLES).await;
+    let [appends, pipelines] = beside_idle(server, &agents, arguments.rounds).await?;
+    println!("beside {} idle sockets: {appends:.2} of the appends, {pipelines:.2} of the pipelines", agents.len());
     Ok(missed(&[
         ("an idle socket takes less than 40 kB", idle < IDLE_BYTES),
         ("p99 of one task each under 250 ms", each.quantile(0.99) < P99),
         ("p99 of one channel to all under 250 ms", all.quantile(0.99) < P99),
+        ("appends and pipelines keep 0.9 of their rates", appends.min(pipelines) >= BESIDE_IDLE),
     ]))
 }
 

@@ -11,7 +11,7 @@ use foldwork_tests::entered::Entered;
 use foldwork_tests::perturbed::{Chance, Change};
 
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const QUERIES: usize = 2_000;
 const CHANGES: usize = 2_000;

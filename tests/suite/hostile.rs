@@ -121,6 +121,7 @@ fn called(script: &Script) -> Result<Option<Value>, Failure> {
         actor: "system".into(),
         occurred_at: 0,
         recorded_at: 0,
+        sent: Default::default(),
     };
     let aggregate = Aggregate::fold(None, &event, &definition);
     let call = Enrich { event: &event, aggregate: &aggregate, definition: &definition };

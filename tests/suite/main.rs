@@ -41,4 +41,4 @@ use foldwork_plugins::memory::Counting;
 
 /// As in the program: what scripts take is counted.
 #[global_allocator]
-static ALLOCATOR: Counting<mimalloc::MiMalloc> = Counting(mimalloc::MiMalloc);
+static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);

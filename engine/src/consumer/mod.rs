@@ -25,6 +25,7 @@ pub mod replay;
 mod roster;
 mod route;
 mod vectors;
+mod waiting;
 mod work;
 mod worker;
 mod working;

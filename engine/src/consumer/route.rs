@@ -1,9 +1,7 @@
 //! Routing: who gets work because of an event, and the tasks that they get.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attempt::{Calls, RetryPolicy};
 use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
 use super::ended::Ended;
@@ -11,6 +9,7 @@ use super::event_context::EventContext;
 use super::interrupt::Interrupt;
 use super::parking::Parking;
 use super::roster::Roster;
+use super::waiting::{Input, Waiting};
 use crate::core::State;
 use crate::core::plugins::PluginIndex;
 use crate::error::Result;
@@ -38,6 +37,12 @@ impl RouteInput {
     }
 }
 
+impl Input for RouteInput {
+    fn context(&self) -> &Arc<EventContext> {
+        &self.context
+    }
+}
+
 /// Calls the hook.
 pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>> {
     plugin.route(&Route {
@@ -51,12 +56,12 @@ pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>>
 /// The calls of `route` that the events of a batch ask for.
 pub struct Router {
     state: Arc<State>,
-    waiting: BTreeMap<PluginIndex, Vec<Arc<RouteInput>>>,
+    waiting: Waiting<RouteInput>,
 }
 
 impl Router {
     pub fn new(state: &Arc<State>) -> Router {
-        Router { state: state.clone(), waiting: BTreeMap::new() }
+        Router { state: state.clone(), waiting: Waiting::new(state, Hook::Route) }
     }
 
     /// Notes the calls that an event asks for, with what they are given.
@@ -69,7 +74,7 @@ impl Router {
         }
         let input = Arc::new(RouteInput::prepare(&self.state, roster, context));
         for plugin in called {
-            self.waiting.entry(plugin).or_default().push(input.clone());
+            self.waiting.push(plugin, input.clone());
         }
     }
 
@@ -82,15 +87,11 @@ impl Router {
         dispatcher: &Dispatcher,
         interrupt: &Interrupt,
     ) -> Result<(), Ended> {
-        for (plugin, inputs) in std::mem::take(&mut self.waiting) {
-            let circuit = circuits.get_mut(plugin);
-            let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilWanted(interrupt) };
-            let attempts = calls.run(&inputs, |input| &input.context.event.event_id, call).await?;
-            for (input, attempt) in inputs.iter().zip(attempts) {
-                let context = &input.context;
-                let Some(assigned) = parking.receive(circuits, plugin, Hook::Route, context, attempt) else { continue };
-                if let Err(failure) = self.assign(plugin, context, roster, assigned, dispatcher).await? {
-                    parking.park(plugin, Hook::Route, &context.event, failure, 1);
+        let mut waiting = self.waiting.take();
+        while let Some(given) = waiting.next(circuits, parking, interrupt, call).await? {
+            for (input, assigned) in given.values {
+                if let Err(failure) = self.assign(given.plugin, &input.context, roster, assigned, dispatcher).await? {
+                    parking.park(given.plugin, Hook::Route, &input.context.event, failure, 1);
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::dispatch::{caused_by, depth_of, derived_id};
 use super::event_context::{EventContext, FollowerView};
 use super::mentions::Mentions;
 use super::roster::Roster;
+use super::waiting::Input;
 use crate::core::State;
 use crate::core::plugins::{PluginIndex, Plugins};
 use crate::hook::{Hook, Outcome, Plugin, Work};
@@ -61,6 +62,12 @@ fn asks_for_work(event: TaskEvent) -> bool {
         TaskEvent::Delivered | TaskEvent::Completed | TaskEvent::Failed | TaskEvent::Canceled => false,
         TaskEvent::Approved | TaskEvent::Edited | TaskEvent::Rejected | TaskEvent::Deferred => false,
         TaskEvent::Read | TaskEvent::Unread => false,
+    }
+}
+
+impl Input for WorkInput {
+    fn context(&self) -> &Arc<EventContext> {
+        &self.context
     }
 }
 

@@ -1,9 +1,7 @@
 //! The workshop: scripted agents get their tasks, and what they make of them is delivered.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::attempt::{Calls, RetryPolicy};
 use super::circuits::Circuits;
 use super::dispatch::Dispatcher;
 use super::ended::Ended;
@@ -12,6 +10,7 @@ use super::interrupt::Interrupt;
 use super::mentions::Mentions;
 use super::parking::Parking;
 use super::roster::Roster;
+use super::waiting::Waiting;
 use super::work::{self, WorkInput};
 use crate::core::State;
 use crate::core::plugins::PluginIndex;
@@ -23,12 +22,12 @@ use crate::model::facts::Product;
 pub struct Workshop {
     state: Arc<State>,
     mentions: Mentions,
-    waiting: BTreeMap<PluginIndex, Vec<Arc<WorkInput>>>,
+    waiting: Waiting<WorkInput>,
 }
 
 impl Workshop {
     pub fn new(state: &Arc<State>) -> Workshop {
-        Workshop { state: state.clone(), mentions: Mentions::default(), waiting: BTreeMap::new() }
+        Workshop { state: state.clone(), mentions: Mentions::default(), waiting: Waiting::new(state, Hook::Work) }
     }
 
     /// Takes an event in, and notes the call that it asks for. The view stands right after the event.
@@ -36,7 +35,7 @@ impl Workshop {
         self.mentions.observe(context.before.as_deref(), &context.after, &context.definition);
         if let Some(plugin) = work::worker(&self.state.plugins, roster, context) {
             let input = Arc::new(self.prepare(view, context));
-            self.waiting.entry(plugin).or_default().push(input);
+            self.waiting.push(plugin, input);
         }
     }
 
@@ -53,15 +52,11 @@ impl Workshop {
         dispatcher: &Dispatcher,
         interrupt: &Interrupt,
     ) -> Result<(), Ended> {
-        for (plugin, inputs) in std::mem::take(&mut self.waiting) {
-            let circuit = circuits.get_mut(plugin);
-            let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilWanted(interrupt) };
-            let attempts = calls.run(&inputs, |input| &input.context.event.event_id, work::call).await?;
-            for (input, attempt) in inputs.iter().zip(attempts) {
-                let context = &input.context;
-                let Some(product) = parking.receive(circuits, plugin, Hook::Work, context, attempt) else { continue };
-                if let Err(failure) = self.deliver(plugin, context, product, dispatcher).await? {
-                    parking.park(plugin, Hook::Work, &context.event, failure, 1);
+        let mut waiting = self.waiting.take();
+        while let Some(given) = waiting.next(circuits, parking, interrupt, work::call).await? {
+            for (input, product) in given.values {
+                if let Err(failure) = self.deliver(given.plugin, &input.context, product, dispatcher).await? {
+                    parking.park(given.plugin, Hook::Work, &input.context.event, failure, 1);
                 }
             }
         }

@@ -278,6 +278,7 @@ impl<'a> Staging<'a> {
             actor: append.actor.clone(),
             occurred_at: new.occurred_at.unwrap_or(self.now_ms),
             recorded_at: self.now_ms,
+            sent: Default::default(),
         });
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
         if *definition.type_name == *FILE {

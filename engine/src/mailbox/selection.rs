@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
+use crate::core::folded::Folded;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::facts::Priority;
@@ -35,6 +36,14 @@ pub struct Selection {
 pub struct Selected {
     pub items: Vec<Arc<Aggregate>>,
     pub next: Option<u64>,
+}
+
+/// Makes the columns that a list makes use of, where there are tasks: the first list need not wait for them.
+pub fn prepare(folded: &Folded) {
+    let has_tasks = |snapshot: &Snapshot| snapshot.base().is_some_and(|base| base.types.texts().code(TASK).is_some());
+    if has_tasks(&folded.snapshot_with(&[])) {
+        folded.snapshot_with(&PATHS.iter().collect::<Vec<_>>());
+    }
 }
 
 /// Tasks whose first event stands before a position, newest first.

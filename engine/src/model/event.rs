@@ -1,6 +1,6 @@
 //! Events: what a client sends, and what the log holds.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::id::AggregateId;
 use super::value::{Object, Value};
@@ -30,7 +30,34 @@ pub struct Event {
     /// When it happened, as the client said, or else `recorded_at`; milliseconds since the epoch.
     pub occurred_at: i64,
     pub recorded_at: i64,
+    pub sent: Sent,
 }
+
+/// The text in which an event is sent to those who follow the log: written by the first who sends it, for all of them.
+/// It says what the event says, so events are equal whether they have one or not; a copy has none yet.
+#[derive(Debug, Default)]
+pub struct Sent(OnceLock<Box<str>>);
+
+impl Sent {
+    /// The text, written now where nobody has yet.
+    pub fn text(&self, write: impl FnOnce() -> String) -> &str {
+        self.0.get_or_init(|| write().into_boxed_str())
+    }
+}
+
+impl Clone for Sent {
+    fn clone(&self) -> Sent {
+        Sent::default()
+    }
+}
+
+impl PartialEq for Sent {
+    fn eq(&self, _: &Sent) -> bool {
+        true
+    }
+}
+
+impl Eq for Sent {}
 
 impl Event {
     /// What follows the dot in the event's type: `created` of `article.created`.

@@ -211,6 +211,7 @@ mod tests {
             actor: "system".into(),
             occurred_at: 0,
             recorded_at: 0,
+            sent: Default::default(),
         }
     }
 

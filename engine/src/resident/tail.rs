@@ -9,6 +9,11 @@ use crate::model::event::Event;
 const MAX_BYTES: usize = 16 << 20;
 const MAX_EVENTS: usize = 20_000;
 
+/// Bytes of an event here, with the text in which it is sent to those who follow.
+fn size_bytes(event: &Event) -> usize {
+    2 * event.size_bytes()
+}
+
 /// A window on the end of the log.
 #[derive(Default)]
 pub struct Tail {
@@ -31,12 +36,12 @@ impl Tail {
                 inner.events.clear();
                 inner.bytes = 0;
             }
-            inner.bytes += event.size_bytes();
+            inner.bytes += size_bytes(event);
             inner.events.push_back(event.clone());
         }
         while inner.bytes > MAX_BYTES || inner.events.len() > MAX_EVENTS {
             let Some(oldest) = inner.events.pop_front() else { break };
-            inner.bytes = inner.bytes.saturating_sub(oldest.size_bytes());
+            inner.bytes = inner.bytes.saturating_sub(size_bytes(&oldest));
         }
     }
 

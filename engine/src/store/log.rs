@@ -370,6 +370,7 @@ fn read_event(record: &Record, fields: Fields) -> Result<Event> {
         actor: body.actor,
         occurred_at: body.occurred_at,
         recorded_at: body.recorded_at,
+        sent: Default::default(),
     })
 }
 
@@ -394,6 +395,7 @@ mod tests {
             actor: "system".into(),
             occurred_at: 1,
             recorded_at: 2,
+            sent: Default::default(),
         })
     }
 

@@ -166,6 +166,7 @@ impl Entered {
             actor: self.actor(),
             occurred_at: new.occurred_at.unwrap_or(now),
             recorded_at: now,
+            sent: Default::default(),
         });
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
         Ok(EventContext { event, before, after, definition })

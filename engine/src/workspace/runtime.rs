@@ -13,6 +13,7 @@ use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
 use crate::core::clearing::keep_clearing;
+use crate::mailbox::selection;
 use crate::mailbox::timers::Timers;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.
@@ -43,6 +44,9 @@ impl Runtime {
         let working = Working::default();
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
         let timers = Timers::start(state.clone(), appender.clone());
+        let loaded = state.clone();
+        // Nobody waits for it: lists make the columns themselves where they come first.
+        drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
         Runtime {
             appender,
             appending,

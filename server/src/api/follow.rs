@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::workspace::events::{Direction, Limit, LogFilter, PACE};
 use foldwork_engine::workspace::feed::{Feed, Item};
 use foldwork_engine::{Error, Listener, Reader, Standing};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use poem::web::sse::{Event as Sent, SSE};
-use poem::{IntoResponse, Response};
+use poem::web::sse::Event as Message;
+use poem::{Body, IntoResponse, Response};
 use poem_openapi::ApiResponse;
 use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
@@ -26,6 +27,10 @@ use crate::edge::streams::StreamPermit;
 const PAGE: usize = 200;
 /// A comment is sent where nothing else was for so long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const CONTENT_TYPE: &str = "text/event-stream";
+const COMMENT: &[u8] = b":\n\n";
+/// Bytes of messages that are written to a socket together; one that is longer is written alone.
+const CHUNK: usize = 64 << 10;
 
 /// A page of events, or a stream of them.
 pub enum Log<T: Type> {
@@ -97,7 +102,7 @@ pub fn is_stream(accept: Option<&str>) -> bool {
         let weight = parameters.find_map(|parameter| parameter.strip_prefix("q="));
         Some(weight.and_then(|weight| weight.parse::<f32>().ok()).unwrap_or(1.0))
     };
-    weight("text/event-stream").is_some_and(|stream| stream > weight("application/json").unwrap_or(0.0))
+    weight(CONTENT_TYPE).is_some_and(|stream| stream > weight("application/json").unwrap_or(0.0))
 }
 
 /// The stream as an answer. It holds its place, and a page of so many bytes at a time, until the client leaves it or
@@ -134,25 +139,53 @@ pub fn stream_of_feed<T: Type>(
             }
         }
     });
-    let told = pages.flat_map(|items| stream::iter(items.into_iter().filter_map(told)));
-    sent_until(told.boxed(), listener.standing(), shutdown)
+    let chunks = pages.flat_map(|items| stream::iter(chunks(items, put_told)));
+    sent_until(chunks.boxed(), listener.standing(), shutdown)
 }
 
-fn told(item: Item) -> Option<Sent> {
-    let Item::Delivery(told) = item else { return None };
+fn put_told(item: &Item, chunk: &mut Vec<u8>) {
+    let Item::Delivery(told) = item else { return };
     let text = aside(told.size_bytes(), || serde_json::to_string(&told.payload()).unwrap_or_default());
-    Some(Sent::message(text).event_type(told.news.name()).id(told.position().to_string()))
+    let message = Message::message(text).event_type(told.news.name()).id(told.position().to_string());
+    chunk.extend_from_slice(message.to_string().as_bytes());
+}
+
+/// The messages of a page put together, each chunk when the reader has taken the one before; a comment where there are
+/// none.
+fn chunks<T>(page: Vec<T>, put: fn(&T, &mut Vec<u8>)) -> impl Iterator<Item = Bytes> {
+    let mut rest = page.into_iter();
+    let mut is_silent = true;
+    std::iter::from_fn(move || {
+        let mut chunk = Vec::new();
+        while chunk.len() < CHUNK
+            && let Some(item) = rest.next()
+        {
+            put(&item, &mut chunk);
+        }
+        match (chunk.is_empty(), std::mem::take(&mut is_silent)) {
+            (false, _) => Some(chunk.into()),
+            (true, true) => Some(Bytes::from_static(COMMENT)),
+            (true, false) => None,
+        }
+    })
 }
 
 /// A stream that ends with the right of whoever reads it, and with the server.
-fn sent_until<T: Type>(events: BoxStream<'static, Sent>, mut standing: Standing, shutdown: Shutdown) -> Log<T> {
+fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut standing: Standing, shutdown: Shutdown) -> Log<T> {
     let end = async move {
         tokio::select! {
             () = shutdown.begun() => {}
             () = standing.ended() => {}
         }
     };
-    Log::Stream(Box::new(SSE::new(events.take_until(Box::pin(end))).keep_alive(KEEP_ALIVE).into_response()))
+    let chunks = chunks.take_until(Box::pin(end)).map(Ok::<_, std::io::Error>);
+    let response = Response::builder()
+        .content_type(CONTENT_TYPE)
+        .header("Cache-Control", "no-cache")
+        // Proxies of nginx's kind hold back what they are not told to pass on.
+        .header("X-Accel-Buffering", "no")
+        .body(Body::from_bytes_stream(chunks));
+    Log::Stream(Box::new(response))
 }
 
 /// A reader of events, and where it stands.
@@ -168,20 +201,20 @@ struct Follower {
 impl Follower {
     /// The next events, waited for where there are none yet; there may be none after a while.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
-        let (after, filter) = match &mut self.start {
-            Start::Log { after, filter } => (after, filter),
-            Start::Stream { id, after_version } => {
-                // What is appended while the stream is read stands behind this position, if not in the stream read.
-                let position = self.reader.position();
-                let page = self.reader.stream(id, Some(*after_version), self.limit, Direction::Forward).await?;
-                *after_version = page.items.last().map_or(*after_version, |last| last.version);
-                if page.next.is_none() {
-                    let stream = Some((std::mem::take(id), *after_version));
-                    self.start = Start::Log { after: position, filter: LogFilter { stream, ..LogFilter::default() } };
-                }
+        while let Start::Stream { id, after_version } = &mut self.start {
+            // What is appended while the stream is read stands behind this position, if not in the stream read.
+            let position = self.reader.position();
+            let page = self.reader.stream(id, Some(*after_version), self.limit, Direction::Forward).await?;
+            *after_version = page.items.last().map_or(*after_version, |last| last.version);
+            if page.next.is_none() {
+                let stream = Some((std::mem::take(id), *after_version));
+                self.start = Start::Log { after: position, filter: LogFilter { stream, ..LogFilter::default() } };
+            }
+            if !page.items.is_empty() {
                 return Ok(page.items.into_iter().map(Arc::new).collect());
             }
-        };
+        }
+        let Start::Log { after, filter } = &mut self.start else { return Ok(Vec::new()) };
         tokio::time::sleep_until(self.next_look).await;
         let page = self.reader.log(*after, self.limit, filter, KEEP_ALIVE).await?;
         *after = page.position;
@@ -192,8 +225,8 @@ impl Follower {
     }
 }
 
-/// Events as they are sent: each is written when it is its turn.
-fn events(follower: Follower) -> BoxStream<'static, Sent> {
+/// Events as they are sent.
+fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     let pages = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
             Ok(events) => Some((events, follower)),
@@ -204,17 +237,30 @@ fn events(follower: Follower) -> BoxStream<'static, Sent> {
             }
         }
     });
-    pages.flat_map(|events| stream::iter(events.into_iter().map(|event| sent(&event)))).boxed()
+    pages.flat_map(|events| stream::iter(chunks(events, put_event))).boxed()
 }
 
-fn sent(event: &Event) -> Sent {
-    let text = aside(event.size_bytes(), || serde_json::to_string(&EventBody::from(event)).unwrap_or_default());
-    Sent::message(text).event_type(event.event_type.to_string()).id(event.position.to_string())
+/// Puts the message that tells of an event, written once for all who follow.
+fn put_event(event: &Arc<Event>, chunk: &mut Vec<u8>) {
+    let text = event.sent.text(|| {
+        let text = aside(event.size_bytes(), || serde_json::to_string(&EventBody::from(&**event)).unwrap_or_default());
+        Message::message(text).event_type(event.event_type.to_string()).id(event.position.to_string()).to_string()
+    });
+    chunk.extend_from_slice(text.as_bytes());
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_are_sent_in_chunks_and_a_page_without_any_is_a_comment() {
+        let put = |length: &usize, chunk: &mut Vec<u8>| chunk.extend(std::iter::repeat_n(b'x', *length));
+        let lengths = |page| chunks(page, put).map(|chunk| chunk.len()).collect::<Vec<_>>();
+        assert_eq!(lengths(vec![10, 20, CHUNK, 30, 3 * CHUNK, 5]), [30 + CHUNK, 30 + 3 * CHUNK, 5]);
+        assert_eq!(chunks(Vec::new(), put).collect::<Vec<_>>(), [COMMENT]);
+        assert_eq!(chunks(vec![0], put).collect::<Vec<_>>(), [COMMENT]);
+    }
 
     #[test]
     fn a_stream_is_for_those_who_ask_for_it_rather_than_for_json() {

@@ -57,6 +57,7 @@ impl Articles {
             actor: "system".into(),
             occurred_at: self.position as i64,
             recorded_at: 0,
+            sent: Default::default(),
         };
         let definition = self.definition("article").expect("a built-in type");
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));

@@ -208,6 +208,7 @@ fn event(written: &Object) -> Result<Event, String> {
         actor: text("actor", "system")?,
         occurred_at,
         recorded_at: time("recorded_at", occurred_at)?,
+        sent: Default::default(),
     })
 }
 

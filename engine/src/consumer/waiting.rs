@@ -1,0 +1,67 @@
+//! The calls of one hook that the events of a batch ask for: noted with what they are given, then made, plugin by plugin.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::attempt::{Calls, RetryPolicy};
+use super::circuits::Circuits;
+use super::ended::Ended;
+use super::event_context::EventContext;
+use super::interrupt::Interrupt;
+use super::parking::Parking;
+use crate::core::State;
+use crate::core::plugins::{HookCall, PluginIndex};
+use crate::error::Result;
+use crate::hook::Hook;
+
+/// What a hook is called with because of an event.
+pub trait Input: Send + Sync + 'static {
+    fn context(&self) -> &Arc<EventContext>;
+}
+
+/// Calls that wait for their turn.
+pub struct Waiting<I> {
+    state: Arc<State>,
+    hook: Hook,
+    by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
+}
+
+/// What the calls of one plugin gave; what failed is put aside.
+pub struct Given<I, T> {
+    pub plugin: PluginIndex,
+    pub values: Vec<(Arc<I>, T)>,
+}
+
+impl<I: Input> Waiting<I> {
+    pub fn new(state: &Arc<State>, hook: Hook) -> Waiting<I> {
+        Waiting { state: state.clone(), hook, by_plugin: BTreeMap::new() }
+    }
+
+    pub fn push(&mut self, plugin: PluginIndex, input: Arc<I>) {
+        self.by_plugin.entry(plugin).or_default().push(input);
+    }
+
+    /// All that waits; from now on nothing does, whatever becomes of it.
+    pub fn take(&mut self) -> Waiting<I> {
+        Waiting { by_plugin: std::mem::take(&mut self.by_plugin), ..Waiting::new(&self.state, self.hook) }
+    }
+
+    /// Makes the calls of the next plugin, if one waits.
+    pub async fn next<T: Send + 'static>(
+        &mut self,
+        circuits: &mut Circuits,
+        parking: &mut Parking,
+        interrupt: &Interrupt,
+        call: HookCall<I, T>,
+    ) -> Result<Option<Given<I, T>>, Ended> {
+        let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
+        let circuit = circuits.get_mut(plugin);
+        let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilWanted(interrupt) };
+        let attempts = calls.run(&inputs, |input| &input.context().event.event_id, call).await?;
+        let given = inputs.into_iter().zip(attempts).filter_map(|(input, attempt)| {
+            let value = parking.receive(circuits, plugin, self.hook, input.context(), attempt)?;
+            Some((input, value))
+        });
+        Ok(Some(Given { plugin, values: given.collect() }))
+    }
+}
