@@ -23,6 +23,9 @@ pub const LONGEST_MS: i64 = 24 * 60 * 60 * 1_000;
 const KNOWN_MS: i64 = SIGNS_MS + LONGEST_MS;
 /// How often, at most, the store is asked for a key that is not known here; milliseconds.
 const LOOK_MS: i64 = 1_000;
+/// How long before a key stops signing the next one is made. By the time that one signs, every server finds it in the
+/// store, also one that had looked for another just before it was made.
+const AHEAD_MS: i64 = 60_000;
 /// The longest text that is looked at for claims.
 const MAX_LENGTH: usize = 8 << 10;
 
@@ -90,9 +93,16 @@ impl Known {
         self.keys.iter().find(|key| key.id == id)
     }
 
-    /// The newest key, if it still signs.
+    /// Whether there is a key that signs for a while.
+    fn is_ahead(&self, now: i64) -> bool {
+        self.keys.first().is_some_and(|key| key.created_at.saturating_add(SIGNS_MS - AHEAD_MS) > now)
+    }
+
+    /// The newest key that every server can know of, or else the oldest of those that sign.
     fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
-        self.keys.first().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now).cloned()
+        let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now);
+        let settled = signing().find(|key| key.created_at.saturating_add(LOOK_MS) < now);
+        settled.or_else(|| signing().last()).cloned()
     }
 }
 
@@ -132,23 +142,28 @@ impl Access {
         serde_json::from_slice(&claims).map(Some).map_err(Error::internal)
     }
 
-    /// The newest key, made where there is none that is new enough.
+    /// The key to sign with. Where it is about to stop, or there is none, the next one is made.
     async fn signing_key(&self) -> Result<SigningKeyRecord> {
         let now = self.clock.now_ms();
-        if let Some(key) = self.signing.known().signing(now) {
+        let known = || {
+            let known = self.signing.known();
+            known.signing(now).filter(|_| known.is_ahead(now))
+        };
+        if let Some(key) = known() {
             return Ok(key);
         }
         let _making = self.signing.making.lock().await;
         self.read_signing_keys(now).await?;
-        if let Some(key) = self.signing.known().signing(now) {
+        if let Some(key) = known() {
             return Ok(key);
         }
         // Two servers may do so at once: then both keys sign, and both are known to everybody who reads them.
         let (id, secret) = (self.clock.new_id().to_string(), hex::encode(self.clock.random()));
         let key = SigningKeyRecord { id, secret, created_at: now };
         self.control.write_signing_key(&key, now.saturating_sub(KNOWN_MS)).await?;
-        self.signing.known().learn(vec![key.clone()], now);
-        Ok(key)
+        let mut known = self.signing.known();
+        known.learn(vec![key.clone()], now);
+        Ok(known.signing(now).unwrap_or(key))
     }
 
     /// The key of this id. One that is not known here is asked for, but not again and again: ids come from outside.
@@ -253,6 +268,24 @@ mod tests {
             assert!(verified.await.expect("not ended"));
         }
         assert_eq!(store.control().await.expect("a database").read_signing_keys().await.expect("keys").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_next_key_signs_when_every_server_can_know_it() {
+        let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
+        let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
+        let first = here.sign(Purpose::Realtime, b"one").await.expect("signed");
+        clock.now_ms.fetch_add(SIGNS_MS - AHEAD_MS, Ordering::SeqCst);
+        // The other server looks for what nobody has, and will not look again so soon.
+        let unknown = Signature { key_id: "unknown".into(), ..first.clone() };
+        assert!(!there.verify(Purpose::Realtime, b"one", &unknown).await.expect("verified"));
+        let second = here.sign(Purpose::Realtime, b"one").await.expect("signed");
+        assert_eq!(second.key_id, first.key_id);
+        assert!(there.verify(Purpose::Realtime, b"one", &second).await.expect("verified"));
+        clock.now_ms.fetch_add(LOOK_MS + 1, Ordering::SeqCst);
+        let third = here.sign(Purpose::Realtime, b"one").await.expect("signed");
+        assert_ne!(third.key_id, first.key_id);
+        assert!(there.verify(Purpose::Realtime, b"one", &third).await.expect("verified"));
     }
 
     #[tokio::test]
