@@ -14,20 +14,26 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
-/// Snapshots and the checkpoint that says so are one transaction. Both only move forward, whoever else writes them: a
-/// snapshot of an older version, or of the same one folded under an older definition, changes nothing.
-const WRITE: &str = "
-BEGIN;
+/// Snapshots whoever else writes them: one of an older version, or of the same one folded under an older definition,
+/// changes nothing.
+const GUARDED: &str = "
 FOR $node IN $nodes {
     LET $known = (SELECT version, revision FROM ONLY $node.id);
     IF $known = NONE OR $known.version < $node.version
         OR ($known.version = $node.version AND $known.revision <= $node.revision) {
         UPSERT $node.id CONTENT $node RETURN NONE
     }
-};
+};";
+
+/// The same where no other process writes: the one follower writes states in the order in which they were published, and
+/// what it would read here costs more than what it writes.
+const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
+
+/// What stands in the same transaction: the shapes of events, and the checkpoint that says which snapshots are there. It
+/// only moves forward.
+const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
-IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };
-COMMIT;";
+IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };";
 
 /// What loading needs of a node; the folded state once more as an object is for the database's own queries only.
 const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
@@ -61,7 +67,8 @@ impl Database {
             ),
             ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
         ];
-        self.query_again(WRITE, values).await.map(drop)
+        let snapshots = if self.exclusive { ALONE } else { GUARDED };
+        self.query_again(&["BEGIN;", snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
     }
 
     /// How far a follower has come; 0 before its first step.

@@ -1,10 +1,14 @@
 // This commit pipeline is inspired by Pebble's commit pipeline.
 
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::mpsc;
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
-use tokio::sync::{oneshot, Semaphore};
+use tokio::sync::{oneshot, OwnedSemaphorePermit, Semaphore};
 
 use crate::batch::Batch;
 use crate::error::{Error, Result};
@@ -21,6 +25,11 @@ pub trait CommitEnv: Send + Sync + 'static {
 	// Write batch to WAL and process VLog entries (synchronous operation)
 	// Returns a new batch with VLog pointers applied
 	fn write(&self, batch: &Batch, seq_num: u64, sync: bool) -> Result<Batch>;
+
+	// Whether `sync` waits for a disk.
+	fn syncs(&self, _sync: bool) -> bool {
+		false
+	}
 
 	// Returns when the batch is on disk as far as it has to be. After an error nothing of
 	// it is in the WAL. Called outside of the write mutex, and may take long.
@@ -209,6 +218,23 @@ pub(crate) struct CommitPipeline {
 	shutdown: AtomicBool,
 	// Write stall controller - checked before acquiring write_mutex
 	write_stall: Arc<WriteStallController>,
+	// The thread that waits for the disk, from the first commit that has to
+	#[cfg(not(target_arch = "wasm32"))]
+	finisher: OnceLock<Option<mpsc::Sender<Written>>>,
+}
+
+/// A commit that is in the WAL: it is on disk, and is seen, once it is finished. Nobody but
+/// this knows of it, and it finishes whether or not its caller waits.
+struct Written {
+	pipeline: Arc<CommitPipeline>,
+	batch: Batch,
+	commit_batch: Arc<CommitBatch>,
+	/// What it replaced in the oracle, and its own stamp there.
+	replaced: Vec<(u64, Option<u64>)>,
+	stamp: u64,
+	sync: bool,
+	/// Its place in the queue.
+	_permit: OwnedSemaphorePermit,
 }
 
 impl CommitPipeline {
@@ -227,6 +253,8 @@ impl CommitPipeline {
 			commit_sem: Arc::new(Semaphore::new(MAX_CONCURRENT_COMMITS - 1)),
 			shutdown: AtomicBool::new(false),
 			write_stall,
+			#[cfg(not(target_arch = "wasm32"))]
+			finisher: OnceLock::new(),
 		})
 	}
 
@@ -259,7 +287,7 @@ impl CommitPipeline {
 	}
 
 	pub(crate) async fn commit(
-		&self,
+		self: &Arc<Self>,
 		mut batch: Batch,
 		sync: bool,
 		start_seq: u64,
@@ -286,7 +314,10 @@ impl CommitPipeline {
 		self.write_stall.check().await?;
 
 		// Acquire permit for flow control
-		let _permit = self.commit_sem.acquire().await.map_err(|_| Error::PipelineStall)?;
+		let permit = Arc::clone(&self.commit_sem)
+			.acquire_owned()
+			.await
+			.map_err(|_| Error::PipelineStall)?;
 
 		let (commit_batch, complete_rx) = CommitBatch::new(batch.count());
 
@@ -381,73 +412,47 @@ impl CommitPipeline {
 		};
 		// === END CRITICAL SECTION ===
 
-		// Synced BEFORE it is applied: what readers see, and what a later commit may rest
-		// on, is on disk. A batch that could not be synced was cut off again, and nobody
-		// has seen it. There is no `.await` from here to `publish`: a commit that is
-		// dropped meanwhile would stay in the queue for ever.
-		if let Err(e) = off_worker(|| self.env.sync(&processed_batch, sync)) {
-			let stamp = allocated_seq + batch.count() as u64 - 1;
-			self.oracle.restore(&replaced, stamp);
-			drop(processed_batch);
-			// The same order as above.
-			commit_batch.complete(Err(e.clone()));
-			commit_batch.mark_applied();
-			self.publish();
-			return Err(e);
-		}
-
-		// Memtable apply — OUTSIDE write_mutex. The next committer can already
-		// be inside the critical section. This restores the pipeline overlap
-		// that PR #378 destroyed.
-		let apply_result = self.env.apply(&processed_batch);
-		// Gives back the room held in its memtable, for which a flush may wait.
-		drop(processed_batch);
-
-		// =========================================================================
-		// Failure-path invariants
-		// =========================================================================
-		// (a) Zombie prevention: every enqueued batch MUST eventually be
-		//     marked applied and drained from `pending`, otherwise the queue
-		//     fills and panics with "commit queue overflow" (see [c]).
-		// (b) Oracle rollback on apply failure: when apply fails, the WAL
-		//     record is durable but the memtable did not receive it. Other
-		//     in-flight txns that would conflict with this seq's stamp must
-		//     not be falsely aborted, so we roll back the oracle entries
-		//     for this batch (seq-match guarded — concurrent overwriters
-		//     keep their stamps).
-		// (c) Sequence number gaps: the allocated `seq_num` is consumed
-		//     irrespective of apply success. On WAL replay after restart,
-		//     a WAL-durable but apply-failed entry will be re-inserted into
-		//     the memtable; a later same-key writer's higher seq shadows it.
-		// =========================================================================
-
-		let apply_err = if let Err(ref e) = apply_result {
-			// Roll back this txn's oracle entries so subsequent same-key
-			// commits don't false-abort against a ghost stamp.
-			let count = batch.count() as u64;
-			let stamp = allocated_seq + count - 1;
-			self.oracle.restore(&replaced, stamp);
-
-			// Order matters: complete with Err FIRST, then mark_applied below.
-			// Otherwise a concurrent publish() could dequeue the (already
-			// applied) batch and call complete(Ok) before our Err lands.
-			let err = Error::CommitFail(e.to_string());
-			commit_batch.complete(Err(err.clone()));
-			Some(err)
-		} else {
-			None
-		};
-
-		commit_batch.mark_applied();
-
-		// Publish (multi-consumer) - MUST always run to drain queue
-		self.publish();
-
-		if let Some(err) = apply_err {
-			return Err(err);
-		}
+		// There is no `.await` from the critical section to here: a commit that is dropped
+		// meanwhile would stay in the queue for ever. From now on it is finished without us.
+		self.finish(Written {
+			pipeline: Arc::clone(self),
+			stamp: allocated_seq + batch.count() as u64 - 1,
+			batch: processed_batch,
+			commit_batch,
+			replaced,
+			sync,
+			_permit: permit,
+		});
 
 		complete_rx.await.map_err(|_| Error::PipelineStall)?
+	}
+
+	/// Finishes a commit: on a thread of its own where that waits for a disk, so that the
+	/// threads which run transactions do not. While it syncs one, others are written, and
+	/// its next sync is for all of those.
+	#[cfg(not(target_arch = "wasm32"))]
+	fn finish(&self, written: Written) {
+		if !self.env.syncs(written.sync) {
+			return written.finish();
+		}
+		let finisher = self.finisher.get_or_init(|| {
+			let (sender, receiver) = mpsc::channel::<Written>();
+			let thread = std::thread::Builder::new().name("surrealkv-sync".to_owned());
+			thread.spawn(move || receiver.into_iter().for_each(Written::finish)).ok()?;
+			Some(sender)
+		});
+		let refused = match finisher {
+			Some(sender) => sender.send(written).err().map(|refused| refused.0),
+			None => Some(written),
+		};
+		if let Some(written) = refused {
+			written.finish();
+		}
+	}
+
+	#[cfg(target_arch = "wasm32")]
+	fn finish(&self, written: Written) {
+		written.finish();
 	}
 
 	/// Validate `keys` against the commit oracle without allocating a seq,
@@ -528,19 +533,64 @@ impl CommitPipeline {
 	}
 }
 
-/// Runs what may wait for a disk; where the runtime has several workers, this one is
-/// given to other tasks meanwhile.
-fn off_worker<T>(work: impl FnOnce() -> T) -> T {
-	#[cfg(not(target_arch = "wasm32"))]
-	{
-		use tokio::runtime::{Handle, RuntimeFlavor};
-		if let Ok(runtime) = Handle::try_current() {
-			if runtime.runtime_flavor() == RuntimeFlavor::MultiThread {
-				return tokio::task::block_in_place(work);
-			}
+impl Written {
+	fn finish(self) {
+		let Self {
+			pipeline,
+			batch,
+			commit_batch,
+			replaced,
+			stamp,
+			sync,
+			_permit,
+		} = self;
+
+		// Synced BEFORE it is applied: what readers see, and what a later commit may rest
+		// on, is on disk. A batch that could not be synced was cut off again, and nobody
+		// has seen it.
+		let result = pipeline.env.sync(&batch, sync).and_then(|()| {
+			// Memtable apply — OUTSIDE write_mutex. The next committer can already
+			// be inside the critical section. This restores the pipeline overlap
+			// that PR #378 destroyed.
+			pipeline.env.apply(&batch).map_err(|e| Error::CommitFail(e.to_string()))
+		});
+		// Gives back the room held in its memtable, for which a flush may wait.
+		drop(batch);
+
+		// =========================================================================
+		// Failure-path invariants
+		// =========================================================================
+		// (a) Zombie prevention: every enqueued batch MUST eventually be
+		//     marked applied and drained from `pending`, otherwise the queue
+		//     fills and panics with "commit queue overflow" (see [c]).
+		// (b) Oracle rollback on failure: where the sync fails, the record was
+		//     cut off; where apply fails, it is durable but the memtable did not
+		//     receive it. Other in-flight txns that would conflict with this
+		//     seq's stamp must not be falsely aborted, so we roll back the
+		//     oracle entries for this batch (seq-match guarded — concurrent
+		//     overwriters keep their stamps).
+		// (c) Sequence number gaps: the allocated `seq_num` is consumed
+		//     irrespective of apply success. On WAL replay after restart,
+		//     a WAL-durable but apply-failed entry will be re-inserted into
+		//     the memtable; a later same-key writer's higher seq shadows it.
+		// =========================================================================
+
+		if let Err(error) = result {
+			// Roll back this txn's oracle entries so subsequent same-key
+			// commits don't false-abort against a ghost stamp.
+			pipeline.oracle.restore(&replaced, stamp);
+
+			// Order matters: complete with Err FIRST, then mark_applied below.
+			// Otherwise a concurrent publish() could dequeue the (already
+			// applied) batch and call complete(Ok) before our Err lands.
+			commit_batch.complete(Err(error));
 		}
+
+		commit_batch.mark_applied();
+
+		// Publish (multi-consumer) - MUST always run to drain queue
+		pipeline.publish();
 	}
-	work()
 }
 
 impl Drop for CommitPipeline {
@@ -610,6 +660,90 @@ mod tests {
 		fn oldest_active_start_seq(&self) -> u64 {
 			0
 		}
+	}
+
+	/// Syncs when the test says so, as it says.
+	struct SlowDisk {
+		says: Mutex<mpsc::Receiver<Result<()>>>,
+		applied: AtomicU64,
+	}
+
+	impl CommitEnv for SlowDisk {
+		fn write(&self, batch: &Batch, seq_num: u64, sync: bool) -> Result<Batch> {
+			MockEnv.write(batch, seq_num, sync)
+		}
+
+		fn syncs(&self, _sync: bool) -> bool {
+			true
+		}
+
+		fn sync(&self, _batch: &Batch, _sync: bool) -> Result<()> {
+			self.says.lock().recv().unwrap()
+		}
+
+		fn apply(&self, _batch: &Batch) -> Result<()> {
+			self.applied.fetch_add(1, Ordering::SeqCst);
+			Ok(())
+		}
+
+		fn check_background_error(&self) -> Result<()> {
+			Ok(())
+		}
+
+		fn oldest_active_start_seq(&self) -> u64 {
+			0
+		}
+	}
+
+	fn slow_disk() -> (mpsc::Sender<Result<()>>, Arc<SlowDisk>) {
+		let (disk, says) = mpsc::channel();
+		(
+			disk,
+			Arc::new(SlowDisk {
+				says: Mutex::new(says),
+				applied: AtomicU64::new(0),
+			}),
+		)
+	}
+
+	fn batch_of(key: &[u8]) -> Batch {
+		let mut batch = Batch::new(0);
+		batch.add_record(InternalKeyKind::Set, key.to_vec(), Some(vec![1]), 0).unwrap();
+		batch
+	}
+
+	#[test(tokio::test)]
+	async fn a_commit_that_nobody_waits_for_is_finished() {
+		let (disk, env) = slow_disk();
+		let visible = test_visible_seq_num();
+		let pipeline = CommitPipeline::new(env.clone(), visible.clone(), test_write_stall());
+		{
+			let first = pipeline.commit(batch_of(b"a"), false, 0, &[]);
+			tokio::pin!(first);
+			tokio::select! {
+				biased;
+				_ = &mut first => panic!("the disk has not said anything"),
+				() = std::future::ready(()) => {}
+			}
+		}
+		assert_eq!(visible.load(Ordering::SeqCst), 0);
+		disk.send(Ok(())).unwrap();
+		disk.send(Ok(())).unwrap();
+		pipeline.commit(batch_of(b"b"), false, 0, &[]).await.unwrap();
+		assert_eq!(env.applied.load(Ordering::SeqCst), 2);
+		assert_eq!(visible.load(Ordering::SeqCst), 2);
+	}
+
+	#[test(tokio::test)]
+	async fn what_could_not_be_synced_is_not_applied_and_conflicts_with_nothing() {
+		let (disk, env) = slow_disk();
+		let pipeline = CommitPipeline::new(env.clone(), test_visible_seq_num(), test_write_stall());
+		disk.send(Err(Error::PipelineStall)).unwrap();
+		pipeline.commit(batch_of(b"a"), false, 0, &[]).await.unwrap_err();
+		assert_eq!(env.applied.load(Ordering::SeqCst), 0);
+		disk.send(Ok(())).unwrap();
+		pipeline.commit(batch_of(b"a"), false, 0, &[]).await.unwrap();
+		assert_eq!(env.applied.load(Ordering::SeqCst), 1);
 	}
 
 	#[test(tokio::test)]

@@ -1021,10 +1021,14 @@ impl CommitEnv for LsmCommitEnv {
 		Ok(processed_batch)
 	}
 
+	fn syncs(&self, sync: bool) -> bool {
+		sync || self.core.opts.sync_commits
+	}
+
 	/// Syncs the batch's record, together with all that were appended meanwhile.
 	fn sync(&self, batch: &Batch, sync: bool) -> Result<()> {
 		match &batch.ticket {
-			Some(ticket) if sync || self.core.opts.sync_commits => {
+			Some(ticket) if self.syncs(sync) => {
 				self.core.wal.sync_for(ticket).map_err(writes_refused)
 			}
 			_ => Ok(()),
