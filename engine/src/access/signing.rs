@@ -102,7 +102,7 @@ impl Known {
     fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
         let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now);
         let settled = signing().find(|key| key.created_at.saturating_add(LOOK_MS) < now);
-        settled.or_else(|| signing().last()).cloned()
+        settled.or_else(|| signing().next_back()).cloned()
     }
 }
 
