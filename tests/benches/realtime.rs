@@ -211,12 +211,18 @@ async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyho
     }))
 }
 
-async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize> {
+/// Agents that have nothing to do.
+async fn register(server: &Server, kind: &str, count: usize) -> anyhow::Result<Vec<String>> {
     let mut agents = Vec::new();
-    for number in 0..arguments.sockets {
-        let agent = server.post("/api/v1/agents", &json!({"name": format!("Agent {number}")})).await?;
+    for number in 0..count {
+        let agent = server.post("/api/v1/agents", &json!({"name": format!("{kind} {number}")})).await?;
         agents.push(agent["id"].as_str().context("an agent has an id")?.to_owned());
     }
+    Ok(agents)
+}
+
+async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize> {
+    let agents = register(server, "Agent", arguments.sockets).await?;
     let channel = agents[0].as_str();
     let (first, rest) = agents.split_at(arguments.sockets / 2);
     let open = |some: &'static str, agents| async move {
@@ -251,7 +257,9 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     println!("one channel to all, {all}");
     drop(sockets);
     tokio::time::sleep(SETTLES).await;
-    let [appends, pipelines] = beside_idle(server, &agents, arguments.rounds).await?;
+    // Those that have tasks are told of them at each join.
+    let idle_agents = register(server, "Idle agent", arguments.sockets).await?;
+    let [appends, pipelines] = beside_idle(server, &idle_agents, arguments.rounds).await?;
     println!("beside {} idle sockets: {appends:.2} of the appends, {pipelines:.2} of the pipelines", agents.len());
     Ok(missed(&[
         ("an idle socket takes less than 40 kB", idle < IDLE_BYTES),
