@@ -57,6 +57,8 @@ pub struct About {
     pub agent: Option<AgentProfile>,
     /// For plugins with the hook `tool`: what models are told of it.
     pub tool: Option<ToolProfile>,
+    /// For plugins with the hook `route`: the agents that it is given.
+    pub candidates: Candidates,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +134,38 @@ impl OnError {
     }
 }
 
+/// The agents that `route` chooses among. There may be thousands: a plugin should be given no more than it looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Candidates {
+    /// All agents.
+    #[default]
+    All,
+    /// Those that subscribe to one of the traits of the event's aggregate type.
+    Subscribed,
+}
+
+impl Candidates {
+    pub const ALL: [Candidates; 2] = [Candidates::All, Candidates::Subscribed];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Candidates::All => "all",
+            Candidates::Subscribed => "subscribed",
+        }
+    }
+
+    /// Whether an agent is given, by the traits that it subscribes to, an array of texts, and those of the type.
+    pub fn admit(self, subscribed: Option<&Value>, traits: &[Arc<str>]) -> bool {
+        let shared = |name: &Value| name.as_str().is_some_and(|name| traits.iter().any(|known| **known == *name));
+        match self {
+            Candidates::All => true,
+            Candidates::Subscribed => {
+                subscribed.and_then(Value::as_array).is_some_and(|names| names.iter().any(shared))
+            }
+        }
+    }
+}
+
 /// The agent that a plugin with the hook `work` is.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentProfile {
@@ -188,7 +222,8 @@ pub struct Route<'a> {
     /// The aggregate after the event, with its facts.
     pub aggregate: &'a Aggregate,
     pub definition: &'a Definition,
-    /// `{id, name, traits, capabilities, status, open_tasks}` each, in the order of their registration.
+    /// Those that the plugin's [`Candidates`] admit, in the order of their registration: `{id, name, traits, capabilities,
+    /// status, open_tasks}` each.
     pub agents: &'a [Value],
 }
 

@@ -2,7 +2,7 @@
 
 mod tool;
 
-use foldwork_engine::hook::{About, AgentProfile, Hook, OnError, Subscription};
+use foldwork_engine::hook::{About, AgentProfile, Candidates, Hook, OnError, Subscription};
 use foldwork_engine::model::id::is_valid_name;
 use foldwork_engine::model::value::Object;
 use serde::Deserialize;
@@ -44,6 +44,7 @@ struct Written {
     #[serde(default)]
     limits: Overrides,
     agent: Option<Spanned<Agent>>,
+    route: Option<Spanned<Route>>,
     tool: Option<Spanned<tool::Tool>>,
 }
 
@@ -62,6 +63,12 @@ struct Agent {
     traits: Vec<Spanned<String>>,
     #[serde(default)]
     capabilities: Object,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Route {
+    agents: Option<Spanned<String>>,
 }
 
 impl Manifest {
@@ -84,6 +91,7 @@ impl Manifest {
         }
         let hooks = file.hooks(&written.hooks)?;
         let agent = file.agent(written.agent, &hooks, written.hooks.span().start)?;
+        let candidates = file.candidates(written.route, &hooks)?;
         let (tool, schemas) = file.tool(written.tool, &hooks, &written.name, written.hooks.span().start)?.unzip();
         let limits = written.limits.over(host);
         limits.check().map_err(|message| LoadError::new(&file.path, format!("[limits] {message}")))?;
@@ -97,6 +105,7 @@ impl Manifest {
             settings: written.settings,
             agent,
             tool,
+            candidates,
         };
         Ok(Manifest { about, limits, schemas })
     }
@@ -186,10 +195,29 @@ impl File<'_> {
     }
 
     fn on_error(&self, written: Option<Spanned<String>>) -> Result<OnError, LoadError> {
-        let Some(written) = written else { return Ok(OnError::default()) };
-        OnError::ALL.into_iter().find(|way| way.name() == written.get_ref()).ok_or_else(|| {
-            let known = OnError::ALL.map(OnError::name).join(", ");
-            let error = self.at(written.span().start, format!("on_error is no '{}'", written.get_ref()));
+        self.choice("on_error", written, OnError::ALL.map(|way| (way.name(), way)))
+    }
+
+    fn candidates(&self, written: Option<Spanned<Route>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
+        let Some(route) = written else { return Ok(Candidates::default()) };
+        if !hooks.contains(&Hook::Route) {
+            return Err(self.at(route.span().start, "a [route] is for plugins with the hook 'route'"));
+        }
+        self.choice("agents", route.into_inner().agents, Candidates::ALL.map(|kind| (kind.name(), kind)))
+    }
+
+    /// One of some values by its name, or the usual one where none is written.
+    fn choice<T: Default, const N: usize>(
+        &self,
+        key: &str,
+        written: Option<Spanned<String>>,
+        values: [(&str, T); N],
+    ) -> Result<T, LoadError> {
+        let Some(written) = written else { return Ok(T::default()) };
+        let known = values.each_ref().map(|(name, _)| *name).join(", ");
+        let chosen = values.into_iter().find(|(name, _)| name == written.get_ref());
+        chosen.map(|(_, value)| value).ok_or_else(|| {
+            let error = self.at(written.span().start, format!("{key} is no '{}'", written.get_ref()));
             LoadError { hint: Some(format!("it is one of {known}")), ..error }
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foldwork_engine::Plugins;
-use foldwork_engine::hook::{About, AgentProfile, OnError, Plugin, Subscription};
+use foldwork_engine::hook::{About, AgentProfile, Candidates, OnError, Plugin, Subscription};
 use foldwork_engine::model::value::Object;
 
 struct Idle {
@@ -37,5 +37,6 @@ fn about(name: &str) -> About {
         on_error: OnError::Park,
         settings: Object::new(),
         tool: None,
+        candidates: Candidates::default(),
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use foldwork_engine::clock::SystemClock;
 use foldwork_engine::hook::{
-    About, AgentProfile, Done, Enrich, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription,
+    About, AgentProfile, Candidates, Done, Enrich, Failure, FailureKind, Hook, OnError, Outcome, Plugin, Subscription,
 };
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::facts::{EventFact, Facts};
@@ -112,6 +112,7 @@ fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
         description: "As the test says.".into(),
         agent: hooks.contains(&Hook::Work).then_some(profile),
         tool: None,
+        candidates: Candidates::default(),
         hooks,
         on: Subscription { events: vec!["note.changed".into()], traits: Vec::new() },
         on_error,

@@ -42,7 +42,7 @@ pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventConte
                 trials.push(trial(state, plugin, hook, &context, context.clone(), enrich::call, found).await);
             }
             Hook::Route => {
-                let input = Arc::new(route_input(state, &context));
+                let input = Arc::new(route_input(state, plugin, &context));
                 trials.push(trial(state, plugin, hook, &context, input, route::call, HookResult::Assignments).await);
             }
             Hook::Work | Hook::Tool | Hook::Mount => {}
@@ -51,10 +51,10 @@ pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventConte
     Ok(trials)
 }
 
-fn route_input(state: &State, context: &Arc<EventContext>) -> RouteInput {
+fn route_input(state: &State, plugin: PluginIndex, context: &Arc<EventContext>) -> RouteInput {
     let mut roster = Roster::default();
     FollowerView::new(state).aggregates().for_each(|aggregate| roster.observe(&aggregate));
-    RouteInput::prepare(state, &mut roster, context)
+    RouteInput::prepare(state, &mut roster, plugin, context)
 }
 
 async fn trial<I, T>(

@@ -99,7 +99,7 @@ impl LateStep<'_> {
 
     async fn route(self) -> Result<Result<(), Failure>> {
         let state = self.worker.state.clone();
-        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), &self.context);
+        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), self.plugin, &self.context);
         let assigned = match self.call(Arc::new(input), route::call).await {
             Ok(assigned) => assigned,
             Err(failure) => return Ok(Err(failure)),

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 use rustc_hash::FxHashMap;
 
-use crate::model::agent::is_disabled;
+use crate::hook::Candidates;
+use crate::model::agent::{SUBSCRIBED_TRAITS, is_disabled};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
 use crate::model::id::AggregateId;
@@ -18,7 +19,15 @@ pub struct Roster {
     /// Open tasks and the agent that each waits for.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
-    /// The agents as hooks are given them; made when it is asked for.
+    /// The agents as hooks are given them; made when they are asked for. There is a list for all, and one for each list
+    /// of traits that types have.
+    lists: FxHashMap<(Candidates, Vec<Arc<str>>), List>,
+}
+
+/// Some of the agents.
+struct List {
+    /// Their places among all.
+    agents: Vec<usize>,
     shown: Option<Arc<[Value]>>,
 }
 
@@ -26,12 +35,19 @@ impl Roster {
     /// Takes in an aggregate as it is now; most are neither agents nor tasks.
     pub fn observe(&mut self, aggregate: &Arc<Aggregate>) {
         match &*aggregate.aggregate_type {
-            AGENT if aggregate.deleted => drop(self.agents.shift_remove(&aggregate.id)),
-            AGENT => drop(self.agents.insert(aggregate.id.clone(), aggregate.clone())),
-            TASK => self.observe_task(aggregate),
-            _ => return,
+            AGENT => {
+                match aggregate.deleted {
+                    true => self.agents.shift_remove(&aggregate.id),
+                    false => self.agents.insert(aggregate.id.clone(), aggregate.clone()),
+                };
+                self.lists.clear();
+            }
+            TASK => {
+                self.observe_task(aggregate);
+                self.lists.values_mut().for_each(|list| list.shown = None);
+            }
+            _ => {}
         }
-        self.shown = None;
     }
 
     fn observe_task(&mut self, task: &Aggregate) {
@@ -53,14 +69,22 @@ impl Roster {
         self.agents.get(id).filter(|agent| !is_disabled(agent))
     }
 
-    /// All agents that get work, `{id, name, traits, capabilities, status, open_tasks}` each.
-    pub fn shown(&mut self) -> Arc<[Value]> {
+    /// The agents that get work and are candidates for a type of these traits: `{id, name, traits, capabilities, status,
+    /// open_tasks}` each.
+    pub fn shown(&mut self, candidates: Candidates, traits: &[Arc<str>]) -> Arc<[Value]> {
         let (agents, open) = (&self.agents, &self.open);
-        self.shown
-            .get_or_insert_with(|| {
-                agents.values().filter(|agent| !is_disabled(agent)).map(|agent| show(agent, open)).collect()
-            })
-            .clone()
+        let key = match candidates {
+            Candidates::All => Vec::new(),
+            Candidates::Subscribed => traits.to_vec(),
+        };
+        let list = self.lists.entry((candidates, key)).or_insert_with(|| {
+            let admitted =
+                |agent: &Aggregate| !is_disabled(agent) && candidates.admit(agent.state.get(SUBSCRIBED_TRAITS), traits);
+            let admitted = agents.values().enumerate().filter(|(_, agent)| admitted(agent));
+            List { agents: admitted.map(|(place, _)| place).collect(), shown: None }
+        });
+        let shown = || list.agents.iter().filter_map(|place| Some(show(agents.get_index(*place)?.1, open))).collect();
+        list.shown.get_or_insert_with(shown).clone()
     }
 }
 
@@ -69,7 +93,7 @@ fn show(agent: &Aggregate, open: &FxHashMap<Arc<str>, i64>) -> Value {
     Object::from_iter([
         ("id", Value::from(agent.id.text())),
         ("name", field("name").unwrap_or_default()),
-        ("traits", field("subscribed_traits").unwrap_or_else(|| Vec::new().into())),
+        ("traits", field(SUBSCRIBED_TRAITS).unwrap_or_else(|| Vec::new().into())),
         ("capabilities", field("capabilities").unwrap_or_else(|| Object::new().into())),
         ("status", field("status").unwrap_or_else(|| "active".into())),
         ("open_tasks", Value::Int(open.get(agent.id.as_str()).copied().unwrap_or(0))),
@@ -102,14 +126,14 @@ mod tests {
     fn an_agent_that_is_disabled_or_gone_gets_no_work() {
         let mut roster = Roster::default();
         roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "active")]));
-        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (1, true));
+        assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (1, true));
         roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "disabled")]));
-        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (0, false));
+        assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (0, false));
         roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "active")]));
-        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (1, true));
+        assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (1, true));
         let gone = Aggregate { deleted: true, ..Aggregate::clone(&aggregate(AGENT, "a", &[("name", "one")])) };
         roster.observe(&Arc::new(gone));
-        assert_eq!((roster.shown().len(), roster.agent("a").is_some()), (0, false));
+        assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (0, false));
     }
 
     #[test]
@@ -122,7 +146,7 @@ mod tests {
         };
         let open = |roster: &mut Roster| -> Vec<i64> {
             let tasks = |agent: &Value| agent.as_object()?.get("open_tasks")?.as_int();
-            roster.shown().iter().filter_map(tasks).collect()
+            roster.shown(Candidates::All, &[]).iter().filter_map(tasks).collect()
         };
         roster.observe(&task("a", "pending"));
         assert_eq!(open(&mut roster), [1, 0]);
@@ -132,5 +156,31 @@ mod tests {
         assert_eq!(open(&mut roster), [0, 1]);
         roster.observe(&task("b", "approved"));
         assert_eq!(open(&mut roster), [0, 0]);
+    }
+
+    #[test]
+    fn those_that_subscribe_to_a_trait_of_the_type_are_shown_in_the_order_of_their_registration() {
+        let agent = |id: &str, traits: &[&str]| {
+            let subscribed: Vec<Value> = traits.iter().copied().map(Value::from).collect();
+            let state = Object::from_iter([(SUBSCRIBED_TRAITS, Value::from(subscribed))]);
+            Arc::new(Aggregate { state: Arc::new(state), ..Aggregate::clone(&aggregate(AGENT, id, &[])) })
+        };
+        let mut roster = Roster::default();
+        for (id, traits) in [("c", &["billable"][..]), ("a", &["publishable", "billable"]), ("b", &[])] {
+            roster.observe(&agent(id, traits));
+        }
+        let shown = |roster: &mut Roster, candidates, traits: &[&str]| -> Vec<String> {
+            let traits: Vec<Arc<str>> = traits.iter().map(|name| Arc::from(*name)).collect();
+            let id = |agent: &Value| agent.as_object()?.get("id")?.as_str().map(str::to_owned);
+            roster.shown(candidates, &traits).iter().filter_map(id).collect()
+        };
+        assert_eq!(shown(&mut roster, Candidates::All, &["billable"]), ["c", "a", "b"]);
+        assert_eq!(shown(&mut roster, Candidates::Subscribed, &["billable"]), ["c", "a"]);
+        assert_eq!(shown(&mut roster, Candidates::Subscribed, &["content-bearing", "publishable"]), ["a"]);
+        assert!(shown(&mut roster, Candidates::Subscribed, &[]).is_empty());
+        roster.observe(&agent("b", &["billable"]));
+        let gone = Aggregate { deleted: true, ..Aggregate::clone(&agent("c", &["billable"])) };
+        roster.observe(&Arc::new(gone));
+        assert_eq!(shown(&mut roster, Candidates::Subscribed, &["billable"]), ["a", "b"]);
     }
 }

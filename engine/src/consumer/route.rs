@@ -28,12 +28,13 @@ pub struct RouteInput {
 }
 
 impl RouteInput {
-    /// Puts together what the hook is given for an event, with the facts and the agents as they are known now.
-    pub fn prepare(state: &State, roster: &mut Roster, context: &Arc<EventContext>) -> RouteInput {
+    /// Puts together what a plugin's hook is given for an event, with the facts and the agents as they are known now.
+    pub fn prepare(state: &State, roster: &mut Roster, plugin: PluginIndex, context: &Arc<EventContext>) -> RouteInput {
+        let candidates = state.plugins.about(plugin).candidates;
         let facts = state.graph.facts(context.after.id.as_str());
         let facts = facts.map_or_else(no_facts, |facts| facts_of(&facts));
         let aggregate = Arc::new(Aggregate { facts, ..Aggregate::clone(&context.after) });
-        RouteInput { context: context.clone(), aggregate, agents: roster.shown() }
+        RouteInput { context: context.clone(), aggregate, agents: roster.shown(candidates, &context.definition.traits) }
     }
 }
 
@@ -68,13 +69,9 @@ impl Router {
     pub fn note(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
         let plugins = &self.state.plugins;
         let called = plugins.called(Hook::Route, &context.event.event_type, &context.definition.traits);
-        let called: Vec<PluginIndex> = called.collect();
-        if called.is_empty() {
-            return;
-        }
-        let input = Arc::new(RouteInput::prepare(&self.state, roster, context));
         for plugin in called {
-            self.waiting.push(plugin, input.clone());
+            let input = RouteInput::prepare(&self.state, roster, plugin, context);
+            self.waiting.push(plugin, Arc::new(input));
         }
     }
 

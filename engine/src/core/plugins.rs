@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::clock::SystemClock;
-    use crate::hook::{Done, OnError, Subscription};
+    use crate::hook::{Candidates, Done, OnError, Subscription};
     use crate::model::value::Object;
 
     struct Named(About);
@@ -269,6 +269,7 @@ mod tests {
             settings: Object::new(),
             agent: None,
             tool: None,
+            candidates: Candidates::default(),
         }))
     }
 

@@ -12,6 +12,8 @@ pub const PRESENT_MS: i64 = 3 * HEARTBEAT_MS;
 /// Fields of an agent's state.
 pub const STATUS: &str = "status";
 pub const PLUGIN: &str = "plugin";
+/// The traits whose aggregates are its work.
+pub const SUBSCRIBED_TRAITS: &str = "subscribed_traits";
 /// What the name is compared by: no two agents of a workspace have the same.
 pub const NAME_KEY: &str = "slug";
 /// What [`STATUS`] says of an agent that gets work, and of one that gets none.

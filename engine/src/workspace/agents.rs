@@ -100,7 +100,7 @@ impl AgentChange {
             ("name", self.name.as_deref().map(|name| name.trim().into())),
             (NAME_KEY, self.name.as_deref().map(|name| name_key(name).into())),
             ("description", self.description.as_deref().map(Value::from)),
-            ("subscribed_traits", self.subscribed_traits.as_deref().map(traits)),
+            (agent::SUBSCRIBED_TRAITS, self.subscribed_traits.as_deref().map(traits)),
             ("capabilities", self.capabilities.clone().map(Value::from)),
             (agent::STATUS, self.is_disabled.map(|is_disabled| status(is_disabled).into())),
         ])

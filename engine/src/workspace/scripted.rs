@@ -7,7 +7,7 @@ use crate::core::append::Append;
 use crate::core::staging::View;
 use crate::error::{Error, Result};
 use crate::hook::{About, AgentProfile};
-use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, name_key};
+use crate::model::agent::{ENABLED, NAME_KEY, PLUGIN, STATUS, SUBSCRIBED_TRAITS, name_key};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::AGENT;
 use crate::model::event::NewEvent;
@@ -80,7 +80,7 @@ fn payload(about: &About, profile: &AgentProfile) -> Object {
     Object::from_iter([
         ("name", Value::from(about.name.clone())),
         ("description", profile.description.as_str().into()),
-        ("subscribed_traits", traits.into()),
+        (SUBSCRIBED_TRAITS, traits.into()),
         ("capabilities", profile.capabilities.clone().into()),
         (NAME_KEY, name_key(&about.name).into()),
         (PLUGIN, about.name.clone().into()),

@@ -5,7 +5,7 @@ mod html;
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Hook, OnError, Plugin, Subscription};
+use foldwork_engine::hook::{About, Candidates, Hook, OnError, Plugin, Subscription};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{ContentReader, Error, Result};
 use http::header::{CONTENT_TYPE, ETAG};
@@ -40,6 +40,7 @@ pub fn plugin() -> Native {
         settings: Object::new(),
         agent: None,
         tool: None,
+        candidates: Candidates::default(),
     };
     let endpoint = Endpoint {
         method: Method::GET,

@@ -15,7 +15,7 @@ mod words;
 
 use std::sync::Arc;
 
-use foldwork_engine::hook::{About, Hook, OnError, Plugin, Subscription};
+use foldwork_engine::hook::{About, Candidates, Hook, OnError, Plugin, Subscription};
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Reader, Writer};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -98,6 +98,7 @@ pub fn plugin() -> Native {
         settings: Object::new(),
         agent: None,
         tool: None,
+        candidates: Candidates::default(),
     };
     Native { plugin: Arc::new(Mcp { about }), endpoints: Vec::new(), protocol: Some(Protocol::Mcp) }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use foldwork_engine::Plugins;
-use foldwork_engine::hook::{About, AgentProfile, Done, Hook, OnError, Outcome, Plugin, Subscription, Work};
+use foldwork_engine::hook::{
+    About, AgentProfile, Candidates, Done, Hook, OnError, Outcome, Plugin, Subscription, Work,
+};
 use foldwork_engine::model::facts::{Artifact, Product};
 use foldwork_engine::model::task::{Act, Action, Deadline, Status, Verb};
 use foldwork_engine::model::value::Object;
@@ -227,6 +229,7 @@ fn slow(go: watch::Receiver<bool>) -> Plugins {
         settings: Object::new(),
         agent: Some(profile),
         tool: None,
+        candidates: Candidates::default(),
     };
     Plugins::new(vec![Arc::new(Slow { about, go })], 1).expect("threads")
 }

@@ -81,6 +81,10 @@ impl Given {
                 ],
             )
         });
+        let agents = agents.filter(|agent| {
+            let subscribed = agent.as_object().and_then(|agent| agent.get("traits"));
+            about.candidates.admit(subscribed, &definition.traits)
+        });
         let related = case.related.into_iter().enumerate().map(|(index, node)| {
             over(
                 node,
