@@ -46,6 +46,7 @@ impl State {
         let state = State {
             record,
             types: Types::new(log.read_definitions().await?),
+            feed_begin: log.feed_begin().await?,
             presence: Presence::new(log.clone(), exclusive),
             log,
             folded: Folded::default(),

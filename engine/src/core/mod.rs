@@ -106,6 +106,8 @@ pub struct State {
     pub plugins: PluginHost,
     /// Answers of which further pages may be asked for.
     pub pages: PageCache,
+    /// The position after which the store says which events concern an agent.
+    pub feed_begin: u64,
     /// Which agents are there, and how far each has come.
     pub presence: Presence,
     /// Where the bytes of files are.

@@ -15,6 +15,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{FILE, PROJECT};
 use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
+use crate::model::feed;
 use crate::model::file;
 use crate::model::id::{self, AggregateId};
 use crate::model::payload;
@@ -36,6 +37,8 @@ pub struct Staging<'a> {
     /// Uploads that files name from now on, and those that they leave with their bytes, by the index of the event.
     taken: Vec<(usize, Arc<str>)>,
     freed: Vec<(usize, (Arc<str>, u64))>,
+    /// Agents that an event concerns, with its index.
+    feed: Vec<(Arc<str>, usize)>,
     now_ms: i64,
 }
 
@@ -50,6 +53,8 @@ pub struct Staged {
     pub taken: Vec<Arc<str>>,
     /// Uploads that no file names any more, and how many bytes each has.
     pub freed: Vec<(Arc<str>, u64)>,
+    /// Agents that an event concerns, each with the index of the event.
+    pub feed: Vec<(Arc<str>, usize)>,
     pub aggregates: Vec<Arc<Aggregate>>,
 }
 
@@ -106,8 +111,9 @@ impl<'a> Staging<'a> {
     pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
         let position = state.folded.position();
         let view = View { state, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
-        let (chosen_ids, answers, taken, freed) = Default::default();
-        Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, now_ms: state.clock.now_ms() }
+        let (chosen_ids, answers, taken, freed, feed) = Default::default();
+        let now_ms = state.clock.now_ms();
+        Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, feed, now_ms }
     }
 
     pub fn finish(self) -> Staged {
@@ -120,7 +126,7 @@ impl<'a> Staging<'a> {
         let (answers, chosen_ids) = (answers.collect(), self.chosen_ids.into_values().collect());
         let taken = self.taken.into_iter().map(|(_, upload)| upload).collect();
         let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
-        Staged { events: self.events, chosen_ids, answers, taken, freed, aggregates }
+        Staged { events: self.events, chosen_ids, answers, taken, freed, feed: self.feed, aggregates }
     }
 
     /// Takes in one append, whole or not at all.
@@ -157,6 +163,7 @@ impl<'a> Staging<'a> {
             self.chosen_ids.retain(|_, index| *index < events);
             self.taken.retain(|(index, _)| *index < events);
             self.freed.retain(|(index, _)| *index < events);
+            self.feed.retain(|(_, index)| *index < events);
             self.view.position = position;
             for (id, before) in undo.into_iter().rev() {
                 match before {
@@ -284,6 +291,8 @@ impl<'a> Staging<'a> {
         if *definition.type_name == *FILE {
             self.note_bytes(before.as_deref(), &after);
         }
+        let concerned = feed::concerned(&event, before.as_deref(), &after);
+        self.feed.extend(concerned.map(|agent| (agent, self.events.len())));
         self.view.position = position;
         let previous = self.view.changed.insert(aggregate_id.clone(), after);
         if previous.is_none() {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::aggregate::{Aggregate, UNSET};
+use super::builtin::{AGENT, TASK};
 use super::event::Event;
 use super::task::record::field;
 use super::task::shown::shown;
@@ -99,6 +100,21 @@ pub fn may_reassign(event: &Event) -> bool {
     event.version > 1 && NAMES.iter().any(|name| event.payload.contains(name))
 }
 
+/// The agents that an event concerns: whose feed may tell of it. `before` and `after` are its aggregate.
+pub fn concerned(
+    event: &Event,
+    before: Option<&Aggregate>,
+    after: &Aggregate,
+) -> impl Iterator<Item = Arc<str>> + use<> {
+    let assigned = |task: &Aggregate| Task::new(task).assigned_agent().map(Arc::from);
+    let (former, now): (Option<Arc<str>>, Option<Arc<str>>) = match &*event.aggregate_type {
+        TASK => (before.and_then(assigned), assigned(after)),
+        AGENT => (None, (event.verb() == "deleted").then(|| event.aggregate_id.text())),
+        _ => (None, None),
+    };
+    former.filter(|former| Some(former) != now.as_ref()).into_iter().chain(now)
+}
+
 /// What an event of a task says to whom. `before` is the task before the event, where that may have been another agent's.
 pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Aggregate>) -> Vec<Delivery> {
     let now = Task::new(after).assigned_agent();
@@ -185,7 +201,6 @@ fn json_bytes(object: &Object) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::builtin::TASK;
     use crate::model::definition::Definition;
     use crate::model::id::AggregateId;
 
@@ -229,6 +244,8 @@ mod tests {
             let after = Arc::new(Aggregate::fold(before.as_deref(), event, &definition));
             let known = before.as_deref().filter(|_| may_reassign(event));
             let said = deliveries(event, known, &after);
+            let concerned: Vec<Arc<str>> = concerned(event, before.as_deref(), &after).collect();
+            assert!(said.iter().all(|said| concerned.contains(&said.agent_id)), "{concerned:?} {event:?}");
             assert_eq!(said.len(), deliveries(event, before.as_deref(), &after).len(), "{event:?}");
             told.push(said.into_iter().map(|said| (said.agent_id.to_string(), said.news.name())).collect());
             before = Some(after);

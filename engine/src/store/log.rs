@@ -9,6 +9,7 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::answers::{Run, StoredAnswer, answer_records};
 use super::body::{self, Fields};
+use super::feed::feed_record;
 use super::uploads::{freed_record, upload_id};
 use super::{Database, Error, Result, convert};
 use crate::model::event::Event;
@@ -21,6 +22,7 @@ IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head { THROW 'stale hea
 INSERT INTO event $events RETURN NONE;
 IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
 IF array::len($answers) > 0 { INSERT INTO answer $answers RETURN NONE; INSERT INTO answered $answered RETURN NONE };
+IF array::len($feed) > 0 { INSERT INTO feed $feed RETURN NONE };
 INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 ";
@@ -61,6 +63,8 @@ pub struct Batch<'a> {
     pub taken: &'a [Arc<str>],
     /// Uploads that no file names any more, and how many bytes each has.
     pub freed: &'a [(Arc<str>, u64)],
+    /// Agents that an event concerns, each with the index of the event.
+    pub feed: &'a [(Arc<str>, usize)],
 }
 
 /// As many positions are looked through for the next commit at least.
@@ -83,6 +87,8 @@ impl Database {
         }
         let keys: Vec<Record> =
             batch.chosen_ids.iter().filter_map(|index| batch.events.get(*index)).map(key_record).collect();
+        let concerned = |(agent, index): &(Arc<str>, usize)| Some(feed_record(agent, batch.events.get(*index)?));
+        let feed: Vec<Record> = batch.feed.iter().filter_map(concerned).collect();
         let commit = convert::fields([
             ("id", convert::record_id("commit", last.position as i64)),
             ("events", Record::String(listed(batch.events)?)),
@@ -94,6 +100,7 @@ impl Database {
         let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
         if self.exclusive {
             records.extend(keys);
+            records.extend(feed);
             records.extend(answers);
             records.extend(answered);
             records.push(Record::Object(commit));
@@ -102,12 +109,13 @@ impl Database {
                 if has_files { ["BEGIN;", APPEND_ALONE, FILES, "COMMIT;"].concat() } else { APPEND_ALONE.into() };
             return self.query_bound(&statement, records.into_iter().chain(files).collect()).await.map(drop);
         }
-        let values: [_; 7] = [
+        let values: [_; 8] = [
             ("head".to_owned(), convert::integer(first.position - 1)),
             ("events".to_owned(), Record::Array(records.into())),
             ("keys".to_owned(), Record::Array(keys.into())),
             ("answers".to_owned(), Record::Array(answers.into())),
             ("answered".to_owned(), answered.unwrap_or(Record::None)),
+            ("feed".to_owned(), Record::Array(feed.into())),
             ("commit".to_owned(), Record::Object(commit)),
             ("position".to_owned(), convert::integer(last.position)),
         ];

@@ -12,6 +12,7 @@ pub mod convert;
 pub mod definitions;
 pub mod embeddings;
 pub mod error;
+pub mod feed;
 pub mod graph;
 mod health;
 pub mod key_range;
@@ -49,7 +50,7 @@ const CONTROL_MIGRATIONS: [&str; 5] = [
     include_str!("schema/control/0004_access.surql"),
     include_str!("schema/control/0005_licenses.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 8] = [
+const WORKSPACE_MIGRATIONS: [&str; 9] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -58,6 +59,7 @@ const WORKSPACE_MIGRATIONS: [&str; 8] = [
     include_str!("schema/workspace/0006_leases.surql"),
     include_str!("schema/workspace/0007_presence.surql"),
     include_str!("schema/workspace/0008_files.surql"),
+    include_str!("schema/workspace/0009_feed.surql"),
 ];
 
 /// A connected store.

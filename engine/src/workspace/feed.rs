@@ -15,6 +15,7 @@ use crate::model::builtin::{AGENT, TASK};
 use crate::model::event::Event;
 use crate::model::feed::{self, Delivery};
 use crate::model::id::AggregateId;
+use crate::store::log::EventRef;
 
 /// Places of the log that are looked at for one page, and the most events that are read for it.
 const LOOK: usize = 2_048;
@@ -78,7 +79,7 @@ impl Feed {
         self.head.mark_unchanged();
         let state = self.entered.state().clone();
         state.refresh().await?;
-        let found = read(&state, self.position).await?;
+        let found = read(&state, self.agent.as_deref(), self.position).await?;
         let (mut items, mut bytes) = (Vec::new(), 0);
         for event in &found.events {
             if items.len() >= limit.events || bytes >= limit.bytes {
@@ -172,7 +173,8 @@ struct Found {
     position: u64,
 }
 
-async fn read(state: &State, after: u64) -> Result<Found> {
+/// Looks at what comes after a position, for one agent or for all.
+async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     let head = state.folded.position();
     if after >= head {
         return Ok(Found { events: Vec::new(), position: after });
@@ -182,21 +184,32 @@ async fn read(state: &State, after: u64) -> Result<Found> {
         let wanted = |event: &Arc<Event>| matches!(&*event.aggregate_type, TASK | AGENT);
         return Ok(Found { events: events.into_iter().filter(wanted).collect(), position: last });
     }
-    let mut refs = state.log.event_refs_after(after, LOOK).await?;
-    refs.truncate(LOOK);
     // What is not folded yet is not told yet.
-    refs.retain(|event| event.position <= head);
-    let mut position = refs.last().map_or(after, |last| last.position);
-    // Of whatever else is in the log nothing is read but where it stands.
-    let is_wanted =
-        |id: &str| state.folded.get(id).is_some_and(|aggregate| matches!(&*aggregate.aggregate_type, TASK | AGENT));
-    refs.retain(|event| is_wanted(&event.aggregate_id));
+    let (mut refs, mut position) = match agent {
+        Some(agent) if after >= state.feed_begin => {
+            let found = state.log.read_feed(agent, after, head).await?;
+            (found.events, found.position)
+        }
+        _ => look_through(state, after, head).await?,
+    };
     if let Some(first_left_out) = refs.get(READ) {
         position = first_left_out.position - 1;
         refs.truncate(READ);
     }
     let events = state.log.read_event_refs(&refs, None).await?;
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
+}
+
+/// The next part of the log itself, of which nothing is read but where tasks and agents stand.
+async fn look_through(state: &State, after: u64, head: u64) -> Result<(Vec<EventRef>, u64)> {
+    let mut refs = state.log.event_refs_after(after, LOOK).await?;
+    refs.truncate(LOOK);
+    refs.retain(|event| event.position <= head);
+    let position = refs.last().map_or(after, |last| last.position);
+    let is_wanted =
+        |id: &str| state.folded.get(id).is_some_and(|aggregate| matches!(&*aggregate.aggregate_type, TASK | AGENT));
+    refs.retain(|event| is_wanted(&event.aggregate_id));
+    Ok((refs, position))
 }
 
 #[cfg(test)]
@@ -294,6 +307,16 @@ mod tests {
                 let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
                 assert_eq!(read(listener.feed(agent, 0), events).await, own);
             }
+        }
+        // What an older program wrote is looked for in the log itself.
+        let middle = elsewhere.entered.state().folded.position() / 2;
+        elsewhere.entered.state().log.forget_feed(middle).await.expect("forgotten");
+        let upgraded = engine(store.share()).await;
+        let (_, upgraded) = enter(&upgraded, &key).await;
+        assert_eq!(upgraded.entered.state().feed_begin, middle);
+        for agent in [&one, &two] {
+            let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
+            assert_eq!(read(upgraded.feed(agent, 0), 3).await, own);
         }
         // One that stands where nothing is left tells nothing, and goes on from there.
         let mut feed = elsewhere.feed_of_all().await.expect("a feed");

@@ -1,0 +1,151 @@
+//! What agents are told of: which events of the log concern an agent, so that nobody looks through the log for its own.
+//!
+//! An event's record stands under its agent and its position, and is written with the event.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
+
+use super::log::EventRef;
+use super::{Database, Error, Result, convert};
+use crate::model::event::Event;
+
+/// The checkpoint that says after which position all events have their records: programs before this did not write them.
+const CHECKPOINT: &str = "feed";
+/// Positions that are looked through at first, and how many times as many where those held nothing: the database reads a
+/// range to its end, whatever the limit.
+const FIRST_SPAN: u64 = 512;
+const WIDER: u64 = 8;
+
+/// The events of an agent after a position.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Concerning {
+    /// In the order of the log; when they happened is not told.
+    pub events: Vec<EventRef>,
+    /// There are no others up to here.
+    pub position: u64,
+}
+
+impl Database {
+    /// The position after which [`Database::read_feed`] finds everything.
+    pub async fn feed_begin(&self) -> Result<u64> {
+        self.checkpoint(CHECKPOINT).await
+    }
+
+    /// Makes the store as one that an older program wrote up to a position.
+    #[cfg(test)]
+    pub async fn forget_feed(&self, position: u64) -> Result<()> {
+        let statement = "DELETE feed WHERE id[1] <= $position; UPSERT checkpoint:feed SET position = $position";
+        self.query(statement, [("position", convert::integer(position))]).await.map(drop)
+    }
+
+    /// Some of the events that concern an agent, after a position and up to another. None means that there are none.
+    pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<Concerning> {
+        let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
+        while from <= until {
+            let last = from.saturating_add(span - 1).min(until);
+            let key =
+                |position| RecordIdKey::Array(Array::from(vec![convert::text(agent), convert::integer(position)]));
+            let range = RecordIdKeyRange { start: Bound::Included(key(from)), end: Bound::Included(key(last)) };
+            let found = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
+            let events: Vec<EventRef> = convert::list(found.first())?.map(event_ref).collect::<Result<_>>()?;
+            if !events.is_empty() {
+                return Ok(Concerning { events, position: last });
+            }
+            (from, span) = (last + 1, span.saturating_mul(WIDER));
+        }
+        Ok(Concerning { events: Vec::new(), position: until.max(after) })
+    }
+}
+
+/// The record that says that an event concerns an agent.
+pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
+    let key = Array::from(vec![convert::text(agent), convert::integer(event.position)]);
+    Record::Object(convert::fields([
+        ("id", convert::record_id("feed", RecordIdKey::Array(key))),
+        ("aggregate_id", convert::text(event.aggregate_id.as_str())),
+        ("version", convert::integer(event.version)),
+    ]))
+}
+
+fn event_ref(record: &Record) -> Result<EventRef> {
+    let corrupt = || Error::Corrupt("a record of a feed has no position".into());
+    let Record::Object(object) = record else { return Err(corrupt()) };
+    let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
+    let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
+    Ok(EventRef {
+        aggregate_id: Arc::from(convert::text_field(record, "aggregate_id")?),
+        version: convert::unsigned_field(record, "version")?,
+        position: convert::int(key.get(1).ok_or_else(corrupt)?)?.max(0) as u64,
+        occurred_at: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::AggregateId;
+    use crate::store::log::Batch;
+    use crate::store::{Store, WORKSPACE_MIGRATIONS};
+
+    fn event(version: u64, position: u64) -> Arc<Event> {
+        Arc::new(Event {
+            event_id: format!("e-{position}").into(),
+            aggregate_id: AggregateId::from(Arc::from("task-1")),
+            aggregate_type: "task".into(),
+            event_type: "task.created".into(),
+            project_id: None,
+            version,
+            position,
+            payload: Arc::default(),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 1,
+            recorded_at: 2,
+            sent: Default::default(),
+        })
+    }
+
+    /// Of several writers none appends anywhere else.
+    async fn set_head(log: &Database, position: u64) {
+        let values = [("position", convert::integer(position))];
+        log.query("UPSERT head:log SET position = $position", values).await.expect("a head");
+    }
+
+    #[tokio::test]
+    async fn an_agents_events_are_found_however_far_apart_they_are() {
+        let alone = Store::connect("mem://").await.expect("memory");
+        for (store, first) in [(&alone, 1), (&alone.share(), 100_001)] {
+            let log = store.workspace("0-1").await.expect("a database");
+            assert_eq!(log.feed_begin().await.expect("a position"), 0);
+            // Between the two batches others append.
+            let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
+            let feed = [("a".into(), 0), ("b".into(), 0), ("a".into(), 1)];
+            set_head(&log, near[0].position - 1).await;
+            log.append(Batch { events: &near, feed: &feed, ..Batch::default() }).await.expect("appended");
+            set_head(&log, far[0].position - 1).await;
+            log.append(Batch { events: &far, feed: &[("a".into(), 0)], ..Batch::default() }).await.expect("appended");
+
+            let read = async |agent, after, until| log.read_feed(agent, after, until).await.expect("events");
+            let positions = |found: &Concerning| found.events.iter().map(|event| event.position).collect::<Vec<_>>();
+            let found = read("a", first - 1, first + 90_000).await;
+            assert_eq!(positions(&found), [first, first + 1]);
+            assert_eq!((found.events[1].version, &*found.events[1].aggregate_id), (first + 1, "task-1"));
+            assert!(found.position < first + 90_000);
+            assert_eq!(positions(&read("a", found.position, first + 90_000).await), [first + 90_000]);
+            assert_eq!(positions(&read("b", first - 1, first + 90_000).await), [first]);
+            let none = Concerning { events: Vec::new(), position: first + 80_000 };
+            assert_eq!(read("b", first, first + 80_000).await, none);
+            assert_eq!(read("b", first + 5, first + 5).await.position, first + 5);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_an_older_program_wrote_stands_in_the_log_alone() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let old = store.database("ws_01", &WORKSPACE_MIGRATIONS[..8]).await.expect("a database");
+        old.append(Batch { events: &[event(1, 1), event(2, 2)], ..Batch::default() }).await.expect("appended");
+        assert_eq!(store.workspace("0-1").await.expect("a database").feed_begin().await.expect("a position"), 2);
+    }
+}
