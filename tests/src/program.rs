@@ -38,6 +38,16 @@ impl Program {
         Ok(Program { process, address, key, _folder: folder })
     }
 
+    /// Seconds of processor time that it has taken so far.
+    pub fn processor_seconds(&self) -> f64 {
+        const TICKS_A_SECOND: f64 = 100.0;
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
+        // After the name in parentheses the first field is the third; user and system time are the 14th and 15th.
+        let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let ticks = fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok());
+        ticks.sum::<f64>() / TICKS_A_SECOND
+    }
+
     /// What it takes of memory.
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
