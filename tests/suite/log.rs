@@ -111,3 +111,31 @@ async fn the_version_at_each_position_is_found() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_an_aggregate_is_told_each_of_its_events_once() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("the owner");
+    append(&workspace, (0..5).map(|_| event("a", "updated", "x")).collect()).await;
+    assert!(workspace.reader.follow_aggregate("b", 0).await.is_err(), "there is no such aggregate");
+    let mut following = workspace.reader.follow_aggregate("a", 2).await.expect("a follower");
+    let (limit, wait) = (Limit::events(7), Duration::from_secs(60));
+    let mut versions = Vec::new();
+    // Few at a time are in memory; of many, and while it does not look, it reads the store.
+    for count in [0, 1, 3, 200, 1] {
+        append(&workspace, (0..count).flat_map(|_| ["a", "b"].map(|id| event(id, "updated", "y"))).collect()).await;
+        let wanted = versions.len() + if versions.is_empty() { 3 } else { count };
+        while versions.len() < wanted {
+            let events = following.next(limit, wait).await.expect("events");
+            assert!((1..=7).contains(&events.len()) && events.iter().all(|event| event.aggregate_id.as_str() == "a"));
+            versions.extend(events.iter().map(|event| event.version));
+        }
+    }
+    assert_eq!(versions, (3..=210).collect::<Vec<u64>>());
+    assert!(following.next(limit, Duration::ZERO).await.expect("no events").is_empty());
+
+    // It is woken while it waits.
+    let waiting = tokio::spawn(async move { following.next(limit, wait).await.expect("events").len() });
+    append(&workspace, vec![event("b", "updated", "z"), event("a", "updated", "z")]).await;
+    assert_eq!(waiting.await.expect("a follower"), 1);
+}

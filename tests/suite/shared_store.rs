@@ -150,3 +150,15 @@ async fn a_slug_is_taken_once() {
     }
     assert_eq!(won, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_follows_an_aggregate_on_one_server_is_told_what_the_other_appends() {
+    let [here, there] = twins().await;
+    append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
+    let mut following = there.reader.follow_aggregate("s", 0).await.expect("a follower");
+    for version in 1..=3 {
+        let events = following.next(Limit::events(9), std::time::Duration::from_secs(60)).await.expect("events");
+        assert_eq!(events.iter().map(|event| event.version).collect::<Vec<_>>(), [version]);
+        append(&here, vec![event("s", "next".into(), Expected::Any)]).await.expect("appended");
+    }
+}

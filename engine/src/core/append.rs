@@ -208,7 +208,7 @@ async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
                     course.asking = if known { ASKED } else { course.asking.saturating_sub(1) };
                 }
                 metrics::counter!("foldwork_events_appended_total").increment(staged.events.len() as u64);
-                state.publish(&staged.events, staged.aggregates);
+                state.publish(&staged.events, staged.aggregates, &staged.feed);
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
                     // Whoever stopped waiting does not mind.
                     let _ = waiting.answer.send(outcome);

@@ -10,8 +10,10 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
 use crate::resident::dirty::{DirtyAggregates, Taken};
+use crate::resident::feeds::Feeds;
 use crate::resident::follower::FollowerStates;
 use crate::resident::observed::ObservedSchema;
+use crate::resident::streams::Streams;
 use crate::resident::tail::Tail;
 use crate::resident::workload::{Workload, Workloads};
 use crate::resident::{Resident, Snapshot};
@@ -21,6 +23,8 @@ use crate::resident::{Resident, Snapshot};
 pub struct Folded {
     resident: Resident,
     tail: Tail,
+    feeds: Feeds,
+    streams: Streams,
     observed: ObservedSchema,
     dirty: DirtyAggregates,
     follower: FollowerStates,
@@ -80,9 +84,23 @@ impl Folded {
         &self.head
     }
 
+    fn last_events_bytes(&self) -> usize {
+        self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
+    }
+
     /// Events after a position; `None` where only the store reaches back that far.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
+    }
+
+    /// The last events that concern agents.
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+
+    /// The aggregates that somebody follows.
+    pub fn streams(&self) -> &Streams {
+        &self.streams
     }
 
     /// The fields and types of values seen so far.
@@ -125,6 +143,7 @@ impl Folded {
         let observed = Workloads::observed_among(&states);
         self.resident.publish(states, position);
         self.workloads.observe(&self.resident, &observed);
+        self.feeds.begin_at(position);
         self.head.advance(position);
     }
 
@@ -157,10 +176,12 @@ impl Folded {
         self.dirty.mark(events);
     }
 
-    /// Tells followers of events that are visible.
-    pub fn announce(&self, events: &[Arc<Event>]) {
+    /// Tells followers of events that are visible, and of the agents that they concern, with the indexes of the events.
+    pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);
+        self.feeds.extend(events, feed);
+        self.streams.extend(events);
         self.head.advance(last.position);
     }
 
@@ -181,6 +202,6 @@ impl Folded {
         if counted.0 != snapshot.position() {
             *counted = (snapshot.position(), snapshot.iter().map(|aggregate| aggregate.size_bytes()).sum());
         }
-        counted.1 + self.resident.columns_bytes() + self.tail.size_bytes()
+        counted.1 + self.resident.columns_bytes() + self.last_events_bytes()
     }
 }

@@ -19,8 +19,10 @@ use super::{Environment, NODES, State};
 use crate::error::Result;
 use crate::model::access::WorkspaceRecord;
 use crate::model::aggregate::Aggregate;
+use crate::model::builtin::TASK;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
+use crate::model::feed;
 use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
@@ -144,17 +146,23 @@ impl State {
             if events.is_empty() {
                 return Ok(());
             }
-            let mut states = FxHashMap::default();
-            for event in &events {
+            let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
+            let mut feed = Vec::new();
+            for (index, event) in events.iter().enumerate() {
                 if let Some(known) = self.folded.get(event.aggregate_id.as_str()) {
                     states.entry(event.aggregate_id.clone()).or_insert(known);
                 }
+                // Others are folded in their place: nobody else holds them.
+                let task = states.get(&event.aggregate_id).filter(|known| &*known.aggregate_type == TASK).cloned();
                 self.fold_into(&mut states, event, &definitions);
+                if let Some(after) = states.get(&event.aggregate_id) {
+                    feed.extend(feed::concerned(event, task.as_deref(), after).map(|agent| (agent, index)));
+                }
             }
             let mut states: Vec<_> = states.into_values().collect();
             states.sort_unstable_by_key(|aggregate| aggregate.first_position);
             let events: Vec<_> = events.into_iter().map(Arc::new).collect();
-            self.publish(&events, states);
+            self.publish(&events, states, &feed);
         }
     }
 

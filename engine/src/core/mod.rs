@@ -21,6 +21,7 @@ pub mod types;
 pub mod vectors;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use deadlines::Deadlines;
 use folded::Folded;
@@ -37,6 +38,7 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::hook::Embed;
 use crate::model::access::WorkspaceRecord;
+use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::resident::graph::Graph;
@@ -45,6 +47,9 @@ use crate::store::Database;
 /// Names of the followers of the log: of their checkpoints, and in what is told of them.
 pub const NODES: &str = "nodes";
 pub const GRAPH: &str = "graph";
+
+/// How often other servers' appends are looked for by whoever waits for them.
+pub const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What an engine is told by whoever embeds it.
 #[derive(Debug, Clone)]
@@ -125,11 +130,12 @@ impl State {
         self.exclusive
     }
 
-    /// Makes committed events and the states after them visible, and wakes whoever follows.
-    pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<crate::model::aggregate::Aggregate>>) {
+    /// Makes committed events and the states after them visible, and wakes whoever follows them, or the feeds of the agents
+    /// that they concern.
+    pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
         self.folded.publish(events, aggregates);
         self.search.touch(events.iter().map(|event| &event.aggregate_id));
-        self.folded.announce(events);
+        self.folded.announce(events, feed);
     }
 
     /// Replaces one definition, in memory.

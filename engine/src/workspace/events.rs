@@ -7,6 +7,7 @@ use super::Page;
 use super::answers::RequestId;
 use super::entered::Operation;
 use super::rights::{Reader, Writer};
+use crate::core::LOOK_AGAIN;
 use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
@@ -17,18 +18,12 @@ use crate::model::id::AggregateId;
 pub struct LogFilter {
     pub event_types: Vec<String>,
     pub aggregate_type: Option<String>,
-    /// One stream, and the version of it that the reader has.
-    pub stream: Option<(String, u64)>,
 }
 
 impl LogFilter {
     fn admits(&self, event: &Event) -> bool {
         let of_type = self.event_types.is_empty() || self.event_types.iter().any(|name| **name == *event.event_type);
-        let of_stream = self
-            .stream
-            .as_ref()
-            .is_none_or(|(id, version)| id == event.aggregate_id.as_str() && event.version > *version);
-        of_type && of_stream && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
+        of_type && self.aggregate_type.as_ref().is_none_or(|name| **name == *event.aggregate_type)
     }
 }
 
@@ -234,11 +229,8 @@ impl Reader {
                 continue;
             }
             // Other servers' appends are not announced here: they are looked for.
-            let look_again = if state.is_exclusive() {
-                deadline
-            } else {
-                deadline.min(tokio::time::Instant::now() + Duration::from_millis(200))
-            };
+            let look_again =
+                if state.is_exclusive() { deadline } else { deadline.min(tokio::time::Instant::now() + LOOK_AGAIN) };
             let _ = tokio::time::timeout_at(look_again, head.changed()).await;
             if in_vain {
                 tokio::time::sleep_until(deadline.min(tokio::time::Instant::now() + PACE)).await;
@@ -262,9 +254,10 @@ impl Reader {
                 break;
             }
             looked += events.len();
-            stride.learn(events.len(), events.iter().map(|event| event.size_bytes()).sum());
+            let (read, mut read_bytes) = (events.len(), 0);
             for event in events {
                 let size = event.size_bytes();
+                read_bytes += size;
                 if filter.admits(&event) {
                     let is_full = page.items.len() >= limit.events || bytes + size > limit.bytes;
                     if is_full && !page.items.is_empty() {
@@ -278,6 +271,7 @@ impl Reader {
                     page.position = event.position;
                 }
             }
+            stride.learn(read, read_bytes);
         }
         page.next = (page.position < head).then_some(page.position);
         Ok(page)

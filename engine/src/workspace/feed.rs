@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::entered::Entered;
 use super::events::Limit;
-use crate::core::State;
+use crate::core::{LOOK_AGAIN, State};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
@@ -22,8 +22,6 @@ const LOOK: usize = 2_048;
 const READ: usize = 64;
 /// How many tasks are remembered as they were after the last event that was told of them.
 const REMEMBERED: usize = 4_096;
-/// How often other servers' appends are looked for.
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What the feed tells.
 #[derive(Debug, Clone)]
@@ -59,14 +57,15 @@ pub struct Feed {
     /// `None`: of all agents.
     agent: Option<Arc<str>>,
     position: u64,
-    head: watch::Receiver<u64>,
+    /// Tells when there is something new.
+    concerned: watch::Receiver<u64>,
     known: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
 
 impl Feed {
     pub(super) fn new(entered: Entered, agent: Option<Arc<str>>, after: u64) -> Feed {
-        let head = entered.state().folded.head().follow();
-        Feed { entered, agent, position: after, head, known: FxHashMap::default() }
+        let concerned = entered.state().folded.feeds().follow(agent.as_ref());
+        Feed { entered, agent, position: after, concerned, known: FxHashMap::default() }
     }
 
     /// Where the reader stands.
@@ -76,7 +75,7 @@ impl Feed {
 
     /// What comes next, which may be nothing.
     pub async fn next(&mut self, limit: Limit) -> Result<Page> {
-        self.head.mark_unchanged();
+        self.concerned.mark_unchanged();
         let state = self.entered.state().clone();
         state.refresh().await?;
         let found = read(&state, self.agent.as_deref(), self.position).await?;
@@ -133,7 +132,7 @@ impl Feed {
         let is_exclusive = self.entered.state().is_exclusive();
         // Other servers' appends are not announced here: they are looked for.
         let until = if is_exclusive { deadline } else { deadline.min(tokio::time::Instant::now() + LOOK_AGAIN) };
-        let _ = tokio::time::timeout_at(until, self.head.changed()).await;
+        let _ = tokio::time::timeout_at(until, self.concerned.changed()).await;
     }
 
     async fn told(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Delivery>> {
@@ -179,10 +178,8 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     if after >= head {
         return Ok(Found { events: Vec::new(), position: after });
     }
-    if let Some(events) = state.folded.last_events(after, LOOK) {
-        let last = events.last().map_or(after, |last| last.position);
-        let wanted = |event: &Arc<Event>| matches!(&*event.aggregate_type, TASK | AGENT);
-        return Ok(Found { events: events.into_iter().filter(wanted).collect(), position: last });
+    if let Some((events, position)) = state.folded.feeds().after(after, agent, LOOK) {
+        return Ok(Found { events, position });
     }
     // What is not folded yet is not told yet.
     let (mut refs, mut position) = match agent {

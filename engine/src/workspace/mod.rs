@@ -11,6 +11,7 @@ mod entered;
 pub mod events;
 pub mod feed;
 pub mod files;
+pub mod following;
 pub mod graph;
 pub mod keys;
 pub mod licenses;

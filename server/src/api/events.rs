@@ -271,8 +271,8 @@ impl Api {
             let permit = streams.enter(&reader.record().id)?;
             let after = answer(Start::position(last_event_id.as_deref()))?;
             // A stream that is not there is told before anything is streamed.
-            answer(reader.stream(&aggregate_id, None, Limit::events(1), Direction::Forward).await)?;
-            let start = answer(Start::of_stream(&reader, aggregate_id.0, after_version.0.map(u64::from), after).await)?;
+            let start = Start::of_aggregate(&reader, &aggregate_id, after_version.0.map(u64::from), after);
+            let start = answer(start.await)?;
             return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
@@ -314,11 +314,8 @@ impl Api {
         let bytes = page_bytes.0.0;
         let event_types =
             types.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|name| !name.is_empty());
-        let filter = LogFilter {
-            event_types: event_types.map(str::to_owned).collect(),
-            aggregate_type: aggregate_type.0,
-            stream: None,
-        };
+        let filter =
+            LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
         if is_stream(accept.as_deref()) {
             let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
             let permit = streams.enter(&access.0.record().id)?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use foldwork_engine::model::event::Event;
-use foldwork_engine::workspace::events::{Direction, Limit, LogFilter, PACE};
+use foldwork_engine::workspace::events::{Limit, LogFilter, PACE};
 use foldwork_engine::workspace::feed::{Feed, Item};
+use foldwork_engine::workspace::following::Following;
 use foldwork_engine::{Error, Listener, Reader, Standing};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -63,26 +64,24 @@ pub enum Start {
         after: u64,
         filter: LogFilter,
     },
-    /// One aggregate's events after a version.
-    Stream {
-        id: String,
-        after_version: u64,
-    },
+    /// One aggregate's events.
+    Aggregate(Following),
 }
 
 impl Start {
     /// Where a client who has one aggregate's events up to a version, or up to a position of the log, goes on.
-    pub async fn of_stream(
+    pub async fn of_aggregate(
         reader: &Reader,
-        id: String,
+        id: &str,
         after_version: Option<u64>,
         after: Option<u64>,
     ) -> Result<Start, Error> {
         let known_version = match after {
-            Some(position) => reader.version_at(&id, position).await?,
+            Some(position) => reader.version_at(id, position).await?,
             None => 0,
         };
-        Ok(Start::Stream { id, after_version: known_version.max(after_version.unwrap_or(0)) })
+        let known_version = known_version.max(after_version.unwrap_or(0));
+        Ok(Start::Aggregate(reader.follow_aggregate(id, known_version).await?))
     }
 
     /// The position in a `Last-Event-ID` header.
@@ -201,27 +200,23 @@ struct Follower {
 impl Follower {
     /// The next events, waited for where there are none yet; there may be none after a while.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
-        while let Start::Stream { id, after_version } = &mut self.start {
-            // What is appended while the stream is read stands behind this position, if not in the stream read.
-            let position = self.reader.position();
-            let page = self.reader.stream(id, Some(*after_version), self.limit, Direction::Forward).await?;
-            *after_version = page.items.last().map_or(*after_version, |last| last.version);
-            if page.next.is_none() {
-                let stream = Some((std::mem::take(id), *after_version));
-                self.start = Start::Log { after: position, filter: LogFilter { stream, ..LogFilter::default() } };
-            }
-            if !page.items.is_empty() {
-                return Ok(page.items.into_iter().map(Arc::new).collect());
-            }
-        }
-        let Start::Log { after, filter } = &mut self.start else { return Ok(Vec::new()) };
         tokio::time::sleep_until(self.next_look).await;
-        let page = self.reader.log(*after, self.limit, filter, KEEP_ALIVE).await?;
-        *after = page.position;
-        if page.next.is_none() {
+        let (events, is_end) = match &mut self.start {
+            Start::Log { after, filter } => {
+                let page = self.reader.log(*after, self.limit, filter, KEEP_ALIVE).await?;
+                *after = page.position;
+                (page.items, page.next.is_none())
+            }
+            Start::Aggregate(following) => {
+                let events = following.next(self.limit, KEEP_ALIVE).await?;
+                let is_end = events.len() < self.limit.events;
+                (events, is_end)
+            }
+        };
+        if is_end {
             self.next_look = Instant::now() + PACE;
         }
-        Ok(page.items)
+        Ok(events)
     }
 }
 

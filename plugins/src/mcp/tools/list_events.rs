@@ -66,11 +66,8 @@ async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result
     if newest_first {
         return Err(Error::invalid_at("/newest_first", "needs an aggregate_id"));
     }
-    let filter = LogFilter {
-        event_types: arguments.event_types.unwrap_or_default(),
-        aggregate_type: arguments.aggregate_type,
-        stream: None,
-    };
+    let filter =
+        LogFilter { event_types: arguments.event_types.unwrap_or_default(), aggregate_type: arguments.aggregate_type };
     let page = reader.log(arguments.after.unwrap_or(0), limit, &filter, Duration::ZERO).await?;
     let events = page.items.iter().map(|event| ShownEvent::from(&**event)).collect();
     Ok(Answer { events, next_after: page.next })

@@ -1,0 +1,69 @@
+//! Who follows what, live: each key has a position that whoever follows it waits on, and something that is kept meanwhile.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+use tokio::sync::watch;
+
+/// Keys that are looked through at least before those are forgotten that nobody follows any more.
+const FEW: usize = 64;
+
+/// What is followed, as long as somebody does.
+pub struct Followed<K, V> {
+    by_key: FxHashMap<K, (watch::Sender<u64>, V)>,
+    /// At so many keys those are forgotten that nobody follows.
+    full: usize,
+}
+
+impl<K, V> Default for Followed<K, V> {
+    fn default() -> Followed<K, V> {
+        Followed { by_key: FxHashMap::default(), full: FEW }
+    }
+}
+
+impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
+    /// Follows a key: the receiver tells when it is woken.
+    pub fn follow(&mut self, key: &K) -> watch::Receiver<u64> {
+        if self.by_key.len() >= self.full {
+            self.by_key.retain(|_, (sender, _)| sender.receiver_count() > 0);
+            self.full = FEW.max(2 * self.by_key.len());
+        }
+        self.by_key.entry(key.clone()).or_default().0.subscribe()
+    }
+
+    /// Wakes whoever follows a key, after a change of what is kept. What nobody follows is forgotten.
+    pub fn wake(&mut self, key: &K, position: u64, change: impl FnOnce(&mut V)) {
+        let Some((sender, kept)) = self.by_key.get_mut(key) else { return };
+        if sender.receiver_count() == 0 {
+            self.by_key.remove(key);
+            return;
+        }
+        change(kept);
+        sender.send_replace(position);
+    }
+
+    pub fn get(&self, key: &K) -> Option<&V> {
+        self.by_key.get(key).map(|(_, kept)| kept)
+    }
+
+    /// What is kept, of all keys.
+    pub fn kept(&self) -> impl ExactSizeIterator<Item = &V> {
+        self.by_key.values().map(|(_, kept)| kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_follows_is_forgotten() {
+        let mut followed: Followed<usize, ()> = Followed::default();
+        let first = followed.follow(&0);
+        (1..10 * FEW).for_each(|key| drop(followed.follow(&key)));
+        assert!(followed.kept().len() <= FEW && followed.get(&0).is_some());
+        drop(first);
+        followed.wake(&0, 1, |()| ());
+        assert!(followed.get(&0).is_none());
+    }
+}

@@ -1,0 +1,142 @@
+//! The last events of aggregates that somebody follows live: a reader is woken by its own aggregate, and finds them here.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+use super::followed::Followed;
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+
+/// Events kept of an aggregate, by number and bytes; whoever lags further behind reads the store.
+const MAX_EVENTS: usize = 32;
+const MAX_BYTES: usize = 64 << 10;
+
+/// The aggregates that are followed.
+#[derive(Default)]
+pub struct Streams {
+    followed: Mutex<Followed<AggregateId, Last>>,
+}
+
+/// The last events of one of them; their versions follow one another.
+#[derive(Default)]
+struct Last {
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+}
+
+impl Streams {
+    fn followed(&self) -> MutexGuard<'_, Followed<AggregateId, Last>> {
+        self.followed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells when an aggregate has further events.
+    pub fn follow(&self, id: &AggregateId) -> watch::Receiver<u64> {
+        self.followed().follow(id)
+    }
+
+    /// Adds events, in the order of the log, and wakes who follows their aggregates.
+    pub fn extend(&self, events: &[Arc<Event>]) {
+        let mut followed = self.followed();
+        for event in events {
+            followed.wake(&event.aggregate_id, event.position, |last| last.push(event));
+        }
+    }
+
+    /// The events of an aggregate after a version; `None` where only the store reaches back that far.
+    pub fn after(&self, id: &AggregateId, version: u64) -> Option<Vec<Arc<Event>>> {
+        let followed = self.followed();
+        let events = &followed.get(id)?.events;
+        events.front().filter(|first| first.version <= version + 1)?;
+        let first = events.partition_point(|event| event.version <= version);
+        Some(events.range(first..).cloned().collect())
+    }
+
+    /// Bytes of the events here.
+    pub fn size_bytes(&self) -> usize {
+        self.followed().kept().map(|last| last.bytes).sum()
+    }
+}
+
+impl Last {
+    fn push(&mut self, event: &Arc<Event>) {
+        if self.events.back().is_some_and(|last| last.version + 1 != event.version) {
+            (self.events, self.bytes) = Default::default();
+        }
+        self.bytes += event.size_bytes();
+        self.events.push_back(event.clone());
+        while self.bytes > MAX_BYTES || self.events.len() > MAX_EVENTS {
+            let Some(oldest) = self.events.pop_front() else { break };
+            self.bytes = self.bytes.saturating_sub(oldest.size_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(id: &str) -> AggregateId {
+        AggregateId::from(Arc::from(id))
+    }
+
+    fn event(of: &str, version: u64, bytes: usize) -> Arc<Event> {
+        Arc::new(Event {
+            event_id: "x".repeat(bytes).into(),
+            aggregate_id: id(of),
+            aggregate_type: "note".into(),
+            event_type: "note.created".into(),
+            project_id: None,
+            version,
+            position: 100 + version,
+            payload: Arc::new([("text", "x".repeat(bytes))].into_iter().collect()),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 1,
+            recorded_at: 2,
+            sent: Default::default(),
+        })
+    }
+
+    fn versions(found: Option<Vec<Arc<Event>>>) -> Option<Vec<u64>> {
+        found.map(|events| events.iter().map(|event| event.version).collect())
+    }
+
+    #[test]
+    fn a_reader_is_woken_by_its_own_aggregate_alone() {
+        let streams = Streams::default();
+        streams.extend(&[event("a", 1, 1)]);
+        assert!(streams.after(&id("a"), 0).is_none(), "nobody follows it");
+        let (mut of_a, of_b) = (streams.follow(&id("a")), streams.follow(&id("b")));
+        assert!(streams.after(&id("a"), 0).is_none(), "what was before is in the store");
+        streams.extend(&[event("a", 2, 1), event("c", 1, 1), event("a", 3, 1)]);
+        let changed = [&of_a, &of_b].map(|receiver| receiver.has_changed().expect("a sender"));
+        assert_eq!((changed, *of_a.borrow_and_update()), ([true, false], 103));
+        assert_eq!(versions(streams.after(&id("a"), 0)), None);
+        assert_eq!(versions(streams.after(&id("a"), 1)), Some(vec![2, 3]));
+        assert_eq!(versions(streams.after(&id("a"), 3)), Some(vec![]));
+        // A gap is read from the store.
+        streams.extend(&[event("a", 6, 1)]);
+        assert_eq!(versions(streams.after(&id("a"), 3)), None);
+        assert_eq!(versions(streams.after(&id("a"), 5)), Some(vec![6]));
+        drop((of_a, of_b));
+        streams.extend(&[event("a", 7, 1), event("b", 1, 1)]);
+        assert_eq!((streams.size_bytes(), streams.followed().kept().len()), (0, 0));
+    }
+
+    #[test]
+    fn few_events_are_kept_of_each() {
+        let streams = Streams::default();
+        let _followers = [streams.follow(&id("a")), streams.follow(&id("b"))];
+        for version in 1..=MAX_EVENTS as u64 + 3 {
+            streams.extend(&[event("a", version, 1), event("b", version, MAX_BYTES / 4)]);
+        }
+        assert_eq!(versions(streams.after(&id("a"), 2)), None);
+        assert_eq!(versions(streams.after(&id("a"), 3)).map(|versions| versions.len()), Some(MAX_EVENTS));
+        assert_eq!(versions(streams.after(&id("b"), 30)), None);
+        assert!(streams.size_bytes() <= 2 * MAX_BYTES);
+        streams.extend(&[event("b", MAX_EVENTS as u64 + 4, 2 * MAX_BYTES)]);
+        assert_eq!(versions(streams.after(&id("b"), MAX_EVENTS as u64 + 3)), None);
+    }
+}

@@ -1,0 +1,71 @@
+//! Following one aggregate live: its events after a version, as they come.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::events::{Direction, Limit};
+use super::rights::Reader;
+use crate::core::LOOK_AGAIN;
+use crate::error::{Error, Result};
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+
+/// A reader of one aggregate, and where it stands.
+pub struct Following {
+    reader: Reader,
+    id: AggregateId,
+    version: u64,
+    appended: watch::Receiver<u64>,
+}
+
+impl Reader {
+    /// Follows an aggregate after a version. 404 for a stream without events.
+    pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<Following> {
+        let state = self.entered.state();
+        state.refresh().await?;
+        let found = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
+        let appended = state.folded.streams().follow(&found.id);
+        Ok(Following { reader: self.clone(), id: found.id.clone(), version: after_version, appended })
+    }
+}
+
+impl Following {
+    /// The next events, waited for where there are none yet; none when the time is over.
+    pub async fn next(&mut self, limit: Limit, wait: Duration) -> Result<Vec<Arc<Event>>> {
+        let deadline = Instant::now() + wait;
+        loop {
+            self.appended.mark_unchanged();
+            let events = self.read(limit).await?;
+            if let Some(last) = events.last() {
+                self.version = last.version;
+            }
+            if !events.is_empty() || Instant::now() >= deadline {
+                return Ok(events);
+            }
+            // Other servers' appends are not announced here: they are looked for.
+            let is_exclusive = self.reader.entered.state().is_exclusive();
+            let until = if is_exclusive { deadline } else { deadline.min(Instant::now() + LOOK_AGAIN) };
+            let _ = tokio::time::timeout_at(until, self.appended.changed()).await;
+        }
+    }
+
+    async fn read(&self, limit: Limit) -> Result<Vec<Arc<Event>>> {
+        let state = self.reader.entered.state();
+        state.refresh().await?;
+        let Some(mut events) = state.folded.streams().after(&self.id, self.version) else {
+            let page = self.reader.stream(self.id.as_str(), Some(self.version), limit, Direction::Forward).await?;
+            return Ok(page.items.into_iter().map(Arc::new).collect());
+        };
+        let mut bytes = 0;
+        let within = events.iter().take(limit.events).take_while(|event| {
+            bytes += event.size_bytes();
+            bytes <= limit.bytes
+        });
+        let length = within.count().max(1);
+        events.truncate(length);
+        Ok(events)
+    }
+}
