@@ -4,16 +4,16 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::feeds::Feeds;
 use super::progress::Progress;
+use super::streams::Streams;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::model::value::Object;
 use crate::resident::dirty::{DirtyAggregates, Taken};
-use crate::resident::feeds::Feeds;
 use crate::resident::follower::FollowerStates;
 use crate::resident::observed::ObservedSchema;
-use crate::resident::streams::Streams;
 use crate::resident::tail::Tail;
 use crate::resident::workload::{Workload, Workloads};
 use crate::resident::{Resident, Snapshot};

@@ -5,7 +5,9 @@
 pub mod append;
 pub mod clearing;
 pub mod deadlines;
+pub mod feeds;
 pub mod folded;
+mod followed;
 mod known;
 mod load;
 pub mod meter;
@@ -17,6 +19,7 @@ pub mod request;
 pub mod search;
 pub mod staging;
 pub mod storage;
+pub mod streams;
 pub mod types;
 pub mod vectors;
 

@@ -5,14 +5,11 @@
 
 mod columns;
 pub mod dirty;
-pub mod feeds;
-pub mod followed;
 pub mod follower;
 pub mod graph;
 pub mod labels;
 pub mod observed;
 mod sharing;
-pub mod streams;
 pub mod tail;
 pub mod workload;
 

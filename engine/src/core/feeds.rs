@@ -171,7 +171,7 @@ mod tests {
         assert_eq!([changed(&mut of_a), changed(&mut of_b), changed(&mut of_all)], [true, false, true]);
         drop(of_b);
         feeds.extend(&events(13..=13), &[(a, 0), (b.clone(), 0)]);
-        assert!(changed(&mut of_a) && !feeds.inner().followed.get(&b).is_some(), "nobody follows the other any more");
+        assert!(changed(&mut of_a) && feeds.inner().followed.get(&b).is_none(), "nobody follows the other any more");
     }
 
     #[test]
