@@ -104,19 +104,6 @@ impl fmt::Debug for TaskManager {
 	}
 }
 
-/// Does what takes long and waits for the disk on a thread for such work: on one of the runtime's own, everything else
-/// that waits for its turn there would wait until it is done.
-async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-	match tokio::task::spawn_blocking(work).await {
-		Ok(done) => done,
-		Err(error) => match error.try_into_panic() {
-			Ok(panic) => std::panic::resume_unwind(panic),
-			// The runtime ends, and with it whoever waits here.
-			Err(_) => std::future::pending().await,
-		},
-	}
-}
-
 impl TaskManager {
 	pub(crate) fn new(
 		core: Arc<dyn CompactionOperations>,
@@ -155,8 +142,7 @@ impl TaskManager {
 					// Flush ALL pending immutable memtables in a loop
 					let mut flush_count = 0;
 					loop {
-						let work = Arc::clone(&core);
-						match beside(move || work.compact_memtable()).await {
+						match core.compact_memtable() {
 							Ok(()) => {
 								flush_count += 1;
 								retry.succeeded(&*core, &write_stall);
@@ -213,8 +199,7 @@ impl TaskManager {
 					// Use leveled compaction strategy
 					let strategy: Arc<dyn CompactionStrategy> =
 						Arc::new(Strategy::from_options(Arc::clone(&opts)));
-					let work = Arc::clone(&core);
-					if let Err(e) = beside(move || work.compact(strategy)).await {
+					if let Err(e) = core.compact(strategy) {
 						retry.failed(e, &*core, &write_stall);
 					} else {
 						log::debug!("Level compaction completed successfully");
