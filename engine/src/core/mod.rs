@@ -34,6 +34,8 @@ use presence::Presence;
 use progress::Progress;
 use search::SearchIndex;
 use storage::{SharedStorage, Storage};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use types::Types;
 use vectors::Labelled;
 
@@ -52,7 +54,7 @@ pub const NODES: &str = "nodes";
 pub const GRAPH: &str = "graph";
 
 /// How often other servers' appends are looked for by whoever waits for them.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(200);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What an engine is told by whoever embeds it.
 #[derive(Debug, Clone)]
@@ -131,6 +133,13 @@ impl State {
     /// Whether no other process writes to the store.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
+    }
+
+    /// Returns when a position that somebody follows has moved, when it is time to look whether other servers have appended
+    /// (that is not announced here), or at the deadline.
+    pub async fn moved(&self, position: &mut watch::Receiver<u64>, deadline: Instant) {
+        let until = if self.exclusive { deadline } else { deadline.min(Instant::now() + LOOK_AGAIN) };
+        let _ = tokio::time::timeout_at(until, position.changed()).await;
     }
 
     /// Makes committed events and the states after them visible, and wakes whoever follows them, or the feeds of the agents

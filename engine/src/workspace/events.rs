@@ -7,7 +7,6 @@ use super::Page;
 use super::answers::RequestId;
 use super::entered::Operation;
 use super::rights::{Reader, Writer};
-use crate::core::LOOK_AGAIN;
 use crate::core::append::{Append, Appended};
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
@@ -228,10 +227,7 @@ impl Reader {
                 tokio::task::yield_now().await;
                 continue;
             }
-            // Other servers' appends are not announced here: they are looked for.
-            let look_again =
-                if state.is_exclusive() { deadline } else { deadline.min(tokio::time::Instant::now() + LOOK_AGAIN) };
-            let _ = tokio::time::timeout_at(look_again, head.changed()).await;
+            state.moved(&mut head, deadline).await;
             if in_vain {
                 tokio::time::sleep_until(deadline.min(tokio::time::Instant::now() + PACE)).await;
             }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 
 use super::entered::Entered;
 use super::events::Limit;
-use crate::core::{LOOK_AGAIN, State};
+use crate::core::State;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::{AGENT, TASK};
@@ -120,19 +120,11 @@ impl Feed {
                 return Ok(page);
             }
             if !page.more {
-                self.changed(deadline).await;
+                self.entered.state().moved(&mut self.concerned, deadline).await;
             } else {
                 tokio::task::yield_now().await;
             }
         }
-    }
-
-    /// Returns when there may be something new, or it is time.
-    async fn changed(&mut self, deadline: tokio::time::Instant) {
-        let is_exclusive = self.entered.state().is_exclusive();
-        // Other servers' appends are not announced here: they are looked for.
-        let until = if is_exclusive { deadline } else { deadline.min(tokio::time::Instant::now() + LOOK_AGAIN) };
-        let _ = tokio::time::timeout_at(until, self.concerned.changed()).await;
     }
 
     async fn told(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Delivery>> {

@@ -8,7 +8,6 @@ use tokio::time::Instant;
 
 use super::events::{Direction, Limit};
 use super::rights::Reader;
-use crate::core::LOOK_AGAIN;
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
@@ -45,10 +44,7 @@ impl Following {
             if !events.is_empty() || Instant::now() >= deadline {
                 return Ok(events);
             }
-            // Other servers' appends are not announced here: they are looked for.
-            let is_exclusive = self.reader.entered.state().is_exclusive();
-            let until = if is_exclusive { deadline } else { deadline.min(Instant::now() + LOOK_AGAIN) };
-            let _ = tokio::time::timeout_at(until, self.appended.changed()).await;
+            self.reader.entered.state().moved(&mut self.appended, deadline).await;
         }
     }
 
