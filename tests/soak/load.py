@@ -12,9 +12,12 @@ import uuid
 NOTES = 1_000
 ARTICLES = 200
 PROJECTS = 20
+# Aggregates whose state is large and whose events are small.
+PAGES, PAGE_WORDS = 20, 3_000
 WORDS = "river stone copper lantern winter garden signal harbour thread ladder meadow ember quartz willow".split()
 TYPE = {"type_name": "note", "fields": [{"name": "text", "type": "string"}, {"name": "n", "type": "integer"},
                                         {"name": "sum", "type": "number", "fold": "sum"}]}
+PAGE = {"type_name": "page", "fields": [{"name": "text", "type": "string"}, {"name": "views", "type": "number", "fold": "sum"}]}
 # The longest that a connection lives on after its request was sent, in seconds.
 ABORTED_WITHIN_S = 0.005
 
@@ -100,6 +103,11 @@ def append_many(load):
 
 def append_large(load):
     load.call("POST", "/events", {"events": [load.note(text=load.text(6_000))]}, (201,))
+
+
+def view_page(load):
+    event = {"event_type": "page.viewed", "aggregate_type": "page", "payload": {"views": 1}}
+    load.call("POST", f"/aggregates/page-{load.chance.randrange(PAGES)}/events", event, (201,))
 
 
 def append_twice(load):
@@ -253,7 +261,7 @@ PIPELINES = [
 # Each article that is published makes a task, which stays in memory as all aggregates do: few, so that what is there in the
 # end is about what was there after a while.
 SHARES = [
-    (append, 22), (append_many, 4), (append_large, 1), (append_twice, 3), (append_keyed, 3), (append_expecting, 3),
+    (append, 22), (append_many, 4), (append_large, 1), (view_page, 8), (append_twice, 3), (append_keyed, 3), (append_expecting, 3),
     (append_wrong, 2), (append_failing, 0.5), (write_article, 4), (publish, 0.1), (create_article, 1), (create_project, 1),
     (pipeline, 8), (pipeline_over_log, 2), (pipeline_wrong, 1), (search, 6), (read, 8), (read_stream, 4), (read_log, 3),
     (read_lists, 3), (read_graph, 2), (keys, 1), (parked, 1), (dry_run, 0.5), (replay_plugin, 0.2), (abort, 5),
@@ -262,14 +270,17 @@ OPERATIONS, WEIGHTS = [operation for operation, _ in SHARES], [share for _, shar
 
 
 def prepare(client):
-    """What is there before the load: the type, the notes and the articles."""
-    client.call("POST", "/aggregates/define", TYPE)
+    """What is there before the load: the types, the notes, the pages and the articles."""
+    for definition in (TYPE, PAGE):
+        client.call("POST", "/aggregates/define", definition)
     chance = random.Random(0)
     events = [{"aggregate_id": f"note-{number}", "aggregate_type": "note", "event_type": "note.created",
                "payload": {"text": " ".join(chance.choices(WORDS, k=8)), "n": number, "sum": 1}} for number in range(NOTES)]
     events += [{"aggregate_id": f"article-{number}", "aggregate_type": "article", "event_type": "article.created",
                 "payload": {"title": f"Article {number}", "slug": f"slug-{number}", "body": "one"}}
                for number in range(ARTICLES)]
+    events += [{"aggregate_id": f"page-{number}", "aggregate_type": "page", "event_type": "page.created",
+                "payload": {"text": " ".join(chance.choices(WORDS, k=PAGE_WORDS)), "views": 0}} for number in range(PAGES)]
     for start in range(0, len(events), 200):
         status, answer = client.call("POST", "/events", {"events": events[start:start + 200]})
         if status != 201:

@@ -19,7 +19,7 @@ class Stream:
 
     def __init__(self, address, key, after):
         self.address, self.key, self.last = address, key, after
-        self.socket = None
+        self.socket, self.bytes = None, 0
 
     def connect(self, now):
         host, port = self.address.rsplit(":", 1)
@@ -35,6 +35,7 @@ class Stream:
     def take(self, data):
         """Returns what is wrong with what came."""
         self.buffer += data
+        self.bytes += len(data)
         end = 0
         for found in POSITION.finditer(self.buffer):
             position, end = int(found.group(1)), found.end()
