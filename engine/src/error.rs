@@ -48,6 +48,10 @@ pub enum Error {
     #[error("{message}")]
     Conflict { code: &'static str, message: String, details: Box<Object> },
 
+    /// As many queries run as may run together; the same request may succeed later.
+    #[error("{0}")]
+    TooManyQueries(&'static str),
+
     /// The store does not answer or other writers stay in the way; the same request may succeed later.
     #[error("the store is not available")]
     Unavailable(#[source] store::Error),

@@ -27,6 +27,7 @@ pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};
 pub use crate::access::standing::Standing;
 pub use crate::access::tokens::key_set::{FetchKeys, Fetched};
 pub use crate::core::Settings;
+pub use crate::core::admission::QueryLimits;
 pub use crate::core::append::Appended;
 pub use crate::core::plugins::Plugins;
 pub use engine::Engine;

@@ -10,7 +10,7 @@ mod realtime;
 use std::path::Path;
 
 use anyhow::Context as _;
-use foldwork_engine::Settings;
+use foldwork_engine::{QueryLimits, Settings};
 use serde::{Deserialize, Serialize};
 
 pub use access::{Auth, Issuer, OfferedPlan, Plans};
@@ -74,11 +74,24 @@ impl Default for Memory {
 pub struct Pipeline {
     pub timeout_ms: u64,
     pub memory_bytes: usize,
+    pub workspace_queries: usize,
+    pub key_queries: usize,
+    pub workspace_memory_bytes: usize,
+    pub key_memory_bytes: usize,
+    pub wait_ms: u64,
 }
 
 impl Default for Pipeline {
     fn default() -> Pipeline {
-        Pipeline { timeout_ms: 5_000, memory_bytes: 64 << 20 }
+        Pipeline {
+            timeout_ms: 5_000,
+            memory_bytes: 64 << 20,
+            workspace_queries: 8,
+            key_queries: 4,
+            workspace_memory_bytes: 256 << 20,
+            key_memory_bytes: 128 << 20,
+            wait_ms: 2_000,
+        }
     }
 }
 
@@ -170,6 +183,13 @@ impl Config {
         Settings {
             pipeline_ms: self.pipeline.timeout_ms,
             pipeline_bytes: self.pipeline.memory_bytes,
+            queries: QueryLimits {
+                workspace_queries: self.pipeline.workspace_queries,
+                key_queries: self.pipeline.key_queries,
+                workspace_bytes: self.pipeline.workspace_memory_bytes,
+                key_bytes: self.pipeline.key_memory_bytes,
+                wait_ms: self.pipeline.wait_ms,
+            },
             resident_bytes: self.memory.resident_bytes,
             idle_ms: i64::from(self.memory.idle_minutes) * 60_000,
             quota_bytes: self.files.quota_bytes,

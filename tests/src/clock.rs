@@ -1,6 +1,7 @@
 //! A clock that stands still: time moves when a test says so, and ids come in sequence.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
 
 use foldwork_engine::clock::Clock;
 use futures_util::FutureExt;
@@ -19,6 +20,24 @@ pub struct FixedClock {
     /// Microseconds that pass each time the stopwatch is looked at.
     haste_us: AtomicU64,
     is_broken: AtomicBool,
+    gate: Gate,
+}
+
+/// Holds up whoever looks at the stopwatch next.
+#[derive(Default)]
+struct Gate {
+    stage: Mutex<Stage>,
+    moved: Condvar,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Open,
+    /// The next look is held up.
+    Closed,
+    /// Somebody is held up.
+    Occupied,
 }
 
 impl Default for FixedClock {
@@ -29,6 +48,7 @@ impl Default for FixedClock {
             stopwatch_us: AtomicU64::new(0),
             haste_us: AtomicU64::new(0),
             is_broken: AtomicBool::new(false),
+            gate: Gate::default(),
         }
     }
 }
@@ -43,6 +63,21 @@ impl FixedClock {
         self.haste_us.store(us, Ordering::SeqCst);
     }
 
+    /// Holds up the next one who looks at the stopwatch, until [`FixedClock::let_go`].
+    pub fn hold_next(&self) {
+        self.gate.set(Stage::Closed);
+    }
+
+    /// Returns when somebody is held up. Blocks its thread.
+    pub fn until_held(&self) {
+        self.gate.wait_while(|stage| stage != Stage::Occupied);
+    }
+
+    /// Lets go of whoever is held up.
+    pub fn let_go(&self) {
+        self.gate.set(Stage::Open);
+    }
+
     /// Whoever asks for the time panics from now on: a bug of ours in the middle of a request.
     pub fn break_down(&self) {
         self.is_broken.store(true, Ordering::SeqCst);
@@ -50,6 +85,28 @@ impl FixedClock {
 
     pub fn repair(&self) {
         self.is_broken.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Gate {
+    fn set(&self, stage: Stage) {
+        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = stage;
+        self.moved.notify_all();
+    }
+
+    fn wait_while(&self, is_waiting: impl Fn(Stage) -> bool) {
+        let stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.moved.wait_while(stage, |stage| is_waiting(*stage)).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn pass(&self) {
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        if *stage == Stage::Closed {
+            *stage = Stage::Occupied;
+            drop(stage);
+            self.moved.notify_all();
+            self.wait_while(|stage| stage == Stage::Occupied);
+        }
     }
 }
 
@@ -66,6 +123,7 @@ impl Clock for FixedClock {
     }
 
     fn monotonic_us(&self) -> u64 {
+        self.gate.pass();
         self.stopwatch_us.fetch_add(self.haste_us.load(Ordering::SeqCst), Ordering::SeqCst)
     }
 

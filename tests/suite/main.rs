@@ -1,5 +1,6 @@
 //! Everything that is tested without a socket. What the tests are is in files beside this one.
 
+mod admission;
 mod admitted;
 mod catalogue;
 mod consumer;
@@ -25,6 +26,7 @@ mod operations;
 mod pages;
 mod pipelines;
 mod random;
+mod reads;
 mod reopened;
 mod replay;
 mod retried_steps;

@@ -6,7 +6,7 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::page::{Continuation, Paging};
 use foldwork_engine::workspace::query::{Answer, Query};
 use foldwork_tests::entered::Entered;
-use foldwork_tests::server::Server;
+use foldwork_tests::server::{Server, worked};
 
 const PIPELINES: [&str; 9] = [
     r#"[{"$fold": {}}]"#,
@@ -73,4 +73,51 @@ async fn pages_are_of_the_moment_of_the_first() {
             assert_eq!(rest(&workspace, pipeline, *after).await, *rows, "{pipeline} after {minutes} minutes");
         }
     }
+}
+
+/// The notes of this test, by number, each with the slug of the one that it names.
+async fn note(workspace: &Entered, number: u32, verb: &str, to: u32) {
+    let fields =
+        [("title", format!("note {number} to {to}")), ("slug", format!("s{number}")), ("to", format!("s{to}"))];
+    let event = NewEvent {
+        aggregate_id: format!("n{number}"),
+        aggregate_type: "note".into(),
+        event_type: format!("note.{verb}"),
+        payload: if verb == "deleted" { Object::new() } else { Object::from_iter(fields) },
+        ..NewEvent::default()
+    };
+    workspace.writer.append_events(vec![event]).await.expect("appended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_read_again_shows_edges_as_of_the_first() {
+    let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let fields = r#"[{"name": "title", "type": "string", "label": true}, {"name": "slug", "type": "string"}]"#;
+    let definition = format!(r#"{{"type_name": "note", "traits": ["noted"], "fields": {fields}}}"#);
+    let definition = serde_json::from_str(&definition).expect("JSON");
+    workspace.writer.define_type(&definition, false).await.expect("a type");
+    for number in 0..8 {
+        note(&workspace, number, "created", (number + 1) % 8).await;
+    }
+    worked(&workspace).await.expect("the plugin's turn");
+    let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}},
+        {"$lookup": {"edge": "names", "direction": "both", "depth": 2, "as": "near",
+            "pipeline": [{"$project": {"title": 1, "_distance": 1}}]}},
+        {"$project": {"title": 1, "near": 1}}]"#;
+    let first = ask(&workspace, pipeline, None).await;
+    let rows = rest(&workspace, pipeline, first.next).await;
+    let near = |row: &Value| row.get("near").and_then(Value::as_array).map_or(0, <[Value]>::len);
+    assert_eq!(rows.iter().map(near).collect::<Vec<_>>(), [4; 5]);
+
+    // Edges are closed and opened, ends change and go, and another end comes.
+    note(&workspace, 3, "revised", 0).await;
+    note(&workspace, 4, "revised", 8).await;
+    note(&workspace, 6, "deleted", 0).await;
+    note(&workspace, 8, "created", 5).await;
+    worked(&workspace).await.expect("the plugin's turn");
+    server.clock.advance(600_000);
+    assert_eq!(rest(&workspace, pipeline, first.next).await, rows);
+    let now = workspace.reader.query(Query::new(json::parse(pipeline.as_bytes()).expect("JSON"))).await;
+    assert_ne!(now.expect("an answer").rows[3..], rows, "as of now they are others");
 }

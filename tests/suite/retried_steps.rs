@@ -85,3 +85,36 @@ async fn what_was_parked_is_done_once_the_plugin_is_fixed() {
     assert_eq!(facts(&workspace).await, found);
     fixed.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parked_steps_of_one_stream_read_it_a_few_times_and_not_once_each() {
+    const STEPS: u64 = 200;
+    let store = Store::connect("mem://").await.expect("a store");
+    let broken = engine(&store, false).await;
+    let key = broken.first_start(None).await.expect("a start").expect("an empty store").key;
+    let workspace = enter(&broken, &key).await.expect("a workspace");
+    let note = serde_json::from_str(r#"{"type_name": "note"}"#).expect("JSON");
+    workspace.writer.define_type(&note, false).await.expect("a type");
+    let events = (0..STEPS).map(|_| NewEvent {
+        aggregate_id: "n".into(),
+        aggregate_type: "note".into(),
+        event_type: "note.changed".into(),
+        payload: [("text", Value::from("word")), ("fail", true.into())].into_iter().collect(),
+        ..NewEvent::default()
+    });
+    workspace.writer.append_events(events.collect()).await.expect("appended");
+    worked(&workspace).await.expect("the plugin's turn");
+    assert_eq!(workspace.reader.plugin(NAME).await.expect("the plugin").parked, STEPS);
+    drop(workspace);
+    broken.close().await;
+
+    let fixed = engine(&store, true).await;
+    let workspace = enter(&fixed, &key).await.expect("a workspace");
+    workspace.writer.resume_plugin(NAME).await.expect("resumed");
+    let before = workspace.reader.events_read();
+    let replayed = workspace.writer.replay_all_parked(Some(NAME)).await.expect("replayed");
+    assert_eq!((replayed.done, replayed.failed.len()), (STEPS, 0));
+    let read = workspace.reader.events_read() - before;
+    assert!(read <= 8 * STEPS, "{read} events were read for {STEPS} steps");
+    fixed.close().await;
+}

@@ -16,6 +16,7 @@ pub mod event_context;
 mod follow;
 mod interrupt;
 mod labels;
+pub mod late_steps;
 mod mentions;
 mod nodes;
 mod parking;

@@ -1,4 +1,4 @@
-//! Replay: parked steps once more, and a plugin's enrichment once more over the log.
+//! Replay: a plugin's enrichment once more over the log.
 
 use std::sync::Arc;
 
@@ -7,20 +7,18 @@ use rustc_hash::FxHashMap;
 
 use super::dispatch;
 use super::enrich;
-use super::event_context::{EventContext, FollowerView, recall};
+use super::event_context::{EventContext, recall};
 use super::parking::step_id;
-use super::route::{self, RouteInput};
-use super::work;
 use super::worker::Worker;
 use crate::core::State;
-use crate::core::plugins::{HookCall, PluginIndex};
+use crate::core::plugins::PluginIndex;
 use crate::error::Result;
-use crate::hook::{Failure, Hook};
+use crate::hook::Hook;
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::facts::Facts;
 use crate::model::id::AggregateId;
-use crate::store::parked::{Parked, Reason, StepId};
+use crate::store::parked::StepId;
 
 /// Events of a replay that are called for at a time.
 const PAGE: usize = 512;
@@ -36,112 +34,6 @@ pub struct Tally {
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
-}
-
-/// Tries a parked step again. It stays parked, with the new reason, if it fails again.
-pub async fn replay_parked(worker: &mut Worker, parked: Parked) -> Result<Result<(), Parked>> {
-    let state = worker.state.clone();
-    let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
-    let plugin = state.plugins.find(&parked.id.plugin);
-    let hook = Hook::ALL.into_iter().find(|hook| hook.name() == &*parked.id.hook);
-    let (Some(event), Some(plugin), Some(hook)) = (event, plugin, hook) else {
-        return Ok(Err(with_message(parked, "no plugin of this name and hook is enabled")));
-    };
-    let Some(context) = recall(&state, event).await?.map(Arc::new) else {
-        return Ok(Err(with_message(parked, "the type of its aggregate is not defined")));
-    };
-    let step = LateStep { worker: &mut *worker, plugin, context };
-    let result = match hook {
-        Hook::Enrich => step.enrich().await?,
-        Hook::Route => step.route().await?,
-        Hook::Work => step.work().await?,
-        Hook::Tool | Hook::Mount => Ok(()),
-    };
-    let outcome = match result {
-        Ok(()) => {
-            worker.parking.release(parked.id);
-            Ok(())
-        }
-        Err(failure) => {
-            let again = again(parked, failure, &state.plugins.about(plugin).version);
-            worker.parking.park_again(again.clone());
-            Err(again)
-        }
-    };
-    worker.commit(worker.position()).await?;
-    Ok(outcome)
-}
-
-/// A step that is taken after its event came by.
-struct LateStep<'a> {
-    worker: &'a mut Worker,
-    plugin: PluginIndex,
-    context: Arc<EventContext>,
-}
-
-impl LateStep<'_> {
-    async fn enrich(self) -> Result<Result<(), Failure>> {
-        let LateStep { worker, plugin, context } = &self;
-        let name = worker.state.plugins.name(*plugin);
-        let mut facts = match self.call(context.clone(), enrich::call).await {
-            Ok(facts) => facts,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        let events = dispatch::derived_events(context, name, std::mem::take(&mut facts.events));
-        if let Err(failure) = worker.dispatcher.append(name, events).await? {
-            return Ok(Err(failure));
-        }
-        if !is_superseded(worker, *plugin, &context.event).await? {
-            self.worker.amend(self.plugin, &self.context.event, facts);
-        }
-        Ok(Ok(()))
-    }
-
-    async fn route(self) -> Result<Result<(), Failure>> {
-        let state = self.worker.state.clone();
-        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), self.plugin, &self.context);
-        let assigned = match self.call(Arc::new(input), route::call).await {
-            Ok(assigned) => assigned,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        let Worker { router, projection, dispatcher, .. } = &*self.worker;
-        router.assign(self.plugin, &self.context, projection.roster(), assigned, dispatcher).await
-    }
-
-    async fn work(self) -> Result<Result<(), Failure>> {
-        let state = self.worker.state.clone();
-        let input = self.worker.workshop.prepare(&FollowerView::new(&state), &self.context);
-        let product = match self.call(Arc::new(input), work::call).await {
-            Ok(product) => product,
-            Err(failure) => return Ok(Err(failure)),
-        };
-        self.worker.workshop.deliver(self.plugin, &self.context, product, &self.worker.dispatcher).await
-    }
-
-    async fn call<I, T>(&self, input: Arc<I>, hook: HookCall<I, T>) -> Result<T, Failure>
-    where
-        I: Send + Sync + 'static,
-        T: Send + 'static,
-    {
-        self.worker.state.plugins.call_once(self.plugin, input, hook).await.map(|done| done.value)
-    }
-}
-
-/// Whether the plugin was called for a later event of the stream, and that step is not parked itself.
-async fn is_superseded(worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<bool> {
-    let state = &worker.state;
-    let about = state.plugins.about(plugin);
-    let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(false) };
-    let later = state.log.read_stream(&event.aggregate_id, event.version + 1, u64::MAX >> 1).await?;
-    for later in later.iter().filter(|later| later.position <= worker.position()) {
-        if about.on.admits(&later.event_type, &definition.traits) {
-            let step = step_id(later, Hook::Enrich, &about.name);
-            if state.log.find_parked(&step).await?.is_none() {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// Runs a plugin's enrichment again for the events after a position. What it found before is replaced.
@@ -275,21 +167,4 @@ impl PluginReplay<'_> {
         worker.commit(worker.position()).await?;
         Ok(tally)
     }
-}
-
-fn with_message(parked: Parked, message: &str) -> Parked {
-    Parked { reason: Reason { message: message.to_owned(), ..parked.reason }, ..parked }
-}
-
-fn again(parked: Parked, failure: Failure, version: &str) -> Parked {
-    let reason = Reason {
-        kind: failure.kind.name().into(),
-        message: failure.message,
-        line: failure.line,
-        column: failure.column,
-        version: version.to_owned(),
-        attempts: parked.reason.attempts + 1,
-        ..parked.reason
-    };
-    Parked { reason, ..parked }
 }

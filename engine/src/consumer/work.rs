@@ -21,7 +21,7 @@ use crate::model::id::AggregateId;
 use crate::model::task::content::{Draft, Effect, Message, Stamp};
 use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
-use crate::resident::graph::{StateView, Walk};
+use crate::resident::graph::{Kinds, StateView, Walk};
 
 /// The agent's field that names the plugin by which it works.
 pub const PLUGIN: &str = "plugin";
@@ -111,7 +111,7 @@ pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
 
 /// The nodes that the aggregate is linked with, and those of its project whose labels its texts mention.
 fn related(state: &State, view: &FollowerView<'_>, mentions: &mut Mentions, about: &Aggregate) -> Vec<Value> {
-    let walk = Walk { kinds: Vec::new(), direction: Direction::Both, depth: 1, most: RELATED };
+    let walk = Walk { kinds: Kinds::default(), direction: Direction::Both, depth: 1, most: RELATED };
     let near = state.graph.walk(&about.id, &walk).nodes;
     let mut linked: FxHashSet<AggregateId> = near.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);

@@ -200,8 +200,8 @@ async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        let Staged { events, chosen_ids, answers, taken, freed, feed, .. } = &staged;
-        match state.log.append(Batch { events, chosen_ids, answers, taken, freed, feed }).await {
+        let Staged { events, chosen_ids, answers, taken, freed, feed, published, .. } = &staged;
+        match state.log.append(Batch { events, chosen_ids, answers, taken, freed, feed, published }).await {
             Ok(()) => {
                 if asks {
                     let known = outcomes.iter().flatten().any(Appended::is_repeat);

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use futures_util::TryStreamExt;
 use rustc_hash::FxHashMap;
 
+use super::admission::Admission;
 use super::deadlines::Deadlines;
 use super::folded::Folded;
 use super::pages::PageCache;
 use super::plugins::PluginHost;
 use super::presence::Presence;
 use super::progress::Progress;
+use super::published::PublishedRevisions;
 use super::search::SearchIndex;
 use super::storage::Storage;
+use super::stream_pages::StreamPages;
 use super::types::{Definitions, Types};
 use super::{Environment, NODES, State};
 use crate::error::Result;
@@ -31,10 +34,6 @@ use crate::store::key_range::read_ahead;
 
 /// Events read from the store at a time.
 const PAGE: usize = 512;
-/// Events of one stream that are read at a time: the first ones, then about as many as have so many bytes.
-const FIRST_SPAN: u64 = 32;
-const LONGEST_SPAN: u64 = 1_024;
-const SPAN_BYTES: usize = 4 << 20;
 
 /// Held by whoever folds events into the state, or changes how they are folded.
 pub struct FoldGuard<'a> {
@@ -58,6 +57,8 @@ impl State {
             deadlines: Deadlines::default(),
             plugins: PluginHost::new(plugins, clock.clone()),
             pages: PageCache::default(),
+            published: PublishedRevisions::default(),
+            admission: Admission::new(settings.queries.clone()),
             storage: Storage::new(storage),
             clock,
             settings,
@@ -231,19 +232,12 @@ impl State {
         at: Option<i64>,
         definition: &Definition,
     ) -> Result<Option<Aggregate>> {
-        let (mut next, mut span) = (1, FIRST_SPAN);
+        let mut pages = StreamPages::new(id.clone(), 1..=version);
         let mut folded: Option<Folding> = None;
-        while next <= version {
-            let last = version.min(next + span - 1);
-            let events = self.log.read_stream(id, next, last).await?;
-            let bytes: usize = events.iter().map(Event::size_bytes).sum();
+        while let Some(events) = pages.next(&self.log).await? {
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
                 folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
             }
-            next = last + 1;
-            // As many as are likely to fit next time.
-            let fitting = (SPAN_BYTES * events.len()) / bytes.max(1);
-            span = (fitting as u64).clamp(1, LONGEST_SPAN);
             // Folding is work: others get their turn on this thread.
             tokio::task::yield_now().await;
         }

@@ -2,6 +2,7 @@
 //!
 //! No requests, no callers and no rights here: who may do what is decided above.
 
+pub mod admission;
 pub mod append;
 pub mod clearing;
 pub mod deadlines;
@@ -15,23 +16,29 @@ pub mod pages;
 pub mod plugins;
 pub mod presence;
 pub mod progress;
+pub mod published;
 pub mod request;
 pub mod search;
 pub mod staging;
 pub mod storage;
+pub mod stream_pages;
 pub mod streams;
+pub mod stride;
 pub mod types;
 pub mod vectors;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use admission::{Admission, QueryLimits};
 use deadlines::Deadlines;
 use folded::Folded;
 use pages::PageCache;
 use plugins::{PluginHost, Plugins};
 use presence::Presence;
 use progress::Progress;
+use published::PublishedRevisions;
 use search::SearchIndex;
 use storage::{SharedStorage, Storage};
 use tokio::sync::watch;
@@ -48,6 +55,7 @@ use crate::model::definition::Definition;
 use crate::model::event::Event;
 use crate::resident::graph::Graph;
 use crate::store::Database;
+use crate::store::log::take_part;
 
 /// Names of the followers of the log: of their checkpoints, and in what is told of them.
 pub const NODES: &str = "nodes";
@@ -56,6 +64,9 @@ pub const GRAPH: &str = "graph";
 /// How often other servers' appends are looked for by whoever waits for them.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
+/// Bytes of events that are read from the store together.
+const PART_BYTES: usize = 8 << 20;
+
 /// What an engine is told by whoever embeds it.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -63,6 +74,8 @@ pub struct Settings {
     pub pipeline_ms: u64,
     /// Bytes that one pipeline may build.
     pub pipeline_bytes: usize,
+    /// How many queries of a workspace and of a key run together, and the memory that they share.
+    pub queries: QueryLimits,
     /// Bytes of open workspaces beyond which those that nobody uses are closed; 0: no limit.
     pub resident_bytes: usize,
     /// How long nobody entered a workspace that is closed, in milliseconds.
@@ -78,6 +91,7 @@ impl Default for Settings {
         Settings {
             pipeline_ms: 5_000,
             pipeline_bytes: 64 << 20,
+            queries: QueryLimits::default(),
             resident_bytes: 0,
             idle_ms: 600_000,
             quota_bytes: 0,
@@ -116,6 +130,10 @@ pub struct State {
     pub plugins: PluginHost,
     /// Answers of which further pages may be asked for.
     pub pages: PageCache,
+    /// Published revisions of articles.
+    pub published: PublishedRevisions,
+    /// Which queries may run.
+    pub admission: Admission,
     /// The position after which the store says which events concern an agent.
     pub feed_begin: u64,
     /// Which agents are there, and how far each has come.
@@ -162,15 +180,15 @@ impl State {
         }
     }
 
-    /// Events after a position, from memory where it reaches back that far.
+    /// Events after a position, from memory where it reaches back that far: at most so many, and of those in the store no
+    /// more than [`PART_BYTES`], but one at least where there is one.
     pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
         if let Some(events) = self.folded.last_events(position, limit) {
             return Ok(events);
         }
         // Commits may hold far more events than are asked for; those are not read.
-        let mut refs = self.log.event_refs_after(position, limit).await?;
-        refs.truncate(limit);
-        let events = self.log.read_event_refs(&refs, None).await?;
+        let mut refs = VecDeque::from(self.log.event_refs_after(position, limit).await?);
+        let events = self.log.read_event_refs(&take_part(&mut refs, limit, PART_BYTES), None).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 
@@ -187,6 +205,6 @@ impl State {
     /// Bytes that the workspace takes in memory, roughly.
     pub fn size_bytes(&self) -> usize {
         let derived = self.graph.size_bytes() + self.search.size_bytes();
-        self.folded.size_bytes() + derived + self.pages.size_bytes()
+        self.folded.size_bytes() + derived + self.pages.size_bytes() + self.published.size_bytes()
     }
 }

@@ -12,6 +12,7 @@ use crate::core::request::{self, RequestId};
 use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
+use crate::model::article;
 use crate::model::builtin::{FILE, PROJECT};
 use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
@@ -39,6 +40,8 @@ pub struct Staging<'a> {
     freed: Vec<(usize, (Arc<str>, u64))>,
     /// Agents that an event concerns, with its index.
     feed: Vec<(Arc<str>, usize)>,
+    /// Articles as events publish them, with the revision of their definition, by the index of the event.
+    published: Vec<(usize, (Arc<Aggregate>, u64))>,
     now_ms: i64,
 }
 
@@ -55,6 +58,8 @@ pub struct Staged {
     pub freed: Vec<(Arc<str>, u64)>,
     /// Agents that an event concerns, each with the index of the event.
     pub feed: Vec<(Arc<str>, usize)>,
+    /// Articles as events publish them, with the revision of their definition.
+    pub published: Vec<(Arc<Aggregate>, u64)>,
     pub aggregates: Vec<Arc<Aggregate>>,
 }
 
@@ -111,9 +116,9 @@ impl<'a> Staging<'a> {
     pub fn new(state: &'a State, definitions: &'a Definitions, known: &'a Known) -> Staging<'a> {
         let position = state.folded.position();
         let view = View { state, definitions, position, changed: FxHashMap::default(), order: Vec::new() };
-        let (chosen_ids, answers, taken, freed, feed) = Default::default();
+        let (chosen_ids, answers, taken, freed, feed, published) = Default::default();
         let now_ms = state.clock.now_ms();
-        Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, feed, now_ms }
+        Staging { view, known, events: Vec::new(), chosen_ids, answers, taken, freed, feed, published, now_ms }
     }
 
     pub fn finish(self) -> Staged {
@@ -126,7 +131,8 @@ impl<'a> Staging<'a> {
         let (answers, chosen_ids) = (answers.collect(), self.chosen_ids.into_values().collect());
         let taken = self.taken.into_iter().map(|(_, upload)| upload).collect();
         let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
-        Staged { events: self.events, chosen_ids, answers, taken, freed, feed: self.feed, aggregates }
+        let published = self.published.into_iter().map(|(_, article)| article).collect();
+        Staged { events: self.events, chosen_ids, answers, taken, freed, feed: self.feed, published, aggregates }
     }
 
     /// Takes in one append, whole or not at all.
@@ -164,6 +170,7 @@ impl<'a> Staging<'a> {
             self.taken.retain(|(index, _)| *index < events);
             self.freed.retain(|(index, _)| *index < events);
             self.feed.retain(|(_, index)| *index < events);
+            self.published.retain(|(index, _)| *index < events);
             self.view.position = position;
             for (id, before) in undo.into_iter().rev() {
                 match before {
@@ -290,6 +297,9 @@ impl<'a> Staging<'a> {
         let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
         if *definition.type_name == *FILE {
             self.note_bytes(before.as_deref(), &after);
+        }
+        if article::is_publication(&after) {
+            self.published.push((self.events.len(), (after.clone(), definition.revision)));
         }
         let concerned = feed::concerned(&event, before.as_deref(), &after);
         self.feed.extend(concerned.map(|agent| (agent, self.events.len())));

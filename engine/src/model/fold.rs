@@ -58,6 +58,11 @@ impl Folding {
         }
     }
 
+    /// Bytes that the state takes in memory, roughly.
+    pub fn size_bytes(&self) -> usize {
+        self.after.size_bytes()
+    }
+
     /// What the events so far make.
     pub fn into_aggregate(self) -> Aggregate {
         self.after

@@ -27,6 +27,8 @@ pub struct Edge {
     /// When that event happened, and the one that closed it; milliseconds since the epoch.
     pub valid_from: i64,
     pub valid_to: Option<i64>,
+    /// Position of the event that closed it. Edges that older programs closed have only the time.
+    pub closed: Option<u64>,
 }
 
 /// What one plugin found about an aggregate.

@@ -5,6 +5,7 @@
 pub mod access;
 pub mod agent;
 pub mod aggregate;
+pub mod article;
 pub mod builtin;
 pub mod date;
 pub mod declaration;

@@ -57,6 +57,30 @@ impl Database {
         }
         Ok(Concerning { events: Vec::new(), position: until.max(after) })
     }
+
+    /// A position between two others after which stand at least `most` of the events that concern an agent and are not
+    /// after the last; the first position where there are fewer.
+    pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, most: usize) -> Result<u64> {
+        let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
+        while until > first {
+            let from = until.saturating_sub(span).max(first) + 1;
+            let key =
+                |position| RecordIdKey::Array(Array::from(vec![convert::text(agent), convert::integer(position)]));
+            let range = RecordIdKeyRange { start: Bound::Included(key(from)), end: Bound::Included(key(until)) };
+            let rows = self.query("SELECT * FROM $range", [("range", convert::record_id("feed", range))]).await?;
+            let positions: Vec<u64> = convert::list(rows.first())?
+                .map(|record| event_ref(record).map(|place| place.position))
+                .collect::<Result<_>>()?;
+            found += positions.len();
+            if found >= most {
+                // The events looked at last may be more than are lacking.
+                let spare = found - most;
+                return Ok(positions.get(spare).map_or(from - 1, |position| position - 1));
+            }
+            (until, span) = (from - 1, span.saturating_mul(WIDER));
+        }
+        Ok(first)
+    }
 }
 
 /// The record that says that an event concerns an agent.
@@ -79,6 +103,7 @@ fn event_ref(record: &Record) -> Result<EventRef> {
         version: convert::unsigned_field(record, "version")?,
         position: convert::int(key.get(1).ok_or_else(corrupt)?)?.max(0) as u64,
         occurred_at: None,
+        size_bytes: None,
     })
 }
 

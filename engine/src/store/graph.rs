@@ -151,6 +151,25 @@ impl Database {
         convert::list(found.first())?.map(read_edge).collect()
     }
 
+    /// The edges of a generation that go out from some of the aggregates, and were closed after a position. Of edges
+    /// without that position, those that were closed after a time.
+    pub async fn read_edges_closed_after(
+        &self,
+        generation: u64,
+        from: KeyRange,
+        position: u64,
+        time_ms: i64,
+    ) -> Result<Vec<Edge>> {
+        let values = [
+            ("range", convert::record_id("edge", range(generation, &from))),
+            ("position", convert::integer(position)),
+            ("time", convert::integer(time_ms)),
+        ];
+        let statement = "SELECT * FROM $range WHERE closed > $position OR (closed = NONE AND valid_to > $time)";
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_edge).collect()
+    }
+
     /// The edges of a generation that go out from one aggregate, closed ones too.
     pub async fn read_edges(&self, generation: u64, from: &AggregateId) -> Result<Vec<Edge>> {
         // No id has this byte: the key behind all of the aggregate's.
@@ -268,6 +287,7 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
         ("event_id", convert::text(&edge.event_id)),
         ("valid_from", convert::integer(edge.valid_from)),
         ("valid_to", edge.valid_to.map_or(Record::None, convert::integer)),
+        ("closed", edge.closed.map_or(Record::None, convert::integer)),
     ]))
 }
 
@@ -286,6 +306,7 @@ fn read_edge(record: &Record) -> Result<Edge> {
         opened: convert::int(opened)?.max(0) as u64,
         valid_from: convert::int_field(record, "valid_from")?,
         valid_to: convert::optional_int_field(record, "valid_to"),
+        closed: convert::optional_int_field(record, "closed").and_then(|position| u64::try_from(position).ok()),
     })
 }
 

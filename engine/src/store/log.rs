@@ -1,6 +1,6 @@
 //! The log of one workspace: events by stream and version, commits by position.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -10,8 +10,10 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 use super::answers::{Run, StoredAnswer, answer_records};
 use super::body::{self, Fields};
 use super::feed::feed_record;
+use super::published::{PUBLISHED, published_records};
 use super::uploads::{freed_record, upload_id};
 use super::{Database, Error, Result, convert};
+use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
 
@@ -49,6 +51,8 @@ pub struct EventRef {
     pub position: u64,
     /// Commits of older stores do not tell it.
     pub occurred_at: Option<i64>,
+    /// Bytes of the event in memory, roughly. Commits of older stores do not tell it.
+    pub size_bytes: Option<usize>,
 }
 
 /// Events that are to be committed together, in the order of their positions.
@@ -65,10 +69,18 @@ pub struct Batch<'a> {
     pub freed: &'a [(Arc<str>, u64)],
     /// Agents that an event concerns, each with the index of the event.
     pub feed: &'a [(Arc<str>, usize)],
+    /// Articles as events publish them, with the revision of their definition.
+    pub published: &'a [(Arc<Aggregate>, u64)],
 }
 
 /// As many positions are looked through for the next commit at least.
 const COMMIT: usize = 64;
+
+/// Events that are looked at together to tell whether their ids are known: so many, and of so many bytes.
+const PART_EVENTS: usize = 64;
+const PART_BYTES: usize = 4 << 20;
+/// What an event counts whose commit does not tell its size: as many of them are read at a time as of events of this size.
+const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl Database {
     /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
@@ -98,6 +110,10 @@ impl Database {
         let has_files = !taken.is_empty() || !freed.is_empty();
         let files = [("taken", Record::Array(taken.into())), ("freed", Record::Array(freed.into()))];
         let files = files.map(|(name, records)| (name.to_owned(), records)).into_iter().filter(|_| has_files);
+        let is_published = !batch.published.is_empty();
+        let published = Record::Array(published_records(batch.published)?.into());
+        let beside = files.chain(is_published.then(|| ("published".to_owned(), published)));
+        let statements = [if has_files { FILES } else { "" }, if is_published { PUBLISHED } else { "" }].concat();
         if self.exclusive {
             records.extend(keys);
             records.extend(feed);
@@ -105,9 +121,11 @@ impl Database {
             records.extend(answered);
             records.push(Record::Object(commit));
             let records = [("records".to_owned(), Record::Array(records.into()))];
-            let statement =
-                if has_files { ["BEGIN;", APPEND_ALONE, FILES, "COMMIT;"].concat() } else { APPEND_ALONE.into() };
-            return self.query_bound(&statement, records.into_iter().chain(files).collect()).await.map(drop);
+            let statement = match statements.as_str() {
+                "" => APPEND_ALONE.into(),
+                statements => ["BEGIN;", APPEND_ALONE, statements, "COMMIT;"].concat(),
+            };
+            return self.query_bound(&statement, records.into_iter().chain(beside).collect()).await.map(drop);
         }
         let values: [_; 8] = [
             ("head".to_owned(), convert::integer(first.position - 1)),
@@ -119,8 +137,8 @@ impl Database {
             ("commit".to_owned(), Record::Object(commit)),
             ("position".to_owned(), convert::integer(last.position)),
         ];
-        let statement = [APPEND, if has_files { FILES } else { "" }, "COMMIT;"].concat();
-        self.query_bound(&statement, values.into_iter().chain(files).collect()).await.map(drop)
+        let statement = [APPEND, &statements, "COMMIT;"].concat();
+        self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 
     /// Position of the log's last event; 0 where there is none.
@@ -212,6 +230,7 @@ impl Database {
         let mut events: Vec<Event> =
             convert::list(found.first())?.map(|record| read_event(record, fields)).collect::<Result<_>>()?;
         events.sort_unstable_by_key(|event| event.position);
+        self.count_read(&events);
         Ok(events)
     }
 
@@ -220,14 +239,11 @@ impl Database {
         if first > last {
             return Ok(Vec::new());
         }
-        let key =
-            |version: u64| RecordIdKey::Array(Array::from(vec![convert::text(id.as_str()), convert::integer(version)]));
-        let range = surrealdb::types::RecordIdKeyRange {
-            start: std::ops::Bound::Included(key(first)),
-            end: std::ops::Bound::Included(key(last)),
-        };
-        let found = self.query("SELECT * FROM $range", [("range", convert::record_id("event", range))]).await?;
-        convert::list(found.first())?.map(|record| read_event(record, None)).collect()
+        let found = self.query("SELECT * FROM $range", [("range", stream_range(id, first, last))]).await?;
+        let events: Vec<Event> =
+            convert::list(found.first())?.map(|record| read_event(record, None)).collect::<Result<_>>()?;
+        self.count_read(&events);
+        Ok(events)
     }
 
     /// The events among these ids that are in the log, under their ids. `head` is where the log ends.
@@ -266,11 +282,27 @@ impl Database {
             refs.extend(commit.iter().find(|event_ref| event_ref.position == position).cloned());
         }
         let wanted: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
-        let found = self.read_event_refs(&refs, None).await?.into_iter();
-        Ok(found
-            .filter(|event| wanted.contains(&*event.event_id))
-            .map(|event| (event.event_id.clone(), event))
-            .collect())
+        let mut found = HashMap::new();
+        let mut refs = VecDeque::from(refs);
+        // Of an id that somebody made up, the event is read and dropped: a part at a time.
+        while !refs.is_empty() {
+            let part = take_part(&mut refs, PART_EVENTS, PART_BYTES);
+            let events = self.read_event_refs(&part, None).await?.into_iter();
+            let known = events.filter(|event| wanted.contains(&*event.event_id));
+            found.extend(known.map(|event| (event.event_id.clone(), event)));
+        }
+        Ok(found)
+    }
+
+    /// Where the events of a stream from one version to another stand in the log.
+    pub async fn stream_refs(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<EventRef>> {
+        let found = self.query("SELECT id, position FROM $range", [("range", stream_range(id, first, last))]).await?;
+        let place = |record: &Record| {
+            let (aggregate_id, version) = key_of(record)?;
+            let position = convert::unsigned_field(record, "position")?;
+            Ok(EventRef { aggregate_id: aggregate_id.into(), version, position, occurred_at: None, size_bytes: None })
+        };
+        convert::list(found.first())?.map(place).collect()
     }
 
     /// References to the events of the commit that holds a position.
@@ -285,6 +317,28 @@ impl Database {
         }
         Ok(found)
     }
+}
+
+/// The first of the references, in number and bytes as many as are read at a time, and one at least. Where sizes are not
+/// known, each counts as [`UNKNOWN_BYTES`].
+pub fn take_part(refs: &mut VecDeque<EventRef>, most: usize, most_bytes: usize) -> Vec<EventRef> {
+    let mut bytes = 0;
+    let fits = refs.iter().take(most).take_while(|event_ref| {
+        bytes += event_ref.size_bytes.unwrap_or(UNKNOWN_BYTES);
+        bytes <= most_bytes
+    });
+    let count = fits.count().max(1).min(refs.len());
+    refs.drain(..count).collect()
+}
+
+fn stream_range(id: &AggregateId, first: u64, last: u64) -> Record {
+    let key =
+        |version: u64| RecordIdKey::Array(Array::from(vec![convert::text(id.as_str()), convert::integer(version)]));
+    let range = surrealdb::types::RecordIdKeyRange {
+        start: std::ops::Bound::Included(key(first)),
+        end: std::ops::Bound::Included(key(last)),
+    };
+    convert::record_id("event", range)
 }
 
 fn commit_range(from: i64, end: Option<i64>) -> Record {
@@ -305,7 +359,7 @@ fn commit_id(record: &Record) -> Result<i64> {
 
 /// An event as a commit lists it.
 #[derive(Deserialize)]
-struct ListedEvent(Arc<str>, u64, #[serde(default)] Option<i64>);
+struct ListedEvent(Arc<str>, u64, #[serde(default)] Option<i64>, #[serde(default)] Option<usize>);
 
 /// How many positions there are from one to another.
 fn positions(from: i64, to: i64) -> usize {
@@ -322,17 +376,20 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
     let refs: Vec<ListedEvent> =
         serde_json::from_str(refs).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
-    let refs = refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at), position)| {
-        EventRef { aggregate_id, version, position, occurred_at }
-    });
+    let refs =
+        refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at, size_bytes), position)| {
+            EventRef { aggregate_id, version, position, occurred_at, size_bytes }
+        });
     found.extend(refs.filter(|event_ref| event_ref.position > after));
     Ok(last)
 }
 
 /// The references to a commit's events as one text: as values of the database they would cost as much as the events.
 fn listed(events: &[Arc<Event>]) -> Result<String> {
-    let refs: Vec<(&str, u64, i64)> =
-        events.iter().map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at)).collect();
+    let refs: Vec<(&str, u64, i64, usize)> = events
+        .iter()
+        .map(|event| (event.aggregate_id.as_str(), event.version, event.occurred_at, event.size_bytes()))
+        .collect();
     serde_json::to_string(&refs).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
@@ -355,7 +412,8 @@ fn event_record(event: &Arc<Event>) -> Result<Record> {
     ])))
 }
 
-fn read_event(record: &Record, fields: Fields) -> Result<Event> {
+/// The stream and the version in the key of an event's record.
+fn key_of(record: &Record) -> Result<(&str, u64)> {
     let corrupt = || Error::Corrupt("an event's record has no key".into());
     let Record::Object(object) = record else { return Err(corrupt()) };
     let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
@@ -363,15 +421,20 @@ fn read_event(record: &Record, fields: Fields) -> Result<Event> {
     let (Some(Record::String(aggregate_id)), Some(version)) = (key.first(), key.get(1)) else {
         return Err(corrupt());
     };
+    Ok((aggregate_id, convert::int(version)?.max(0) as u64))
+}
+
+fn read_event(record: &Record, fields: Fields) -> Result<Event> {
+    let (aggregate_id, version) = key_of(record)?;
     let body = body::read(convert::text_field(record, "body")?, fields)
         .map_err(|error| Error::Corrupt(format!("event {aggregate_id}: {error}")))?;
     Ok(Event {
         event_id: body.event_id,
-        aggregate_id: AggregateId::from(Arc::from(aggregate_id.as_str())),
+        aggregate_id: AggregateId::from(Arc::from(aggregate_id)),
         aggregate_type: body.aggregate_type,
         event_type: body.event_type,
         project_id: body.project_id,
-        version: convert::int(version)?.max(0) as u64,
+        version,
         position: convert::unsigned_field(record, "position")?,
         payload: body.payload,
         metadata: body.metadata,

@@ -23,6 +23,7 @@ pub mod members;
 pub mod nodes;
 pub mod parked;
 pub mod presence;
+mod published;
 pub mod retry;
 mod session;
 pub mod sign_in_codes;
@@ -32,8 +33,10 @@ pub mod uploads;
 pub mod users;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::model::event::Event;
 use blobs::Blobs;
 pub use error::{Error, Result};
 use session::Session;
@@ -160,7 +163,7 @@ impl Store {
         // The name is one of ours: "control", or hexadecimal digits after "ws_".
         define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
-        let database = Database { session: Arc::new(session), exclusive: self.exclusive };
+        let database = Database { session: Arc::new(session), exclusive: self.exclusive, events_read: Arc::default() };
         database.migrate(migrations).await?;
         Ok(database)
     }
@@ -172,9 +175,20 @@ pub struct Database {
     session: Arc<Session>,
     /// No other process writes to the store.
     exclusive: bool,
+    /// Events read through this handle and its clones.
+    events_read: Arc<AtomicU64>,
 }
 
 impl Database {
+    /// How many events were read from the log since it was opened.
+    pub fn events_read(&self) -> u64 {
+        self.events_read.load(Ordering::Relaxed)
+    }
+
+    fn count_read(&self, events: &[Event]) {
+        self.events_read.fetch_add(events.len() as u64, Ordering::Relaxed);
+    }
+
     async fn migrate(&self, migrations: &[&str]) -> Result<()> {
         let statements = "DEFINE TABLE IF NOT EXISTS migration SCHEMALESS; SELECT VALUE number FROM migration";
         let applied = self.query(statements, []).await?;

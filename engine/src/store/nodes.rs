@@ -134,7 +134,7 @@ impl Database {
     }
 }
 
-fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
+pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
     let text = serde_json::to_string(&*aggregate.state).map_err(|error| Error::Corrupt(error.to_string()))?;
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("node", aggregate.id.to_string())),
@@ -160,7 +160,7 @@ fn id_of(record: Option<&Record>) -> Result<&str> {
     }
 }
 
-fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Snapshot> {
+pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Snapshot> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("a node is no object".into())) };
     let id = id_of(object.get("id"))?;
     let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();

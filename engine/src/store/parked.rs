@@ -3,6 +3,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 
@@ -87,6 +88,13 @@ impl Database {
         convert::list(found.first())?.map(read_parked).collect()
     }
 
+    /// Which of these steps are parked.
+    pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
+        let ids: Vec<Record> = steps.map(StepId::record).collect();
+        let found = self.query("SELECT id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        convert::list(found.first())?.map(read_id).collect()
+    }
+
     pub async fn find_parked(&self, id: &StepId) -> Result<Option<Parked>> {
         let found = self.query("SELECT * FROM ONLY $id", [("id", id.record())]).await?;
         match found.first() {
@@ -112,13 +120,16 @@ impl Database {
 }
 
 fn read_parked(record: &Record) -> Result<Parked> {
+    Ok(Parked { id: read_id(record)?, reason: parsed(convert::text_field(record, "text")?)? })
+}
+
+fn read_id(record: &Record) -> Result<StepId> {
     let [position, Record::String(hook), Record::String(plugin)] = id_parts(record)? else {
         return Err(Error::Corrupt("a parked step's id".into()));
     };
-    let id = StepId {
+    Ok(StepId {
         position: convert::int(position)?.max(0) as u64,
         hook: hook.as_str().into(),
         plugin: plugin.as_str().into(),
-    };
-    Ok(Parked { id, reason: parsed(convert::text_field(record, "text")?)? })
+    })
 }

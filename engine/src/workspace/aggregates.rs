@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use super::entered::Entered;
 use super::rights::Reader;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
-use crate::model::event::Event;
-use crate::model::id::AggregateId;
 
 /// The moment that a state is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,12 +34,5 @@ impl Reader {
         };
         let aggregate = aggregate.filter(|aggregate| !aggregate.deleted).ok_or_else(not_found)?;
         Ok((aggregate, definition))
-    }
-}
-
-impl Entered {
-    /// All events of a stream up to a version.
-    pub(super) async fn events_up_to(&self, id: &AggregateId, version: u64) -> Result<Vec<Event>> {
-        Ok(self.state().log.read_stream(id, 1, version).await?)
     }
 }

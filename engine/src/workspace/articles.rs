@@ -12,15 +12,14 @@ use crate::core::append::Decide;
 use crate::core::staging::{View, object_of};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
+use crate::model::article::{PUBLISHED, PUBLISHED_VERSION, STATUS, published_at, published_version};
 use crate::model::builtin::ARTICLE;
 use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
 use crate::model::value::{Object, Value};
 
-/// Fields that say what is published.
-pub const STATUS: &str = "status";
-pub const PUBLISHED: &str = "published";
-pub const PUBLISHED_VERSION: &str = "published_version";
+/// Bytes of published revisions in a page; one that reaches them ends early.
+const PAGE_BYTES: usize = 8 << 20;
 
 /// An article that is to be made.
 #[derive(Debug, Clone, Default)]
@@ -143,11 +142,20 @@ impl ContentReader {
                 .await;
         }
         // What a reader sees is what is filtered: a draft's slug and tags are not told.
-        let (mut items, mut place) = (Vec::new(), before);
+        let (mut items, mut place, mut bytes) = (Vec::new(), before, 0);
         loop {
             let page = self.entered.list_aggregates(ARTICLE, place, limit - items.len(), wanted).await?;
             for article in page.items {
-                items.extend(self.entered.published(article).await?.filter(|article| filter.reads(article)));
+                let here = Some(article.first_position);
+                let Some(article) = self.entered.published(article).await?.filter(|article| filter.reads(article))
+                else {
+                    continue;
+                };
+                bytes += article.size_bytes();
+                items.push(article);
+                if bytes >= PAGE_BYTES {
+                    return Ok(Page { items, next: here });
+                }
             }
             place = page.next;
             if place.is_none() || items.len() == limit {
@@ -325,9 +333,7 @@ impl Entered {
         if version >= article.version {
             return Ok(Some(article));
         }
-        let Some(definition) = self.state().types.get(ARTICLE) else { return Ok(None) };
-        let events = self.events_up_to(&article.id, version).await?;
-        Ok(Aggregate::fold_all(&events, &definition).map(Arc::new))
+        self.state().published(&article.id, version).await
     }
 
     fn live_article(&self, id: &str) -> Result<Arc<Aggregate>> {
@@ -335,21 +341,6 @@ impl Entered {
         found
             .filter(|found| &*found.aggregate_type == ARTICLE && !found.deleted)
             .ok_or_else(|| Error::not_found("article", id))
-    }
-}
-
-/// The version that readers of published content see.
-pub fn published_version(article: &Aggregate) -> Option<u64> {
-    let published = article.state.get(STATUS).and_then(Value::as_str) == Some(PUBLISHED);
-    let version = article.state.get(PUBLISHED_VERSION).and_then(Value::as_int);
-    version.filter(|_| published).and_then(|version| u64::try_from(version).ok())
-}
-
-/// When an article was published, milliseconds since the epoch.
-pub fn published_at(article: &Aggregate) -> Option<i64> {
-    match article.state.get("published_at") {
-        Some(Value::Date(ms)) => Some(*ms),
-        _ => None,
     }
 }
 

@@ -8,6 +8,7 @@ use super::answers::RequestId;
 use super::entered::Operation;
 use super::rights::{Reader, Writer};
 use crate::core::append::{Append, Appended};
+use crate::core::stride::Stride;
 use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
@@ -66,25 +67,6 @@ const LOOK_BYTES: usize = 16 << 20;
 /// Least time between two looks of one who waits and found nothing at the first: of the appends that concern others,
 /// those of this time wake a reader once. Readers that follow the log at its end take as much at a time.
 pub const PACE: Duration = Duration::from_millis(20);
-
-/// How many events are read from the store at a time: few of large ones, so that a reader takes little memory.
-struct Stride(usize);
-
-impl Stride {
-    const FIRST: usize = 16;
-    const MOST: usize = 64;
-    const BYTES: usize = 4 << 20;
-
-    fn new(limit: Limit) -> Stride {
-        Stride(Stride::FIRST.min(limit.events).max(1))
-    }
-
-    /// Learns from the events that were read how many to read next.
-    fn learn(&mut self, events: usize, bytes: usize) {
-        let each = bytes / events.max(1) + 1;
-        self.0 = (Stride::BYTES / each).clamp(1, Stride::MOST);
-    }
-}
 
 impl Writer {
     /// Appends events, over one stream or several, all or none, in their order.
@@ -154,9 +136,9 @@ impl Reader {
         limit: Limit,
         direction: Direction,
     ) -> Result<Vec<Event>> {
-        let (mut items, mut bytes, mut stride) = (Vec::new(), 0, Stride::new(limit));
+        let (mut items, mut bytes, mut stride) = (Vec::new(), 0, Stride::new(limit.events));
         while first <= last {
-            let span = stride.0 as u64 - 1;
+            let span = stride.events() as u64 - 1;
             let (from, to) = match direction {
                 Direction::Forward => (first, first.saturating_add(span).min(last)),
                 Direction::Backward => (last.saturating_sub(span).max(first), last),
@@ -165,7 +147,7 @@ impl Reader {
             if events.is_empty() {
                 break;
             }
-            stride.learn(events.len(), events.iter().map(Event::size_bytes).sum());
+            stride.learn(&events);
             match direction {
                 Direction::Forward => first = to + 1,
                 Direction::Backward => {
@@ -188,24 +170,10 @@ impl Reader {
     pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
         let state = self.entered.state();
         state.refresh().await?;
-        let Some(head) = state.folded.get(id) else { return Ok(0) };
-        if head.first_position > position {
-            return Ok(0);
+        match state.folded.get(id) {
+            Some(head) => state.version_at(&head, position).await,
+            None => Ok(0),
         }
-        // The event of the lower version is not after the position, the one of the upper is.
-        let (mut lower, mut upper) = (1, head.version + 1);
-        if head.position <= position {
-            return Ok(head.version);
-        }
-        while upper - lower > 1 {
-            let middle = lower + (upper - lower) / 2;
-            let event = state.log.read_stream(&head.id, middle, middle).await?.pop();
-            match event.is_some_and(|event| event.position <= position) {
-                true => lower = middle,
-                false => upper = middle,
-            }
-        }
-        Ok(lower)
     }
 
     /// Events of the log after a position. With `wait`, an empty answer is held back until there are some.
@@ -239,21 +207,20 @@ impl Reader {
         let state = self.entered.state();
         let head = state.folded.position();
         let mut page = LogPage { items: Vec::new(), next: None, position: after };
-        let (mut looked, mut passed_over, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit));
+        let (mut looked, mut passed_over, mut bytes, mut stride) = (0, 0, 0, Stride::new(limit.events));
         'reading: while page.items.len() < limit.events
             && page.position < head
             && looked < LOOK
             && passed_over < LOOK_BYTES
         {
-            let events = state.events_after(page.position, stride.0).await?;
+            let events = state.events_after(page.position, stride.events()).await?;
             if events.is_empty() {
                 break;
             }
             looked += events.len();
-            let (read, mut read_bytes) = (events.len(), 0);
+            stride.learn(events.iter().map(|event| &**event));
             for event in events {
                 let size = event.size_bytes();
-                read_bytes += size;
                 if filter.admits(&event) {
                     let is_full = page.items.len() >= limit.events || bytes + size > limit.bytes;
                     if is_full && !page.items.is_empty() {
@@ -267,10 +234,14 @@ impl Reader {
                     page.position = event.position;
                 }
             }
-            stride.learn(read, read_bytes);
         }
         page.next = (page.position < head).then_some(page.position);
         Ok(page)
+    }
+
+    /// How many events were read from the store since the workspace was opened.
+    pub fn events_read(&self) -> u64 {
+        self.entered.state().log.events_read()
     }
 
     /// Position of the log's last event.

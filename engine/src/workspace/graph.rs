@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::graph::{Direction, Edge, EnrichmentFacts};
 use crate::model::id::AggregateId;
-use crate::resident::graph::{Neighbourhood, Walk};
+use crate::resident::graph::{Kinds, Neighbourhood, Walk};
 
 /// The farthest that a walk goes.
 pub const MAX_DEPTH: u32 = 3;
@@ -50,13 +50,13 @@ impl Reader {
         let state = self.entered.state();
         state.refresh().await?;
         let from = state.folded.get(id).ok_or_else(|| Error::not_found("aggregate", id))?;
-        let walk = Walk { kinds, direction, depth, most: MAX_NODES };
+        let walk = Walk { kinds: Kinds::from_iter(kinds), direction, depth, most: MAX_NODES };
         let Neighbourhood { nodes, mut edges, truncated } = state.graph.walk(&from.id, &walk);
         if closed && direction != Direction::In {
             let checkpoint = state.log.read_graph_checkpoint().await?;
             let all = state.log.read_edges(checkpoint.generation, &from.id).await?;
-            let of_kind = |edge: &Edge| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
-            edges.extend(all.into_iter().filter(|edge| edge.valid_to.is_some() && of_kind(edge)).map(Arc::new));
+            let wanted = |edge: &Edge| edge.valid_to.is_some() && walk.kinds.contains(&edge.kind);
+            edges.extend(all.into_iter().filter(wanted).map(Arc::new));
         }
         let nodes = nodes.into_iter().filter_map(|(id, distance)| self.node(&id, distance)).collect();
         Ok(Around { nodes, edges, truncated })

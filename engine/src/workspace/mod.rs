@@ -27,6 +27,7 @@ pub mod runtime;
 pub mod scripted;
 pub mod search;
 pub mod system;
+pub mod told_again;
 pub mod tools;
 mod turns;
 pub mod types;

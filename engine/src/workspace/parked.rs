@@ -2,7 +2,7 @@
 
 use super::entered::{Entered, Operation};
 use super::rights::{Reader, Writer};
-use crate::consumer::replay;
+use crate::consumer::late_steps;
 use crate::error::{Error, Result};
 
 pub use crate::store::parked::{Parked, Reason, StepId};
@@ -66,14 +66,19 @@ impl Writer {
 }
 
 async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Replayed> {
-    let mut turn = operation.worker().await?;
     let mut replayed = Replayed::default();
-    for step in parked {
-        match replay::replay_parked(&mut turn, step).await? {
-            Ok(()) => replayed.done += 1,
-            Err(failed) => replayed.failed.push(failed),
+    let mut left = parked.into_iter();
+    loop {
+        let steps: Vec<Parked> = left.by_ref().take(late_steps::STEPS_PER_TURN).collect();
+        if steps.is_empty() {
+            return Ok(replayed);
         }
+        // Another turn stands between two of these: plugins go on with what is appended meanwhile.
+        let mut turn = operation.worker().await?;
+        let count = steps.len() as u64;
+        let failed = late_steps::replay_parked(&mut turn, steps).await?;
+        turn.keep();
+        replayed.done += count - failed.len() as u64;
+        replayed.failed.extend(failed);
     }
-    turn.keep();
-    Ok(replayed)
 }

@@ -3,10 +3,11 @@
 mod edges;
 mod events;
 pub mod page;
+mod places;
 mod reader;
 mod states;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
@@ -16,6 +17,7 @@ use reader::{Reader, Streams};
 
 use super::entered::Entered;
 use super::rights;
+use crate::core::admission::Admitted;
 use crate::error::{Error, Result};
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
@@ -70,6 +72,7 @@ impl rights::Reader {
             let plan = Some(prepared.describe());
             return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
         }
+        let admitted = self.entered.admit_query().await?;
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
         let snapshot = self.entered.snapshot_with(&paths).await?;
         let page = self.page(&query, snapshot.position())?;
@@ -83,7 +86,7 @@ impl rights::Reader {
                 if query.explain && page.position != snapshot.position() {
                     warnings.push(format!("the log was read, up to position {}", page.position));
                 }
-                let output = self.run_aside(prepared, snapshot, page).await?;
+                let output = self.run_aside(prepared, snapshot, page, admitted).await?;
                 explain = query.explain.then_some(output.explain);
                 Rows { rows: output.rows.into(), warnings: output.warnings.into() }
             }
@@ -120,10 +123,11 @@ impl rights::Reader {
         prepared: Prepared,
         snapshot: Snapshot,
         moment: Continuation,
+        admitted: Admitted,
     ) -> Result<pipeline::Output> {
         let asked_by = self.clone();
         let handle = Handle::current();
-        let run = tokio::task::spawn_blocking(move || asked_by.run(&prepared, &handle, snapshot, moment));
+        let run = tokio::task::spawn_blocking(move || asked_by.run(&prepared, &handle, snapshot, moment, &admitted));
         run.await.map_err(Error::internal)?
     }
 
@@ -139,6 +143,7 @@ impl rights::Reader {
         handle: &Handle,
         snapshot: Snapshot,
         moment: Continuation,
+        admitted: &Admitted,
     ) -> Result<pipeline::Output> {
         let state = self.entered.state();
         let clock = &self.entered.state().clock;
@@ -148,6 +153,13 @@ impl rights::Reader {
         let limit_bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
         let mut context =
             Context::new(moment.now_ms, moment.seed, &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
+        let is_refused = Cell::new(false);
+        let share = |bytes| {
+            let granted = admitted.grant(bytes);
+            is_refused.set(is_refused.get() || !granted);
+            granted
+        };
+        context.share = Some(&share);
         context.user = described("id", self.caller().user_id());
         context.workspace = described("id", &self.record().id);
         let reader = Reader {
@@ -159,19 +171,24 @@ impl rights::Reader {
             definitions: state.types.all(),
             failed: RefCell::new(None),
         };
-        let tables: Vec<Box<dyn Table + '_>> =
-            prepared.scans().iter().map(|scan| table(&reader, scan)).collect::<Result<_>>()?;
-        let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
-        let output = prepared.run(&tables, &context);
+        let output = run_over(&reader, prepared);
+        if is_refused.get() {
+            return Err(Admitted::out_of_memory());
+        }
         // A table cannot say why it ended early; the reader knows.
         match reader.failed.take() {
             Some(error) => Err(error),
-            None => Ok(output?),
+            None => output,
         }
     }
 }
 
 impl Entered {
+    /// Admits a query of the caller.
+    pub(super) async fn admit_query(&self) -> Result<Admitted> {
+        self.state().admission.admit(&self.actor()).await
+    }
+
     /// The states as they are, with columns of these paths. Making them is work.
     pub(super) async fn snapshot_with(&self, paths: &[Arc<str>]) -> Result<Snapshot> {
         let (state, wanted) = (self.state().clone(), paths.iter().collect::<Vec<_>>());
@@ -188,12 +205,20 @@ fn described(name: &str, value: &str) -> Value {
     Object::from_iter([(name, value)]).into()
 }
 
+/// Runs a pipeline over what its scans read.
+fn run_over(reader: &Reader<'_>, prepared: &Prepared) -> Result<pipeline::Output> {
+    let tables: Vec<Box<dyn Table + '_>> =
+        prepared.scans().iter().map(|scan| table(reader, scan)).collect::<Result<_>>()?;
+    let tables: Vec<&dyn Table> = tables.iter().map(|table| &**table).collect();
+    Ok(prepared.run(&tables, reader.context)?)
+}
+
 /// What a scan of a pipeline reads.
 fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
     let fields = scan.fields.as_ref();
     let offered = scan.columns.is_some();
     Ok(match &scan.read {
-        Read::Edges(scan) => Box::new(edges::EdgeTable { reader, scan }),
+        Read::Edges(scan) => Box::new(edges::EdgeTable::new(reader, scan)?),
         Read::Events(scan) => {
             let streams = Streams::new(&scan.streams, reader);
             Box::new(events::EventTable { reader, scan, fields, streams })
@@ -202,8 +227,11 @@ fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + '
             let mut streams = Streams::new(&scan.streams, reader);
             streams.asked = scan.filter.as_deref().and_then(Filter::fields);
             match scan.source {
-                // States are kept as of now only; an earlier moment is folded, with the same plan.
-                _ if reader.position != reader.snapshot.position() => {
+                // States are kept as of now only; those of an earlier moment are folded again, with the same plan.
+                Source::Resident if reader.position != reader.snapshot.position() => {
+                    Box::new(states::then(reader, scan, fields, &streams)?)
+                }
+                Source::Nodes if reader.position != reader.snapshot.position() => {
                     Box::new(states::folded(reader, scan, fields, &streams)?)
                 }
                 Source::Resident => Box::new(states::ResidentTable {

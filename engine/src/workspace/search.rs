@@ -106,8 +106,11 @@ impl Reader {
                 Err(reason) => warnings.push(format!("searched by text only: {reason}")),
             }
         }
-        let entered = self.entered.clone();
-        let results = tokio::task::spawn_blocking(move || entered.found(&search.query, filter, near, limit));
+        let (entered, admitted) = (self.entered.clone(), self.entered.admit_query().await?);
+        let results = tokio::task::spawn_blocking(move || {
+            let _admitted = admitted;
+            entered.found(&search.query, filter, near, limit)
+        });
         let results = results.await.map_err(Error::internal)?;
         let took_us = self.entered.state().clock.monotonic_us().saturating_sub(began);
         Ok(Answer { results, took_us, warnings })

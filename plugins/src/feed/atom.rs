@@ -5,9 +5,9 @@ use std::sync::Arc;
 use atom_syndication::{Category, Content, Entry, Error, Feed, FixedDateTime, Generator, Link, Person, Text};
 use foldwork_engine::model::access::WorkspaceRecord;
 use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::article::published_at;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::value::Value;
-use foldwork_engine::workspace::articles::published_at;
 use uuid::Uuid;
 
 use super::html;

@@ -68,8 +68,10 @@ impl Server {
 
     /// An error of a request that is no call of a tool.
     fn refused(&self, error: Error) -> ErrorData {
-        let (is_missing, is_ours) =
-            (matches!(error, Error::NotFound { .. }), matches!(error, Error::Internal(_) | Error::Unavailable(_)));
+        let (is_missing, is_ours) = (
+            matches!(error, Error::NotFound { .. }),
+            matches!(error, Error::Internal(_) | Error::Unavailable(_) | Error::TooManyQueries(_)),
+        );
         let described = self.settings.described(error);
         let message = described.get("error").and_then(Value::as_str).unwrap_or_default().to_owned();
         let data = serde_json::to_value(&described).ok();

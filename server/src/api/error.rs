@@ -71,6 +71,8 @@ impl From<Error> for ApiError {
                 details.into_iter().for_each(|(name, value)| error.body.push(name, value));
                 error
             }
+            Error::TooManyQueries(_) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_queries", message)
+                .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
             Error::Unavailable(source) => {
                 tracing::warn!(error = %source, "the store is not available");
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)

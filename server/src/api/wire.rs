@@ -2,10 +2,10 @@
 
 use foldwork_engine::model::access::{KeyRecord, WorkspaceRecord};
 use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::article::{published_at, published_version};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::value::{Object as Fields, Value};
-use foldwork_engine::workspace::articles::{published_at, published_version};
 use poem_openapi::Object;
 use serde::Serialize;
 

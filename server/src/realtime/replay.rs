@@ -1,6 +1,5 @@
 //! What a socket has missed of a channel, read from the log until the socket is told live.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::feed::Delivery;
 use foldwork_engine::workspace::events::Limit;
 use foldwork_engine::workspace::feed::Item;
+use foldwork_engine::workspace::told_again::Again;
 use foldwork_engine::{Error, Listener};
 use serde::Deserialize;
 
@@ -78,28 +78,12 @@ impl Missed {
         if since.is_none() && after.is_none() {
             return Ok(cursor);
         }
-        let most = limit.unwrap_or(MOST).clamp(1, MOST);
-        let mut newest: VecDeque<Delivery> = VecDeque::new();
-        let mut feed = self.listener.feed(&self.agent, after.unwrap_or(self.agent.first_position));
-        while feed.position() < cursor {
-            let page = {
-                let _turn = self.hub.readers.acquire().await;
-                feed.next(PAGE).await?
-            };
-            for item in page.items {
-                let Item::Delivery(told) = item else { continue };
-                if told.position() <= cursor && since.is_none_or(|since| told.event.recorded_at >= since) {
-                    newest.push_back(told);
-                }
-                if newest.len() > most {
-                    newest.pop_front();
-                }
-            }
-            if !page.more {
-                break;
-            }
-            tokio::task::yield_now().await;
-        }
+        let after = after.unwrap_or(self.agent.first_position);
+        let again = Again { after, until: cursor, since, most: limit.unwrap_or(MOST).clamp(1, MOST) };
+        let newest = {
+            let _turn = self.hub.readers.acquire().await;
+            self.listener.told_again(&self.agent, again).await?
+        };
         for told in newest {
             self.push(&told, true).await;
         }

@@ -55,7 +55,20 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
             scan(Scan { read, fields: states.fields, columns }, lowering)
         }
     };
-    Program { feed, steps: steps(plan.nodes, Owner::Source, lowering), vectorized }
+    let source = source_owner(&feed, lowering);
+    Program { feed, source, steps: steps(plan.nodes, source, lowering), vectorized }
+}
+
+/// Whose the rows are that a feed gives. Rows of events are made for the query, and are its own.
+fn source_owner(feed: &Feed, lowering: &Lowering) -> Owner {
+    let scan = match feed {
+        Feed::Scan(scan) => lowering.scans.get(*scan),
+        Feed::Literal(_) | Feed::Computed(_) | Feed::Given => None,
+    };
+    match scan.map(|scan| &scan.read) {
+        Some(Read::Events(_)) => Owner::Pipeline,
+        Some(Read::States(_) | Read::Edges(_)) | None => Owner::Source,
+    }
 }
 
 fn scan(scan: Scan, lowering: &mut Lowering) -> Feed {
@@ -167,7 +180,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
 
 /// Steps over rows that whoever runs them brings.
 fn given(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
-    Program { feed: Feed::Given, steps: steps(nodes, owner, lowering), vectorized: None }
+    Program { feed: Feed::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
 /// Asks a program's source for a column of a path.

@@ -18,6 +18,8 @@ const MAX_CHAIN: usize = 16;
 /// A lowered pipeline.
 pub struct Program {
     pub feed: Feed,
+    /// Whose the feed's rows are.
+    pub source: Owner,
     pub steps: Vec<Lowered>,
     /// What columns can do, where the table offers them.
     pub vectorized: Option<Vectorized>,
@@ -181,7 +183,7 @@ impl Program {
         for (number, step) in self.steps.iter().enumerate().skip(covered) {
             chain = if step.operator.is_blocking() { 0 } else { chain + 1 };
             if chain > MAX_CHAIN {
-                let owner = number.checked_sub(1).map_or(Owner::Source, |below| self.steps[below].owner);
+                let owner = number.checked_sub(1).map_or(self.source, |below| self.steps[below].owner);
                 rows = Box::new(collect(rows, owner, run.query)?.into_iter().map(Ok));
                 chain = 1;
             }
@@ -198,7 +200,7 @@ impl Program {
 
     /// Whose rows come out at the end.
     pub fn owner(&self) -> Owner {
-        self.steps.last().map_or(Owner::Source, |step| step.owner)
+        self.steps.last().map_or(self.source, |step| step.owner)
     }
 
     /// Source and steps, for `explain`.

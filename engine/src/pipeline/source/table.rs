@@ -12,8 +12,8 @@ pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
 
     /// The rows around nodes, of a scan that follows edges: the nearest first, each node once.
-    fn around(&self, _nodes: &[Arc<str>]) -> Vec<Value> {
-        Vec::new()
+    fn around(&self, _nodes: &[Arc<str>]) -> Result<Vec<Value>> {
+        Ok(Vec::new())
     }
 
     /// The same rows, before filter and limit of the scan, by columns.

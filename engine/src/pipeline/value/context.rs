@@ -19,6 +19,11 @@ pub struct Context<'a> {
     pub limit_us: u64,
     /// Bytes that the query may still build, rows and intermediate values together.
     pub bytes_left: Cell<i64>,
+    /// Asked for bytes of the memory that this query shares with others; `false` where there are not as many.
+    pub share: Option<&'a dyn Fn(usize) -> bool>,
+    limit_bytes: i64,
+    /// Bytes that were taken of the shared memory.
+    granted: Cell<i64>,
     ticks: Cell<u32>,
     draws: Cell<u64>,
 }
@@ -33,6 +38,9 @@ impl<'a> Context<'a> {
             elapsed_us,
             limit_us,
             bytes_left: Cell::new(limit_bytes),
+            share: None,
+            limit_bytes,
+            granted: Cell::new(0),
             ticks: Cell::new(0),
             draws: Cell::new(0),
         }
@@ -77,6 +85,11 @@ impl<'a> Context<'a> {
         Error { code: Code::QueryTimeout, message, stage: None, hint: None }
     }
 
+    /// Counts bytes no longer that were counted before.
+    pub fn give_back(&self, bytes: usize) {
+        self.bytes_left.set(self.bytes_left.get().saturating_add_unsigned(bytes as u64));
+    }
+
     /// Counts bytes that a value just built holds; ends the query when its memory is spent.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let left = self.bytes_left.get().saturating_sub(bytes as i64);
@@ -84,6 +97,20 @@ impl<'a> Context<'a> {
         if left < 0 {
             return Err(Error::new(146, "the pipeline exceeded its memory limit"));
         }
+        let used = self.limit_bytes.saturating_sub(left);
+        if used > self.granted.get() { self.draw_on_share(used) } else { Ok(()) }
+    }
+
+    /// Takes as much of the shared memory as the query uses, in whole parts. What the query builds no longer is its own
+    /// until it ends.
+    fn draw_on_share(&self, used: i64) -> Result<()> {
+        const PART: u64 = 1 << 20;
+        let lacking = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(PART);
+        let bytes = usize::try_from(lacking).unwrap_or(usize::MAX);
+        if self.share.is_some_and(|share| !share(bytes)) {
+            return Err(Error::new(146, "the memory that queries share is used up"));
+        }
+        self.granted.set(self.granted.get().saturating_add_unsigned(lacking));
         Ok(())
     }
 }

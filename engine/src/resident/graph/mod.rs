@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use rustc_hash::FxHashMap;
 
-pub use walk::{Neighbourhood, Walk};
+pub use walk::{Kinds, Neighbourhood, Past, Walk};
 
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -118,6 +118,18 @@ impl Graph {
     /// What is around a node.
     pub fn walk(&self, from: &AggregateId, walk: &Walk) -> Neighbourhood {
         walk::walk(&self.read(), from, walk)
+    }
+
+    /// What is around several nodes, now or in the past. `proceed` is called for each node and each edge looked at; its
+    /// error ends the walk.
+    pub fn walk_while<E>(
+        &self,
+        from: &[AggregateId],
+        walk: &Walk,
+        past: Option<&Past>,
+        proceed: impl FnMut() -> Result<(), E>,
+    ) -> Result<Neighbourhood, E> {
+        walk::walk_while(&self.read(), from, walk, past, proceed)
     }
 
     // A writer that panicked may have left an edge in one direction only; a rebuild repairs that.

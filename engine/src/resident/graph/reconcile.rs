@@ -60,7 +60,8 @@ impl Edges {
                 None => {
                     self.unlink(&edge);
                     let valid_to = Some(event.occurred_at.max(edge.valid_from));
-                    changes.edges.push(Arc::new(Edge { valid_to, ..Edge::clone(&edge) }));
+                    let closed = Some(event.position);
+                    changes.edges.push(Arc::new(Edge { valid_to, closed, ..Edge::clone(&edge) }));
                 }
                 Some((desired, plugin)) if desired.edge.weight != edge.weight || plugin != edge.plugin => {
                     let weight = desired.edge.weight;
@@ -84,6 +85,7 @@ impl Edges {
                 opened: event.position,
                 valid_from: event.occurred_at,
                 valid_to: None,
+                closed: None,
             });
             self.link(edge.clone());
             changes.edges.push(edge);

@@ -1,9 +1,10 @@
-//! Walks from a node along open edges.
+//! Walks from nodes along edges: those that are open, or those that were open when the log ended at a position.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Edges;
 use crate::model::graph::{Direction, Edge};
@@ -12,18 +13,61 @@ use crate::model::id::AggregateId;
 /// How far, and along which edges.
 #[derive(Debug, Clone)]
 pub struct Walk {
-    /// Empty: all kinds.
-    pub kinds: Vec<Arc<str>>,
+    pub kinds: Kinds,
     pub direction: Direction,
     pub depth: u32,
-    /// Nodes reached at most; the nearest come first.
+    /// The largest number of nodes reached, the starting nodes included; the nearest come first.
     pub most: usize,
+}
+
+/// Kinds of edges.
+#[derive(Debug, Clone, Default)]
+pub struct Kinds {
+    /// Empty: all kinds.
+    wanted: Arc<FxHashSet<Arc<str>>>,
+}
+
+impl Kinds {
+    /// Whether edges of a kind are followed.
+    pub fn contains(&self, kind: &str) -> bool {
+        self.wanted.is_empty() || self.wanted.contains(kind)
+    }
+}
+
+impl FromIterator<Arc<str>> for Kinds {
+    fn from_iter<I: IntoIterator<Item = Arc<str>>>(kinds: I) -> Kinds {
+        Kinds { wanted: Arc::new(kinds.into_iter().collect()) }
+    }
+}
+
+/// What turns the edges that are open now into those that were open when the log ended at a position.
+#[derive(Debug, Default)]
+pub struct Past {
+    position: u64,
+    /// Edges that were open then and were closed later, by either end.
+    outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+    incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
+}
+
+impl Past {
+    /// The edges at a position, of which none was closed later.
+    pub fn at(position: u64) -> Past {
+        Past { position, ..Past::default() }
+    }
+
+    /// Adds an edge that was closed after the position. Edges that were opened after it as well are left out.
+    pub fn add(&mut self, closed: Arc<Edge>) {
+        if closed.opened <= self.position {
+            self.outgoing.entry(closed.from.clone()).or_default().push(closed.clone());
+            self.incoming.entry(closed.to.clone()).or_default().push(closed);
+        }
+    }
 }
 
 /// What a walk found.
 #[derive(Debug, Clone, Default)]
 pub struct Neighbourhood {
-    /// The nodes reached and their distance, the start first, in the order in which they were reached.
+    /// The nodes reached and their distance, the starting nodes first, in the order in which they were reached.
     pub nodes: Vec<(AggregateId, u32)>,
     /// The edges between them that were followed.
     pub edges: Vec<Arc<Edge>>,
@@ -31,8 +75,26 @@ pub struct Neighbourhood {
     pub truncated: bool,
 }
 
+/// Walks from one node.
 pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
-    let mut reached: IndexMap<AggregateId, u32> = IndexMap::from_iter([(from.clone(), 0)]);
+    let Ok(found) = walk_while(edges, std::slice::from_ref(from), walk, None, || Ok::<(), Infallible>(()));
+    found
+}
+
+/// Walks from several nodes at once, so that a node's distance is the one from the nearest of them. `proceed` is called
+/// for each node and each edge looked at; its error ends the walk.
+pub fn walk_while<E>(
+    edges: &Edges,
+    from: &[AggregateId],
+    walk: &Walk,
+    past: Option<&Past>,
+    mut proceed: impl FnMut() -> Result<(), E>,
+) -> Result<Neighbourhood, E> {
+    let mut reached: IndexMap<AggregateId, u32> = IndexMap::new();
+    for id in from {
+        proceed()?;
+        reached.insert(id.clone(), 0);
+    }
     let mut followed: FxHashSet<*const Edge> = FxHashSet::default();
     let mut found = Neighbourhood::default();
     let mut next = 0;
@@ -41,7 +103,19 @@ pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
         if distance == walk.depth {
             break;
         }
-        for (edge, end) in around(edges, &id, walk) {
+        proceed()?;
+        let mut at_node = Vec::new();
+        for (edge, end) in around(edges, &id, walk.direction, past) {
+            proceed()?;
+            if walk.kinds.contains(&edge.kind) {
+                at_node.push((edge, end));
+            }
+        }
+        if past.is_some() {
+            // The order of edges may not depend on what was closed since, nor on when the workspace was opened.
+            at_node.sort_by_key(|(edge, end)| (**end == edge.from, edge.opened, &edge.kind, *end));
+        }
+        for (edge, end) in at_node {
             if !reached.contains_key(end) {
                 if reached.len() >= walk.most {
                     found.truncated = true;
@@ -55,22 +129,26 @@ pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
         }
     }
     found.nodes = reached.into_iter().collect();
-    found
+    Ok(found)
 }
 
 /// The edges at a node and their other ends.
 fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,
-    walk: &'a Walk,
+    direction: Direction,
+    past: Option<&'a Past>,
 ) -> impl Iterator<Item = (&'a Arc<Edge>, &'a AggregateId)> {
-    let (out, into) = match walk.direction {
+    let (out, into) = match direction {
         Direction::Out => (true, false),
         Direction::In => (false, true),
         Direction::Both => (true, true),
     };
-    let of_kind = |edge: &&Arc<Edge>| walk.kinds.is_empty() || walk.kinds.contains(&edge.kind);
-    let outgoing = edges.outgoing.get(id).filter(|_| out).into_iter().flatten().map(|edge| (edge, &edge.to));
-    let incoming = edges.incoming.get(id).filter(|_| into).into_iter().flatten().map(|edge| (edge, &edge.from));
-    outgoing.chain(incoming).filter(move |(edge, _)| of_kind(edge))
+    let was_open = move |edge: &&Arc<Edge>| past.is_none_or(|past| edge.opened <= past.position);
+    let closed_outgoing = past.and_then(|past| past.outgoing.get(id)).into_iter().flatten();
+    let closed_incoming = past.and_then(|past| past.incoming.get(id)).into_iter().flatten();
+    let outgoing = edges.outgoing.get(id).into_iter().flatten().filter(was_open).chain(closed_outgoing);
+    let incoming = edges.incoming.get(id).into_iter().flatten().filter(was_open).chain(closed_incoming);
+    let outgoing = outgoing.filter(move |_| out).map(|edge| (edge, &edge.to));
+    outgoing.chain(incoming.filter(move |_| into).map(|edge| (edge, &edge.from)))
 }

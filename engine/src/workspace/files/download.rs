@@ -14,11 +14,12 @@ use crate::access::signing::{Purpose, Signature};
 use crate::core::State;
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
+use crate::model::article::published_version;
 use crate::model::builtin::ARTICLE;
 use crate::model::file;
 use crate::model::file_path::FilePath;
 use crate::store::blobs::Blobs;
-use crate::workspace::articles::{Perspective, published_version};
+use crate::workspace::articles::Perspective;
 use crate::workspace::rights::ContentReader;
 
 /// How long a link is good for, in seconds.

@@ -1,22 +1,64 @@
-//! The knowledge graph as a source of rows: the states that edges lead to.
+//! The knowledge graph as a source of rows: the states that edges lead to, both as they were at the query's moment.
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
 use super::reader::Reader;
+use crate::error::Result;
 use crate::model::id::AggregateId;
 use crate::model::value::{Object, Value};
-use crate::pipeline::{EdgeScan, Table};
-use crate::resident::graph::Walk;
+use crate::pipeline::{self, EdgeScan, Table};
+use crate::resident::graph::{Kinds, Past, Walk};
+use crate::store::key_range::KeyRange;
 
-/// Nodes that are reached from one row at most.
+/// The largest number of nodes reached from one row.
 const MOST: usize = 10_000;
+/// Bytes that a node or an edge takes while it is looked at, roughly.
+const ENTRY: usize = 96;
 
 /// The edges that a scan asks for.
 pub struct EdgeTable<'a> {
-    pub reader: &'a Reader<'a>,
-    pub scan: &'a EdgeScan,
+    reader: &'a Reader<'a>,
+    walk: Walk,
+    past: Past,
+}
+
+impl<'a> EdgeTable<'a> {
+    pub fn new(reader: &'a Reader<'a>, scan: &EdgeScan) -> Result<EdgeTable<'a>> {
+        let EdgeScan { kinds, direction, depth } = scan;
+        reader.context.tick_many(kinds.len())?;
+        reader.context.charge(kinds.len() * ENTRY)?;
+        let kinds: Kinds = kinds.iter().cloned().collect();
+        let past = past(reader, &kinds)?;
+        Ok(EdgeTable { reader, walk: Walk { kinds, direction: *direction, depth: *depth, most: MOST }, past })
+    }
+
+    /// The state of a node, with its distance from the row's as `_distance`.
+    fn row(&self, id: &AggregateId, distance: u32) -> Result<Option<Value>> {
+        let then = self.reader.state_then(id.as_str())?;
+        let Some(aggregate) = then.filter(|aggregate| !aggregate.deleted) else { return Ok(None) };
+        let Some(definition) = self.reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
+        let mut row = aggregate.row(definition);
+        if let Value::Object(object) = &mut row {
+            let object: &mut Object = Arc::make_mut(object);
+            object.push("_distance", Value::Int(distance.into()));
+        }
+        Ok(Some(row))
+    }
+
+    fn reached(&self, nodes: &[Arc<str>]) -> Result<Vec<Value>> {
+        let context = self.reader.context;
+        context.charge(nodes.len().saturating_mul(ENTRY))?;
+        let from: Vec<AggregateId> = nodes.iter().cloned().map(AggregateId::from).collect();
+        let walk = Walk { most: nodes.len().saturating_add(MOST), ..self.walk.clone() };
+        let found = self.reader.state.graph.walk_while(&from, &walk, Some(&self.past), || context.tick())?;
+        context.charge((found.nodes.len() + found.edges.len()).saturating_mul(ENTRY))?;
+        let mut rows = Vec::new();
+        for (id, distance) in found.nodes.iter().filter(|(_, distance)| *distance > 0) {
+            context.tick()?;
+            rows.extend(self.row(id, *distance)?);
+        }
+        Ok(rows)
+    }
 }
 
 impl Table for EdgeTable<'_> {
@@ -24,30 +66,27 @@ impl Table for EdgeTable<'_> {
         Box::new(std::iter::empty())
     }
 
-    fn around(&self, nodes: &[Arc<str>]) -> Vec<Value> {
-        let EdgeScan { kinds, direction, depth } = self.scan;
-        let walk = Walk { kinds: kinds.clone(), direction: *direction, depth: *depth, most: MOST };
-        let mut seen: FxHashSet<Arc<str>> = nodes.iter().cloned().collect();
-        let mut reached: Vec<(AggregateId, u32)> = Vec::new();
-        for node in nodes {
-            let around = self.reader.state.graph.walk(&AggregateId::from(node.clone()), &walk).nodes;
-            reached.extend(around.into_iter().filter(|(id, _)| seen.insert(id.text())));
-        }
-        reached.sort_by_key(|(_, distance)| *distance);
-        reached.into_iter().filter_map(|(id, distance)| self.row(&id, distance)).collect()
+    fn around(&self, nodes: &[Arc<str>]) -> pipeline::error::Result<Vec<Value>> {
+        self.reached(nodes).map_err(|error| self.reader.ended(error))
     }
 }
 
-impl EdgeTable<'_> {
-    /// The state of a node, with its distance from the row's as `_distance`.
-    fn row(&self, id: &AggregateId, distance: u32) -> Option<Value> {
-        let aggregate = self.reader.state.folded.get(id.as_str()).filter(|aggregate| !aggregate.deleted)?;
-        let definition = self.reader.definitions.get(&aggregate.aggregate_type)?;
-        let mut row = aggregate.row(definition);
-        if let Value::Object(object) = &mut row {
-            let object: &mut Object = Arc::make_mut(object);
-            object.push("_distance", Value::Int(distance.into()));
-        }
-        Some(row)
+/// The edges at the query's moment. Those that were closed since are read from the store, a part at a time.
+fn past(reader: &Reader<'_>, kinds: &Kinds) -> Result<Past> {
+    let mut past = Past::at(reader.position);
+    if reader.position == reader.snapshot.position() {
+        return Ok(past);
     }
+    let log = &reader.state.log;
+    let generation = reader.handle.block_on(log.read_graph_checkpoint())?.generation;
+    let ids = reader.snapshot.iter().map(|aggregate| aggregate.id.text());
+    for key_range in KeyRange::of(ids) {
+        reader.context.check_time()?;
+        let closed = log.read_edges_closed_after(generation, key_range, reader.position, reader.context.now_ms);
+        for edge in reader.handle.block_on(closed)?.into_iter().filter(|edge| kinds.contains(&edge.kind)) {
+            reader.context.charge(size_of_val(&edge) + ENTRY)?;
+            past.add(Arc::new(edge));
+        }
+    }
+    Ok(past)
 }

@@ -5,18 +5,21 @@ use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 
+use super::places::Places;
 use super::reader::{Reader, Streams};
 use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::value::Value;
 use crate::pipeline::{EventScan, Filter, Positions, Table};
-use crate::store::{self, log::EventRef};
+use crate::store;
+use crate::store::log::{EventRef, take_part};
 
-/// Events read at a time, and how many such pages are on their way at once.
+/// Events read at a time, in number and bytes, and how many such pages are on their way at once. The first page is
+/// smaller, and read alone: it may be enough.
+const FIRST_PAGE: usize = 16;
 const PAGE: usize = 128;
+const PAGE_BYTES: usize = 4 << 20;
 const AT_ONCE: usize = 3;
-/// Places listed at a time, at least.
-const LISTED: usize = 1_024;
 
 /// The events that a scan asks for.
 pub struct EventTable<'a> {
@@ -40,7 +43,7 @@ impl Table for EventTable<'_> {
             position: self.reader.position.min(last),
             fields: (!payloads).then(Default::default),
         };
-        let pages = Pages::new(self.reader, &self.streams, wanted);
+        let pages = Pages::new(self.reader, &self.streams, wanted, limit);
         let rows = pages.filter_map(|event| {
             let row = event.row();
             match &self.scan.filter {
@@ -69,7 +72,7 @@ pub struct Wanted {
 
 impl Wanted {
     /// Whether an event may be wanted, from what its commit tells of it.
-    fn may_take(&self, event_ref: &EventRef) -> bool {
+    pub fn may_take(&self, event_ref: &EventRef) -> bool {
         event_ref.position <= self.position
             && self.version.is_none_or(|version| event_ref.version <= version)
             && self.at.zip(event_ref.occurred_at).is_none_or(|(at, occurred_at)| occurred_at <= at)
@@ -82,50 +85,49 @@ pub struct Pages<'a> {
     streams: &'a Streams<'a>,
     wanted: Wanted,
     ahead: std::vec::IntoIter<Arc<Event>>,
-    /// Places of events that are to be read, up to `position`.
+    /// Where the events stand that are to be read, as far as they are listed, and where to list more.
     refs: VecDeque<EventRef>,
-    position: u64,
+    places: Places,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
-    /// The ids whose streams are read one after the other, instead of the whole log.
-    few: Option<std::vec::IntoIter<Arc<Event>>>,
+    /// Events of the next page, and pages that may be on their way.
+    page: usize,
+    at_once: usize,
 }
 
 impl<'a> Pages<'a> {
-    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, wanted: Wanted) -> Pages<'a> {
-        let few = match few_streams(reader, streams, &wanted) {
-            None => None,
-            Some(Ok(events)) => Some(events.into_iter()),
-            Some(Err(error)) => {
-                reader.fail::<()>(error);
-                Some(Vec::new().into_iter())
-            }
-        };
-        let (refs, reading, ahead) = Default::default();
-        let position = wanted.after;
-        Pages { reader, streams, wanted, ahead, refs, position, reading, few }
+    /// `rows` is how many events are likely to be enough: the first page has no more.
+    pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, wanted: Wanted, rows: usize) -> Pages<'a> {
+        let places = Places::new(reader, streams, &wanted).unwrap_or_else(|error| {
+            reader.fail::<()>(error);
+            Places::Log { after: 0, end: 0 }
+        });
+        let (ahead, refs, reading) = Default::default();
+        Pages { reader, streams, wanted, ahead, refs, places, reading, page: FIRST_PAGE.min(rows).max(1), at_once: 1 }
     }
 
     /// Makes the next events ready; `false` where there are no more.
     fn next_page(&mut self) -> Result<bool> {
-        out_of_time(self.reader)?;
         let state = self.reader.state;
-        while self.reading.len() < AT_ONCE {
+        while self.reading.len() < self.at_once {
             if self.refs.is_empty() {
-                if self.position >= self.wanted.position {
-                    break;
-                }
-                if let Some(events) = state.folded.last_events(self.position, PAGE) {
+                self.reader.context.check_time()?;
+                if self.places.are_in_memory(self.reader) {
+                    // What is on its way comes first.
                     if !self.reading.is_empty() {
                         break;
                     }
-                    self.position = events.last().map_or(self.wanted.position, |last| last.position);
-                    self.ahead = events.into_iter();
-                    return Ok(true);
+                    if let Some(events) = self.places.in_memory(self.reader, PAGE) {
+                        self.ahead = events.into_iter();
+                        return Ok(true);
+                    }
                 }
-                self.list_places()?;
+                match self.places.list(self.reader, self.streams, &self.wanted)? {
+                    Some(listed) => self.refs.extend(listed),
+                    None => break,
+                }
                 continue;
             }
-            let page: Vec<EventRef> = self.refs.drain(..PAGE.min(self.refs.len())).collect();
+            let page = take_part(&mut self.refs, self.page, PAGE_BYTES);
             let (state, fields) = (state.clone(), self.wanted.fields.clone());
             let read = async move { state.log.read_event_refs(&page, fields.as_deref()).await };
             self.reading.push_back(self.reader.handle.spawn(read));
@@ -133,32 +135,15 @@ impl<'a> Pages<'a> {
         let Some(read) = self.reading.pop_front() else { return Ok(false) };
         let events = self.reader.handle.block_on(read).map_err(Error::internal)??;
         self.ahead = events.into_iter().map(Arc::new).collect::<Vec<_>>().into_iter();
+        // The query goes on: more is read at a time, and ahead.
+        (self.page, self.at_once) = (PAGE.min(self.page * 2), AT_ONCE.min(self.at_once + 1));
+        self.reader.context.check_time()?;
         Ok(true)
     }
 
-    fn list_places(&mut self) -> Result<()> {
-        let listed = self.reader.handle.block_on(self.reader.state.log.event_refs_after(self.position, LISTED))?;
-        self.position = listed.last().map_or(self.wanted.position, |last| last.position);
-        for event_ref in listed.into_iter().filter(|event_ref| self.wanted.may_take(event_ref)) {
-            let stream = match self.streams.is_all() {
-                true => None,
-                false => self.reader.state.folded.get(&event_ref.aggregate_id),
-            };
-            let is_read = match stream {
-                Some(stream) => {
-                    self.admits(&event_ref.aggregate_id, &stream.aggregate_type, stream.project_id.as_deref())?
-                }
-                None => true,
-            };
-            if is_read {
-                self.refs.push_back(event_ref);
-            }
-        }
-        Ok(())
-    }
-
-    fn admits(&self, id: &str, aggregate_type: &str, project_id: Option<&str>) -> Result<bool> {
-        Ok(self.streams.admits(id, aggregate_type, project_id, self.reader.context)?)
+    fn admits(&self, event: &Event) -> Result<bool> {
+        let project_id = event.project_id.as_deref();
+        Ok(self.streams.admits(event.aggregate_id.as_str(), &event.aggregate_type, project_id, self.reader.context)?)
     }
 }
 
@@ -172,15 +157,12 @@ impl Iterator for Pages<'_> {
     type Item = Arc<Event>;
 
     fn next(&mut self) -> Option<Arc<Event>> {
-        if let Some(few) = &mut self.few {
-            return few.next();
-        }
         loop {
             while let Some(event) = self.ahead.next() {
                 if event.position > self.wanted.position {
                     return None;
                 }
-                match self.admits(event.aggregate_id.as_str(), &event.aggregate_type, event.project_id.as_deref()) {
+                match self.admits(&event) {
                     Ok(true) => return Some(event),
                     Ok(false) => {}
                     Err(error) => return self.reader.fail(error),
@@ -201,34 +183,4 @@ impl Iterator for Pages<'_> {
 /// Whether a filter over events looks at none of their payloads.
 fn leaves_payloads(filter: &Filter) -> bool {
     Filter::fields(filter).is_some_and(|asked| !asked.contains("payload"))
-}
-
-/// Ends a walk that goes on for longer than the query may.
-fn out_of_time(reader: &Reader<'_>) -> Result<()> {
-    let context = reader.context;
-    if (context.elapsed_us)() > context.limit_us {
-        return Err(context.timeout().into());
-    }
-    Ok(())
-}
-
-/// All events of the streams that are asked for by id, in the order of the log; `None` where ids do not say which.
-fn few_streams(reader: &Reader<'_>, streams: &Streams<'_>, wanted: &Wanted) -> Option<Result<Vec<Arc<Event>>>> {
-    /// Past this many streams one walk over the log costs less.
-    const FEW: usize = 100;
-    let ids = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= FEW)?;
-    let read = || {
-        let mut events = Vec::new();
-        for aggregate in ids.iter().filter_map(|id| reader.state.folded.get(id)) {
-            let project_id = aggregate.project_id.as_deref();
-            if streams.admits(aggregate.id.as_str(), &aggregate.aggregate_type, project_id, reader.context)? {
-                let stream = reader.state.log.read_stream(&aggregate.id, 1, aggregate.version);
-                events.extend(reader.handle.block_on(stream)?.into_iter().map(Arc::new));
-            }
-        }
-        events.retain(|event: &Arc<Event>| (wanted.after + 1..=wanted.position).contains(&event.position));
-        events.sort_unstable_by_key(|event| event.position);
-        Ok(events)
-    };
-    Some(read())
 }

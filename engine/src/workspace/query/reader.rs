@@ -7,9 +7,11 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 
 use crate::core::State;
+use crate::core::stream_pages::StreamPages;
 use crate::core::types::Definitions;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
+use crate::model::fold::Folding;
 use crate::model::value::{Object, Value};
 use crate::pipeline::context::Context;
 use crate::pipeline::{self, StreamFilter};
@@ -31,6 +33,48 @@ impl Reader<'_> {
     /// An aggregate as it is for the query; only where that is now.
     pub fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.state.folded.get_in(&self.snapshot, id)
+    }
+
+    /// An aggregate as it was at the query's moment, folded again if it has changed since. What plugins derived about it
+    /// is that of now.
+    pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
+        match self.state(id) {
+            Some(now) => self.then(now),
+            None => Ok(None),
+        }
+    }
+
+    /// The same of an aggregate as it is now.
+    pub fn then(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
+        if now.position <= self.position {
+            return Ok(Some(now));
+        }
+        let Some(definition) = self.definitions.get(&now.aggregate_type) else { return Ok(None) };
+        let log = &self.state.log;
+        let version = self.handle.block_on(self.state.version_at(&now, self.position))?;
+        let mut pages = StreamPages::new(now.id.clone(), 1..=version);
+        let mut folding: Option<Folding> = None;
+        while let Some(events) = self.handle.block_on(pages.next(log))? {
+            self.context.check_time()?;
+            for event in &events {
+                folding.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
+            }
+        }
+        let Some(mut then) = folding.map(Folding::into_aggregate) else { return Ok(None) };
+        self.context.charge(then.size_bytes())?;
+        then.facts = now.facts.clone();
+        Ok(Some(Arc::new(then)))
+    }
+
+    /// The error that ends a pipeline because of a failure. What is none of the pipeline's own is kept.
+    pub fn ended(&self, error: Error) -> pipeline::error::Error {
+        match error {
+            Error::Pipeline(error) => error,
+            other => {
+                self.fail::<()>(other);
+                self.context.timeout()
+            }
+        }
     }
 
     /// Keeps the first failure; whoever met it ends.

@@ -177,7 +177,9 @@ pub fn folded<'a>(
 ) -> Result<Vec<Value>> {
     let mut states: IndexMap<AggregateId, Folding> = IndexMap::new();
     let mut kept: IndexMap<AggregateId, Vec<Value>> = IndexMap::new();
-    for event in Pages::new(reader, streams, wanted(reader, scan, fields, streams)) {
+    let mut held = Held::new(reader);
+    for event in Pages::new(reader, streams, wanted(reader, scan, fields, streams), usize::MAX) {
+        reader.context.tick()?;
         let in_time = match scan.as_of {
             AsOf::Now => true,
             AsOf::At(ms) => event.occurred_at <= ms,
@@ -189,14 +191,76 @@ pub fn folded<'a>(
         }
         let Some(definition) = reader.definitions.get(&event.aggregate_type) else { continue };
         states.entry(event.aggregate_id.clone()).or_insert_with(|| Folding::new(&event)).fold(&event, definition);
+        held.add(event.size_bytes(), || states.values().map(Folding::size_bytes).sum())?;
         if scan.events {
             let row = event.row();
             reader.context.charge(event.size_bytes())?;
             kept.entry(event.aggregate_id.clone()).or_default().push(row);
         }
     }
+    held.count(states.values().map(Folding::size_bytes).sum())?;
     let states = states.into_values().map(|folding| Arc::new(folding.into_aggregate()));
     rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
+}
+
+/// What the states of a fold take of the query's memory. An event may add to a state or replace what is in it: so states
+/// are measured now and then, when events of some bytes were folded since.
+struct Held<'a> {
+    reader: &'a Reader<'a>,
+    counted: usize,
+    folded: usize,
+    /// Bytes of events between two measurements.
+    between: usize,
+}
+
+impl<'a> Held<'a> {
+    /// The part of the query's memory between two measurements.
+    const PART: i64 = 8;
+
+    fn new(reader: &'a Reader<'a>) -> Held<'a> {
+        let part = reader.context.bytes_left.get() / Held::PART;
+        Held { reader, counted: 0, folded: 0, between: usize::try_from(part).unwrap_or(0) }
+    }
+
+    /// An event of so many bytes was folded.
+    fn add(&mut self, bytes: usize, measured: impl FnOnce() -> usize) -> Result<()> {
+        self.folded = self.folded.saturating_add(bytes);
+        if self.folded > self.between { self.count(measured()) } else { Ok(()) }
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        self.folded = 0;
+        self.reader.context.give_back(std::mem::replace(&mut self.counted, bytes));
+        Ok(self.reader.context.charge(bytes)?)
+    }
+}
+
+/// The states at the query's moment, which is not the one of the states in memory. Those that have not changed since are
+/// taken from there, the others are folded again.
+pub fn then<'a>(
+    reader: &'a Reader<'a>,
+    scan: &'a StateScan,
+    fields: Option<&BTreeSet<Arc<str>>>,
+    streams: &Streams<'a>,
+) -> Result<Vec<Value>> {
+    let mut rows = Vec::new();
+    for now in reader.snapshot.iter() {
+        if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
+            break;
+        }
+        reader.context.tick()?;
+        let project_id = now.project_id.as_deref();
+        let id = now.id.as_str();
+        // Type and project of a stream do not change.
+        if now.first_position > reader.position
+            || !streams.admits(id, &now.aggregate_type, project_id, reader.context)?
+        {
+            continue;
+        }
+        let Some(aggregate) = reader.then(now.clone())? else { continue };
+        rows.extend(row(reader, scan, streams, &aggregate, fields)?);
+    }
+    Ok(rows)
 }
 
 /// What must be read of the log: each field of a state depends on that field of the payloads alone.

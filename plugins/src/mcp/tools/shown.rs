@@ -1,10 +1,11 @@
 //! Events and articles as models are shown them.
 
 use foldwork_engine::model::aggregate::Aggregate;
+use foldwork_engine::model::article::{published_at, published_version};
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::workspace::articles::{Perspective, published_at, published_version};
+use foldwork_engine::workspace::articles::Perspective;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -18,6 +18,8 @@ const WITHOUT_CONFLICT: [&str; 11] = [
     "/validate-license",
     DEACTIVATE,
 ];
+/// Ends of the paths of operations that run queries.
+const RUNNING_QUERIES: [&str; 2] = ["/query", "/search"];
 /// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
 /// The end of the path of what only callers with a key have.
@@ -103,10 +105,11 @@ fn errors(
     if content.is_some_and(|content| content.get("application/json").is_some()) {
         errors.push(("415", "The body is no JSON."));
     }
-    errors.extend([
-        ("429", "Too many requests."),
-        ("500", "Internal server error."),
-        ("503", "The store is not available."),
-    ]);
+    let too_many = if RUNNING_QUERIES.iter().any(|name| path.ends_with(name)) {
+        "Too many requests, or more queries at the same time than a key or a workspace may run."
+    } else {
+        "Too many requests."
+    };
+    errors.extend([("429", too_many), ("500", "Internal server error."), ("503", "The store is not available.")]);
     errors
 }

@@ -30,16 +30,27 @@ impl Operator for Follow {
     }
 }
 
+fn text(value: &Value) -> Option<Arc<str>> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        _ => None,
+    }
+}
+
 impl Follow {
     /// The states around the nodes that a row names; none where it names no node.
     fn reached(&self, row: &Value, run: Run) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row) {
-            Some(Value::Array(items)) => items.iter().filter_map(Value::as_str).map(Arc::from).collect(),
+            Some(Value::Array(items)) => {
+                run.query.tick_many(items.len())?;
+                run.query.charge(items.len() * size_of::<Arc<str>>())?;
+                items.iter().filter_map(text).collect()
+            }
             Some(Value::String(id)) => vec![id],
             _ => Vec::new(),
         };
-        let ticked = table.around(&ids).into_iter().map(|row| {
+        let ticked = table.around(&ids)?.into_iter().map(|row| {
             run.query.tick()?;
             Ok(row)
         });

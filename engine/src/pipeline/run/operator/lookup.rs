@@ -77,7 +77,7 @@ impl Lookup {
         {
             return Ok(Foreign::Columns(probe));
         }
-        let rows = collect(self.program.source_rows(run, None)?, Owner::Source, run.query)?;
+        let rows = collect(self.program.source_rows(run, None)?, self.program.source, run.query)?;
         let mut by_value: FxHashMap<Value, Vec<usize>> = FxHashMap::default();
         if let Some((_, path)) = &self.join {
             for (row_index, row) in rows.iter().enumerate() {

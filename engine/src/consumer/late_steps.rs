@@ -1,0 +1,236 @@
+//! Parked steps, taken again after their events came by.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::dispatch;
+use super::enrich;
+use super::event_context::{EventContext, FollowerView};
+use super::parking::step_id;
+use super::route::{self, RouteInput};
+use super::work;
+use super::worker::Worker;
+use crate::core::State;
+use crate::core::plugins::{HookCall, PluginIndex};
+use crate::core::stream_pages::StreamPages;
+use crate::core::stride::Stride;
+use crate::error::Result;
+use crate::hook::{Failure, Hook};
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::model::fold::Folding;
+use crate::model::id::AggregateId;
+use crate::store::parked::{Parked, Reason, StepId};
+
+/// Steps that are taken again in one turn of the worker. Between two turns the events of others are worked on.
+pub const STEPS_PER_TURN: usize = 64;
+
+/// Tries parked steps again, in the order of their events, and returns those that failed. They stay parked, with the new
+/// reason.
+pub async fn replay_parked(worker: &mut Worker, parked: Vec<Parked>) -> Result<Vec<Parked>> {
+    let mut streams = Streams::default();
+    let mut failed = Vec::new();
+    for step in parked {
+        failed.extend(replay_step(worker, step, &mut streams).await?.err());
+    }
+    Ok(failed)
+}
+
+async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams) -> Result<Result<(), Parked>> {
+    let state = worker.state.clone();
+    let event = state.events_after(parked.id.position.saturating_sub(1), 1).await?.into_iter().next();
+    let plugin = state.plugins.find(&parked.id.plugin);
+    let hook = Hook::ALL.into_iter().find(|hook| hook.name() == &*parked.id.hook);
+    let (Some(event), Some(plugin), Some(hook)) = (event, plugin, hook) else {
+        return Ok(Err(with_message(parked, "no plugin of this name and hook is enabled")));
+    };
+    let Some(context) = streams.recall(&state, event).await?.map(Arc::new) else {
+        return Ok(Err(with_message(parked, "the type of its aggregate is not defined")));
+    };
+    let step = LateStep { worker: &mut *worker, plugin, context, streams };
+    let result = match hook {
+        Hook::Enrich => step.enrich().await?,
+        Hook::Route => step.route().await?,
+        Hook::Work => step.work().await?,
+        Hook::Tool | Hook::Mount => Ok(()),
+    };
+    let outcome = match result {
+        Ok(()) => {
+            worker.parking.release(parked.id);
+            Ok(())
+        }
+        Err(failure) => {
+            let again = again(parked, failure, &state.plugins.about(plugin).version);
+            worker.parking.park_again(again.clone());
+            Err(again)
+        }
+    };
+    worker.commit(worker.position()).await?;
+    Ok(outcome)
+}
+
+/// What one turn has read of the streams of parked steps, so that each stream is read once for all of its steps.
+#[derive(Default)]
+struct Streams {
+    states: FxHashMap<AggregateId, Arc<Aggregate>>,
+    newest: FxHashMap<(PluginIndex, AggregateId), Newest>,
+}
+
+/// The newest version of a stream at which a plugin's step was taken, looked for among those after a version.
+#[derive(Clone, Copy)]
+struct Newest {
+    done: Option<u64>,
+    after: u64,
+}
+
+impl Streams {
+    /// The event and the aggregate around it. The stream is folded on from the step before.
+    async fn recall(&mut self, state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
+        let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
+        let known = self.states.remove(&event.aggregate_id).filter(|known| known.version < event.version);
+        let mut pages = StreamPages::new(
+            event.aggregate_id.clone(),
+            known.as_ref().map_or(1, |known| known.version + 1)..=event.version.saturating_sub(1),
+        );
+        let mut folding = known.map(|known| Folding::from(Arc::unwrap_or_clone(known)));
+        while let Some(events) = pages.next(&state.log).await? {
+            for event in &events {
+                folding.get_or_insert_with(|| Folding::new(event)).fold(event, &definition);
+            }
+            tokio::task::yield_now().await;
+        }
+        let before = folding.map(|folding| Arc::new(folding.into_aggregate()));
+        let after = Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
+        // Several plugins may have steps of the same event.
+        self.states.extend(before.iter().map(|before| (before.id.clone(), before.clone())));
+        Ok(Some(EventContext { event, before, after, definition }))
+    }
+
+    /// Whether the plugin was called for a later event of the stream, and that step is not parked itself.
+    async fn is_superseded(&mut self, worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<bool> {
+        let key = (plugin, event.aggregate_id.clone());
+        let newest = match self.newest.get(&key).filter(|newest| newest.after <= event.version) {
+            Some(newest) => *newest,
+            None => {
+                let done = newest_done(worker, plugin, event).await?;
+                let newest = Newest { done, after: event.version };
+                self.newest.insert(key, newest);
+                newest
+            }
+        };
+        Ok(newest.done.is_some_and(|done| done > event.version))
+    }
+
+    /// A step was taken.
+    fn done(&mut self, plugin: PluginIndex, event: &Event) {
+        if let Some(newest) = self.newest.get_mut(&(plugin, event.aggregate_id.clone())) {
+            newest.done = newest.done.max(Some(event.version));
+        }
+    }
+}
+
+/// The newest version after an event's for which the plugin was called and whose step is not parked. The stream is looked
+/// through from its end.
+async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<Option<u64>> {
+    let state = &worker.state;
+    let about = state.plugins.about(plugin);
+    let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
+    let at_follower = state.folded.at_follower(event.aggregate_id.as_str());
+    let mut last = at_follower.map_or(event.version, |aggregate| aggregate.version);
+    let mut stride = Stride::new(Stride::FIRST);
+    while last > event.version {
+        let first = last.saturating_sub(stride.events() as u64 - 1).max(event.version + 1);
+        let events = state.log.read_stream(&event.aggregate_id, first, last).await?;
+        stride.learn(&events);
+        let called = |event: &&Event| {
+            event.position <= worker.position() && about.on.admits(&event.event_type, &definition.traits)
+        };
+        let steps: Vec<(StepId, u64)> = events
+            .iter()
+            .filter(called)
+            .map(|event| (step_id(event, Hook::Enrich, &about.name), event.version))
+            .collect();
+        let parked = state.log.which_are_parked(steps.iter().map(|(step, _)| step)).await?;
+        if let Some((_, version)) = steps.into_iter().rev().find(|(step, _)| !parked.contains(step)) {
+            return Ok(Some(version));
+        }
+        last = first - 1;
+        tokio::task::yield_now().await;
+    }
+    Ok(None)
+}
+
+/// A step that is taken after its event came by.
+struct LateStep<'a> {
+    worker: &'a mut Worker,
+    plugin: PluginIndex,
+    context: Arc<EventContext>,
+    streams: &'a mut Streams,
+}
+
+impl LateStep<'_> {
+    async fn enrich(self) -> Result<Result<(), Failure>> {
+        let (worker, plugin, context) = (&*self.worker, self.plugin, &self.context);
+        let name = worker.state.plugins.name(plugin);
+        let mut facts = match self.call(context.clone(), enrich::call).await {
+            Ok(facts) => facts,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let events = dispatch::derived_events(context, name, std::mem::take(&mut facts.events));
+        if let Err(failure) = worker.dispatcher.append(name, events).await? {
+            return Ok(Err(failure));
+        }
+        if !self.streams.is_superseded(worker, plugin, &context.event).await? {
+            self.worker.amend(self.plugin, &self.context.event, facts);
+        }
+        self.streams.done(plugin, &self.context.event);
+        Ok(Ok(()))
+    }
+
+    async fn route(self) -> Result<Result<(), Failure>> {
+        let state = self.worker.state.clone();
+        let input = RouteInput::prepare(&state, self.worker.projection.roster_mut(), self.plugin, &self.context);
+        let assigned = match self.call(Arc::new(input), route::call).await {
+            Ok(assigned) => assigned,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let Worker { router, projection, dispatcher, .. } = &*self.worker;
+        router.assign(self.plugin, &self.context, projection.roster(), assigned, dispatcher).await
+    }
+
+    async fn work(self) -> Result<Result<(), Failure>> {
+        let state = self.worker.state.clone();
+        let input = self.worker.workshop.prepare(&FollowerView::new(&state), &self.context);
+        let product = match self.call(Arc::new(input), work::call).await {
+            Ok(product) => product,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        self.worker.workshop.deliver(self.plugin, &self.context, product, &self.worker.dispatcher).await
+    }
+
+    async fn call<I, T>(&self, input: Arc<I>, hook: HookCall<I, T>) -> Result<T, Failure>
+    where
+        I: Send + Sync + 'static,
+        T: Send + 'static,
+    {
+        self.worker.state.plugins.call_once(self.plugin, input, hook).await.map(|done| done.value)
+    }
+}
+
+fn with_message(parked: Parked, message: &str) -> Parked {
+    Parked { reason: Reason { message: message.to_owned(), ..parked.reason }, ..parked }
+}
+
+fn again(parked: Parked, failure: Failure, version: &str) -> Parked {
+    let reason = Reason {
+        kind: failure.kind.name().into(),
+        message: failure.message,
+        line: failure.line,
+        column: failure.column,
+        version: version.to_owned(),
+        attempts: parked.reason.attempts + 1,
+        ..parked.reason
+    };
+    Parked { reason, ..parked }
+}

@@ -1,0 +1,88 @@
+//! Published revisions of articles: kept in memory while they are read, else in the store, else folded from the log.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use indexmap::IndexMap;
+
+use super::State;
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::builtin::ARTICLE;
+use crate::model::id::AggregateId;
+use crate::store;
+
+/// Revisions kept in memory, by number and bytes.
+const MOST: usize = 1_024;
+const MOST_BYTES: usize = 4 << 20;
+
+/// Revisions that were read lately.
+#[derive(Default)]
+pub struct PublishedRevisions {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// By article, those read first at the front, each with the revision of its definition.
+    revisions: IndexMap<AggregateId, (u64, Arc<Aggregate>)>,
+    bytes: usize,
+}
+
+impl PublishedRevisions {
+    fn get(&self, id: &AggregateId, version: u64, revision: u64) -> Option<Arc<Aggregate>> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, article) = kept.revisions.get(id)?;
+        (article.version == version && *of == revision).then(|| article.clone())
+    }
+
+    fn put(&self, revision: u64, article: Arc<Aggregate>) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = article.size_bytes();
+        if bytes > MOST_BYTES {
+            return;
+        }
+        kept.bytes += bytes;
+        let before = kept.revisions.insert(article.id.clone(), (revision, article));
+        kept.bytes -= before.map_or(0, |(_, before)| before.size_bytes());
+        while kept.revisions.len() > MOST || kept.bytes > MOST_BYTES {
+            let Some((_, (_, oldest))) = kept.revisions.shift_remove_index(0) else { break };
+            kept.bytes -= oldest.size_bytes();
+        }
+    }
+
+    /// Bytes of the revisions in memory.
+    pub fn size_bytes(&self) -> usize {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
+    }
+}
+
+impl State {
+    /// An article as it was at the version that is published.
+    pub async fn published(&self, id: &AggregateId, version: u64) -> Result<Option<Arc<Aggregate>>> {
+        let Some(definition) = self.types.get(ARTICLE) else { return Ok(None) };
+        if let Some(known) = self.published.get(id, version, definition.revision) {
+            return Ok(Some(known));
+        }
+        let stored = match self.log.read_published(id, &definition).await {
+            Ok(stored) => stored,
+            Err(store::Error::Corrupt(reason)) => {
+                tracing::warn!(article = %id, reason, "a published revision cannot be read and is folded again");
+                None
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let is_it = |stored: &store::nodes::Snapshot| {
+            stored.aggregate.version == version && stored.revision == definition.revision
+        };
+        let article = match stored.filter(is_it) {
+            Some(stored) => Some(stored.aggregate),
+            // It was published by an older program, or its type folds otherwise by now.
+            None => self.fold_stream(id, version, None, &definition).await?,
+        };
+        let article = article.map(Arc::new);
+        if let Some(article) = &article {
+            self.published.put(definition.revision, article.clone());
+        }
+        Ok(article)
+    }
+}

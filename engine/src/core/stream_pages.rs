@@ -1,0 +1,61 @@
+//! Reads one stream page by page, each of as many events as fit the bytes of a read.
+
+use std::ops::RangeInclusive;
+
+use super::State;
+use super::stride::Stride;
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+use crate::store::{self, Database};
+
+/// Some versions of a stream, in ascending order.
+pub struct StreamPages {
+    id: AggregateId,
+    versions: RangeInclusive<u64>,
+    stride: Stride,
+}
+
+impl StreamPages {
+    pub fn new(id: AggregateId, versions: RangeInclusive<u64>) -> StreamPages {
+        StreamPages { id, versions, stride: Stride::new(Stride::FIRST) }
+    }
+
+    /// The next page; `None` after the last version.
+    pub async fn next(&mut self, log: &Database) -> store::Result<Option<Vec<Event>>> {
+        let (first, end) = (*self.versions.start(), *self.versions.end());
+        if first > end {
+            return Ok(None);
+        }
+        let last = end.min(first.saturating_add(self.stride.events() as u64 - 1));
+        let events = log.read_stream(&self.id, first, last).await?;
+        self.versions = last + 1..=end;
+        self.stride.learn(&events);
+        Ok(Some(events))
+    }
+}
+
+impl State {
+    /// The version that an aggregate had at a position of the log; 0 before its first event. Reads one event for each
+    /// halving of its history.
+    pub async fn version_at(&self, aggregate: &Aggregate, position: u64) -> Result<u64> {
+        if aggregate.first_position > position {
+            return Ok(0);
+        }
+        if aggregate.position <= position {
+            return Ok(aggregate.version);
+        }
+        // The event of the lower version is not after the position, the one of the upper is.
+        let (mut lower, mut upper) = (1, aggregate.version);
+        while upper - lower > 1 {
+            let middle = lower + (upper - lower) / 2;
+            let event = self.log.read_stream(&aggregate.id, middle, middle).await?.pop();
+            match event.is_some_and(|event| event.position <= position) {
+                true => lower = middle,
+                false => upper = middle,
+            }
+        }
+        Ok(lower)
+    }
+}

@@ -1,0 +1,41 @@
+//! Published revisions: the state of each published article at the version that readers see. They are written with the
+//! event that publishes, so that no reader folds the history before it.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::nodes::{Snapshot, node_record, read_node};
+use super::{Database, Result, convert};
+use crate::model::aggregate::Aggregate;
+use crate::model::definition::Definition;
+use crate::model::id::AggregateId;
+
+/// What stands in the transaction of an append where articles are published by it.
+pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
+
+impl Database {
+    /// The published revision of an article that was written last. Articles that were published by older programs have
+    /// none.
+    pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<Snapshot>> {
+        let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
+        let record = convert::list(found.first())?.next();
+        record.map(|record| read_node(record, |_| Some(definition.clone()))).transpose()
+    }
+}
+
+/// The records of revisions, each with the revision of the definition under which it was folded.
+pub(super) fn published_records(published: &[(Arc<Aggregate>, u64)]) -> Result<Vec<Record>> {
+    let record = |(article, revision): &(Arc<Aggregate>, u64)| {
+        let mut record = node_record(article, *revision)?;
+        if let Record::Object(fields) = &mut record {
+            fields.insert("id", record_id(&article.id));
+        }
+        Ok(record)
+    };
+    published.iter().map(record).collect()
+}
+
+fn record_id(id: &AggregateId) -> Record {
+    convert::record_id("published", id.to_string())
+}

@@ -1,0 +1,169 @@
+//! Where the events of a scan stand: in the log, in one stream, or in several streams, merged by position. No event is
+//! read for it but to find where a part of a stream begins and ends.
+
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use super::events::Wanted;
+use super::reader::{Reader, Streams};
+use crate::error::Result;
+use crate::model::aggregate::Aggregate;
+use crate::model::event::Event;
+use crate::model::id::AggregateId;
+use crate::store::log::EventRef;
+
+/// Places listed at a time, at least; of each of several streams.
+const LISTED: usize = 1_024;
+const LISTED_OF_STREAM: u64 = 64;
+/// Past this many streams one walk over the log costs less.
+const FEW: usize = 100;
+
+/// The places of events that are left to be listed, in the order of the log.
+pub enum Places {
+    /// Of the whole log, after one position and up to another.
+    Log { after: u64, end: u64 },
+    /// Of one stream.
+    Stream { id: AggregateId, versions: RangeInclusive<u64> },
+    /// Of several streams.
+    Streams(Vec<Head>),
+}
+
+/// A stream among several.
+pub struct Head {
+    id: AggregateId,
+    /// Versions that are not listed yet.
+    versions: RangeInclusive<u64>,
+    listed: VecDeque<EventRef>,
+}
+
+impl Places {
+    /// The places of what is wanted. Streams that are asked for by id are listed by themselves.
+    pub fn new(reader: &Reader<'_>, streams: &Streams<'_>, wanted: &Wanted) -> Result<Places> {
+        let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= FEW) else {
+            return Ok(Places::Log { after: wanted.after, end: wanted.position });
+        };
+        let mut heads: Vec<Head> = Vec::new();
+        for aggregate in ids.iter().filter_map(|id| reader.state.folded.get(id)) {
+            let project_id = aggregate.project_id.as_deref();
+            let is_known = heads.iter().any(|head| head.id == aggregate.id);
+            if is_known
+                || !streams.admits(aggregate.id.as_str(), &aggregate.aggregate_type, project_id, reader.context)?
+            {
+                continue;
+            }
+            let versions = versions(reader, &aggregate, wanted)?;
+            heads.push(Head { id: aggregate.id.clone(), versions, listed: VecDeque::new() });
+        }
+        match heads.len() {
+            1 => Ok(heads
+                .pop()
+                .map_or(Places::Streams(Vec::new()), |Head { id, versions, .. }| Places::Stream { id, versions })),
+            _ => Ok(Places::Streams(heads)),
+        }
+    }
+
+    /// Whether the next events are in memory.
+    pub fn are_in_memory(&self, reader: &Reader<'_>) -> bool {
+        match self {
+            Places::Log { after, end } => after < end && reader.state.folded.last_events(*after, 0).is_some(),
+            Places::Stream { .. } | Places::Streams(_) => false,
+        }
+    }
+
+    /// The next events, where they are in memory.
+    pub fn in_memory(&mut self, reader: &Reader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
+        let Places::Log { after, end } = self else { return None };
+        if after >= end {
+            return None;
+        }
+        let events = reader.state.folded.last_events(*after, most)?;
+        *after = events.last().map_or(*end, |last| last.position);
+        Some(events)
+    }
+
+    /// The next places, which may be none where others follow; `None` where no others follow.
+    pub fn list(
+        &mut self,
+        reader: &Reader<'_>,
+        streams: &Streams<'_>,
+        wanted: &Wanted,
+    ) -> Result<Option<Vec<EventRef>>> {
+        match self {
+            Places::Log { after, end } => {
+                if after >= end {
+                    return Ok(None);
+                }
+                let mut listed = reader.handle.block_on(reader.state.log.event_refs_after(*after, LISTED))?;
+                *after = listed.last().map_or(*end, |last| last.position);
+                reader.context.tick_many(listed.len())?;
+                let mut failed = None;
+                listed.retain(|event_ref| {
+                    let is_read = is_read(reader, streams, event_ref).unwrap_or_else(|error| {
+                        failed.get_or_insert(error);
+                        false
+                    });
+                    wanted.may_take(event_ref) && is_read
+                });
+                failed.map_or(Ok(Some(listed)), Err)
+            }
+            Places::Stream { id, versions } => {
+                if versions.is_empty() {
+                    return Ok(None);
+                }
+                let (first, end) = (*versions.start(), *versions.end());
+                let last = end.min(first.saturating_add(LISTED as u64 - 1));
+                *versions = last + 1..=end;
+                // A stream is read by its versions: their positions are told by the events.
+                let place = |version| EventRef {
+                    aggregate_id: id.text(),
+                    version,
+                    position: 0,
+                    occurred_at: None,
+                    size_bytes: None,
+                };
+                Ok(Some((first..=last).map(place).collect()))
+            }
+            Places::Streams(heads) => merged(reader, heads),
+        }
+    }
+}
+
+/// The next places of several streams.
+fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<EventRef>>> {
+    let mut places = Vec::new();
+    while places.len() < LISTED {
+        for head in heads.iter_mut().filter(|head| head.listed.is_empty() && !head.versions.is_empty()) {
+            let (first, end) = (*head.versions.start(), *head.versions.end());
+            let last = end.min(first.saturating_add(LISTED_OF_STREAM - 1));
+            reader.context.check_time()?;
+            let listed = reader.handle.block_on(reader.state.log.stream_refs(&head.id, first, last))?;
+            head.versions = last + 1..=end;
+            head.listed.extend(listed);
+        }
+        heads.retain(|head| !head.listed.is_empty());
+        reader.context.tick_many(heads.len())?;
+        let next = heads.iter_mut().min_by_key(|head| head.listed.front().map(|place| place.position));
+        let Some(place) = next.and_then(|head| head.listed.pop_front()) else { break };
+        places.push(place);
+    }
+    Ok((!places.is_empty()).then_some(places))
+}
+
+/// The versions of a stream among which the wanted ones are.
+fn versions(reader: &Reader<'_>, aggregate: &Aggregate, wanted: &Wanted) -> Result<RangeInclusive<u64>> {
+    let version_at = |position| reader.handle.block_on(reader.state.version_at(aggregate, position));
+    let first = if wanted.after == 0 { 1 } else { version_at(wanted.after)? + 1 };
+    let last = version_at(wanted.position)?;
+    Ok(first..=wanted.version.map_or(last, |version| last.min(version)))
+}
+
+/// Whether the stream of an event is read. Streams that are not known are read, and looked at by their events.
+fn is_read(reader: &Reader<'_>, streams: &Streams<'_>, event_ref: &EventRef) -> Result<bool> {
+    if streams.is_all() {
+        return Ok(true);
+    }
+    let Some(stream) = reader.state.folded.get(&event_ref.aggregate_id) else { return Ok(true) };
+    let project_id = stream.project_id.as_deref();
+    Ok(streams.admits(&event_ref.aggregate_id, &stream.aggregate_type, project_id, reader.context)?)
+}

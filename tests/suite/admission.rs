@@ -1,0 +1,92 @@
+//! Queries over the limits of a key or a workspace: they wait, and are rejected with the time to come back.
+
+use std::sync::Arc;
+
+use foldwork_server::Config;
+use foldwork_tests::server::Server;
+use poem::http::{Method, StatusCode};
+use poem::{Body, Request, Response};
+use serde_json::{Value, json};
+
+use super::mcp;
+
+const PIPELINE: &str = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"a": 1}}]}"#;
+
+async fn started(change: impl FnOnce(&mut Config)) -> Arc<Server> {
+    let mut config = Config::default();
+    config.plugins.enabled = vec!["mcp".into()];
+    config.pipeline.wait_ms = 0;
+    change(&mut config);
+    Arc::new(Server::start_with(&config).await.expect("a server"))
+}
+
+async fn post(server: &Server, name: &str, path: &str, body: &str) -> Response {
+    let request = Request::builder()
+        .method(Method::POST)
+        .uri_str(format!("/api/v1/aggregates/{path}"))
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {}", server.key(name).expect("a key")))
+        .body(Body::from_string(body.to_owned()));
+    server.call(request).await
+}
+
+async fn told(response: Response) -> Value {
+    serde_json::from_str(&response.into_body().into_string().await.expect("a text")).expect("JSON")
+}
+
+async fn assert_rejected(response: Response) {
+    assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(response.header("retry-after"), Some("1"));
+    assert_eq!(told(response).await["code"], "too_many_queries");
+}
+
+/// A query of the owner that is under way until the clock lets go of it.
+async fn held(server: &Arc<Server>) -> tokio::task::JoinHandle<Response> {
+    server.clock.hold_next();
+    let asking = server.clone();
+    let held = tokio::spawn(async move { post(&asking, "owner", "query", PIPELINE).await });
+    let clock = server.clock.clone();
+    tokio::task::spawn_blocking(move || clock.until_held()).await.expect("a query");
+    held
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_has_so_many_queries_at_a_time() {
+    let server = started(|config| config.pipeline.key_queries = 1).await;
+    let first = held(&server).await;
+    assert_rejected(post(&server, "owner", "query", PIPELINE).await).await;
+    assert_rejected(post(&server, "owner", "search", r#"{"query": "note"}"#).await).await;
+    // A model is told the same.
+    let params = json!({"name": "query", "arguments": {"pipeline": [{"$documents": []}]}});
+    let key = server.key("owner").expect("a key");
+    let answer = told(server.call(mcp::request(key, "tools/call", params)).await).await;
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    assert!(answer.to_string().contains("too_many_queries"), "{answer}");
+    // What reads no rows is answered, and so is another key.
+    let dry = PIPELINE.replacen('{', r#"{"dry_run": true, "#, 1);
+    assert_eq!(post(&server, "owner", "query", &dry).await.status(), StatusCode::OK);
+    assert_eq!(post(&server, "reader", "query", PIPELINE).await.status(), StatusCode::OK);
+
+    server.clock.let_go();
+    assert_eq!(first.await.expect("an answer").status(), StatusCode::OK);
+    assert_eq!(post(&server, "owner", "query", PIPELINE).await.status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_has_so_many_queries_at_a_time() {
+    let server = started(|config| config.pipeline.workspace_queries = 1).await;
+    let first = held(&server).await;
+    assert_rejected(post(&server, "reader", "query", PIPELINE).await).await;
+    assert_eq!(post(&server, "other", "query", PIPELINE).await.status(), StatusCode::OK);
+    server.clock.let_go();
+    assert_eq!(first.await.expect("an answer").status(), StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_share_the_memory_of_their_key() {
+    let server = started(|config| config.pipeline.key_memory_bytes = 1 << 20).await;
+    // Of its own memory a query has 64 MiB.
+    let large = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"all": {"$range": [0, 200000]}}}]}"#;
+    assert_rejected(post(&server, "owner", "query", large).await).await;
+    assert_eq!(post(&server, "owner", "query", PIPELINE).await.status(), StatusCode::OK);
+}

@@ -1,0 +1,230 @@
+//! How much of the log is read for an answer: no more than the answer takes.
+
+use std::sync::Arc;
+
+use foldwork_engine::model::event::{Expected, NewEvent};
+use foldwork_engine::model::facts::Assignee;
+use foldwork_engine::model::feed::Delivery;
+use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::workspace::agents::NewAgent;
+use foldwork_engine::workspace::articles::{ArticleChange, NewArticle, Perspective};
+use foldwork_engine::workspace::mailbox::tasks::NewTask;
+use foldwork_engine::workspace::query::{Answer, Query};
+use foldwork_engine::workspace::told_again::Again;
+use foldwork_engine::{ContentReader, Error, Store};
+use foldwork_server::Config;
+use foldwork_tests::embedded;
+use foldwork_tests::entered::{Entered, enter};
+use foldwork_tests::server::{Server, worked};
+use serde_json::json;
+
+const EVENTS: usize = 3_000;
+
+fn event(id: &str, text: &str) -> NewEvent {
+    NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: "article".into(),
+        event_type: "article.noted".into(),
+        payload: Object::from_iter([("text", text)]),
+        ..NewEvent::default()
+    }
+}
+
+async fn append(workspace: &Entered, ids: &[&str], each: usize, text: &str) {
+    let events: Vec<NewEvent> = (0..each).flat_map(|_| ids.iter().map(|id| event(id, text))).collect();
+    for part in events.chunks(500) {
+        workspace.writer.append_events(part.to_vec()).await.expect("appended");
+    }
+}
+
+async fn ask(workspace: &Entered, pipeline: serde_json::Value) -> Result<Answer, Error> {
+    workspace.reader.query(Query::new(Value::from(pipeline))).await
+}
+
+/// The rows of a pipeline, and how many events were read for them.
+async fn read(workspace: &Entered, pipeline: serde_json::Value) -> (Vec<Value>, u64) {
+    let before = workspace.reader.events_read();
+    let rows = ask(workspace, pipeline).await.expect("an answer").rows;
+    (rows, workspace.reader.events_read() - before)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_limit_over_streams_reads_a_page_of_them() {
+    let server = Server::start().await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    append(&workspace, &["a", "b", "c"], EVENTS / 3, "x").await;
+    let one = json!({"$match": {"aggregate_id": "a"}});
+    let some = json!({"$match": {"aggregate_id": {"$in": ["c", "a", "none"]}}});
+    let show = json!({"$project": {"_id": 0, "aggregate_id": 1, "version": 1}});
+
+    let (rows, events) = read(&workspace, json!([one, {"$limit": 1}, show])).await;
+    assert_eq!(rows, [Value::from(json!({"aggregate_id": "a", "version": 1}))]);
+    assert_eq!(events, 1);
+    let (rows, events) = read(&workspace, json!([some, {"$limit": 4}, show])).await;
+    let places: Vec<Value> = [("a", 1), ("c", 1), ("a", 2), ("c", 2)]
+        .map(|(id, version)| json!({"aggregate_id": id, "version": version}).into())
+        .into();
+    assert_eq!(rows, places);
+    assert_eq!(events, 4);
+    // A limit that stands behind what only the pipeline can tell.
+    let odd = json!({"$match": {"$expr": {"$eq": [{"$mod": ["$version", 2]}, 1]}}});
+    let (rows, events) = read(&workspace, json!([one, odd, {"$skip": 2}, {"$limit": 2}, show])).await;
+    assert_eq!(rows.len(), 2);
+    assert!(events <= 200, "{events}");
+    // Only the part of a stream that a condition speaks of.
+    let late = json!({"$match": {"aggregate_id": "b", "position": {"$gt": EVENTS - 30}}});
+    let (rows, events) = read(&workspace, json!([late, show])).await;
+    assert_eq!(rows.len(), 10);
+    assert!(events <= 60, "{events}");
+    // All of it is all of it.
+    assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": EVENTS / 3}).into()]);
+    let (rows, _) = read(&workspace, json!([some, show])).await;
+    assert_eq!(rows.len(), 2 * EVENTS / 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_a_query_holds_count_in_its_memory() {
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    config.pipeline.memory_bytes = 1 << 20;
+    let server = Server::start_with(&config).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    append(&workspace, &["a"], 1_000, &"x".repeat(4_000)).await;
+    let one = json!({"$match": {"aggregate_id": "a"}});
+    for holding in [
+        json!([one]),
+        json!([one, {"$sort": {"occurred_at": 1}}]),
+        json!([one, {"$match": {"event_type": "article.noted"}}, {"$fold": {"events": true}}]),
+        json!([{"$documents": [{"a": "a"}]}, {"$lookup": {"from": "$events", "localField": "a", "foreignField": "aggregate_id", "as": "all"}}]),
+    ] {
+        let refused = ask(&workspace, holding.clone()).await.expect_err("refused");
+        let Error::Pipeline(refused) = refused else { panic!("{holding}: {refused}") };
+        assert!(refused.message.contains("memory limit"), "{holding}: {}", refused.message);
+    }
+    // A fold goes through them and holds but the state.
+    let folded = json!([one, {"$fold": {"version": 999}}, {"$project": {"_version": 1}}]);
+    assert_eq!(read(&workspace, folded).await.0, [json!({"_id": "a", "_version": 999}).into()]);
+    assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_published_revision_is_read_without_the_history_around_it() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let first = embedded::engine(store.share()).await;
+    let (workspace, key) = embedded::first(&first).await.expect("a workspace");
+    let new = NewArticle { title: "Draft 0".into(), ..NewArticle::default() };
+    let id = workspace.writer.create_article(new).await.expect("an article").0.id.clone();
+    let change = async |workspace: &Entered, number: usize| {
+        let change = ArticleChange { title: Some(format!("Draft {number}")), ..ArticleChange::default() };
+        workspace.writer.change_article(id.as_str(), change, Expected::Any).await.expect("changed");
+    };
+    let published = async |engine: &Arc<foldwork_engine::Engine>| {
+        let caller = engine.authenticate(&key).await.expect("a caller");
+        let reader: ContentReader = engine.enter(caller).await.expect("a right");
+        let article = reader.article(id.as_str(), Perspective::Published).await.expect("an article");
+        article.state.get("title").and_then(Value::as_str).map(str::to_owned)
+    };
+    for number in 1..=40 {
+        change(&workspace, number).await;
+    }
+    workspace.writer.publish_article(id.as_str(), Expected::Any).await.expect("published");
+    for number in 41..=80 {
+        change(&workspace, number).await;
+    }
+    // Another server has nothing of it in memory.
+    let second = embedded::engine(store.share()).await;
+    let elsewhere = enter(&second, &key).await.expect("a workspace");
+    for (engine, workspace) in [(&first, &workspace), (&second, &elsewhere)] {
+        workspace.reader.aggregate(id.as_str(), Default::default()).await.expect("read");
+        worked(workspace).await.expect("caught up");
+        let before = workspace.reader.events_read();
+        for _ in 0..3 {
+            assert_eq!(published(engine).await.as_deref(), Some("Draft 40"));
+        }
+        assert_eq!(workspace.reader.events_read(), before);
+    }
+    workspace.writer.publish_article(id.as_str(), Expected::Any).await.expect("published");
+    change(&workspace, 81).await;
+    assert_eq!(published(&first).await.as_deref(), Some("Draft 80"));
+    assert_eq!(published(&second).await.as_deref(), Some("Draft 80"));
+    workspace.writer.unpublish_article(id.as_str(), Expected::Any).await.expect("unpublished");
+    change(&workspace, 82).await;
+    workspace.writer.publish_article(id.as_str(), Expected::Any).await.expect("published");
+    change(&workspace, 83).await;
+    assert_eq!(published(&second).await.as_deref(), Some("Draft 82"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lookup_along_edges_ends_at_its_time_and_memory() {
+    let ids: Vec<Value> = (0..20_000).map(|number| Value::from(format!("n{number}"))).collect();
+    let kinds: Vec<Value> = (0..2_001).map(|number| Value::from(format!("kind{number}"))).collect();
+    let rows: Vec<Value> = vec![Object::from_iter([("ids", Value::from(ids))]).into()];
+    let follow = Object::from_iter([
+        ("edge", Value::from(kinds)),
+        ("direction", "both".into()),
+        ("localField", "ids".into()),
+        ("as", "near".into()),
+    ]);
+    let pipeline: Value = vec![
+        Object::from_iter([("$documents", Value::from(rows))]).into(),
+        Object::from_iter([("$lookup", Value::from(follow))]).into(),
+        Value::from(json!({"$project": {"near": 1}})),
+    ]
+    .into();
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    let server = Server::start_with(&config).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let asked = |pipeline: &Value| workspace.reader.query(Query::new(pipeline.clone()));
+    assert!(asked(&pipeline).await.is_ok());
+    // 256 things looked at take a tenth of a second: the query has time for about 12,800.
+    server.clock.hurry(100_000);
+    let refused = asked(&pipeline).await.expect_err("refused").to_string();
+    assert!(refused.contains("time limit"), "{refused}");
+
+    config.pipeline.memory_bytes = 1 << 20;
+    let server = Server::start_with(&config).await.expect("a server");
+    let workspace = server.workspace("owner").await.expect("a workspace");
+    let refused = workspace.reader.query(Query::new(pipeline)).await.expect_err("refused").to_string();
+    assert!(refused.contains("memory limit"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_agent_is_told_once_more_is_read_from_the_end_of_its_feed() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let first = embedded::engine(store.share()).await;
+    let (workspace, key) = embedded::first(&first).await.expect("a workspace");
+    let new = NewAgent { name: "one".into(), ..NewAgent::default() };
+    let agent = workspace.writer.create_agent(new).await.expect("registered").0.agent;
+    for number in 0..200 {
+        let assignee = Some(Assignee::Agent(agent.id.text()));
+        let new = NewTask { title: format!("Task {number}"), assignee, ..NewTask::default() };
+        workspace.writer.create_task(new).await.expect("made");
+    }
+    // Another server has nothing of it in memory.
+    let second = embedded::engine(store.share()).await;
+    let elsewhere = enter(&second, &key).await.expect("a workspace");
+    worked(&elsewhere).await.expect("caught up");
+    let listener = second.listen(&key).await.expect("a right");
+    let agent = listener.agent(agent.id.as_str()).await.expect("the agent");
+    let titles = async |again: Again| {
+        let told = listener.told_again(&agent, again).await.expect("deliveries");
+        let title = |told: &Delivery| told.task.state.get("title").and_then(Value::as_str).map(str::to_owned);
+        told.iter().filter_map(title).collect::<Vec<_>>()
+    };
+    let all = Again { after: agent.first_position, until: u64::MAX, since: None, most: 100 };
+    let before = elsewhere.reader.events_read();
+    let some = titles(Again { most: 3, since: Some(0), ..all }).await;
+    assert_eq!(some, ["Task 197", "Task 198", "Task 199"]);
+    let read = elsewhere.reader.events_read() - before;
+    assert!(read <= 130, "{read} events were read");
+    let before = elsewhere.reader.events_read();
+    assert_eq!(titles(Again { since: Some(i64::MAX), ..all }).await, [""; 0]);
+    let read = elsewhere.reader.events_read() - before;
+    assert!(read <= 130, "{read} events were read");
+    let every = titles(all).await;
+    assert_eq!((every.len(), every.first().map(String::as_str)), (100, Some("Task 100")));
+    let position = agent.first_position + 10;
+    assert_eq!(titles(Again { until: position, ..all }).await.len(), 10);
+    assert_eq!(titles(Again { after: position, until: position + 4, ..all }).await.len(), 4);
+}
