@@ -243,3 +243,20 @@ async fn a_log_that_is_damaged_before_its_end_is_not_opened() {
     assert_eq!(fs::read(crashes.segment()).expect("a segment"), damaged, "nothing was changed");
     assert_eq!(crashes.kept(), []);
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn only_its_owner_enters_the_folder_of_a_store() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let (new, open) = (folder.path().join("new"), folder.path().join("open"));
+    fs::create_dir(&open).expect("a folder");
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o755)).expect("opened to everybody");
+    for path in [new, open] {
+        let store = Store::connect_with(&format!("surrealkv://{}", path.display()), &Sizes::default()).await;
+        let permissions = fs::metadata(&path).expect("a folder").permissions();
+        assert_eq!(permissions.mode() & 0o777, 0o700);
+        drop(store.expect("a store"));
+    }
+}

@@ -355,7 +355,7 @@ impl DatabaseCheckpoint {
 	/// Copies VLog-related directories to the checkpoint directory if VLog is
 	/// enabled
 	fn copy_vlog_directories(&self, dest_dir: &Path) -> Result<u64> {
-		if !self.core.opts.enable_vlog {
+		if self.core.vlog.is_none() {
 			return Ok(0);
 		}
 
@@ -485,8 +485,8 @@ impl DatabaseCheckpoint {
 			fs::remove_dir_all(&manifest_path).map_err(|e| Error::Io(Arc::new(e)))?;
 		}
 
-		// Clear VLog directory if VLog is enabled
-		if self.core.opts.enable_vlog {
+		// Clear VLog directory if there is one
+		if self.core.vlog.is_some() {
 			let vlog_dir = self.core.opts.vlog_dir();
 			if vlog_dir.exists() {
 				fs::remove_dir_all(&vlog_dir).map_err(|e| Error::Io(Arc::new(e)))?;

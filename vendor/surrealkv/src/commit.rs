@@ -19,6 +19,9 @@ use crate::Key;
 // A commit holds its place until it is synced, and one sync serves all of them.
 const MAX_CONCURRENT_COMMITS: usize = 64;
 const DEQUEUE_BITS: u32 = 32;
+// How long a thread waits for the write mutex before it hands its tasks over.
+#[cfg(not(target_arch = "wasm32"))]
+const SHORT_WAIT: std::time::Duration = std::time::Duration::from_millis(1);
 
 // Trait for commit operations
 pub trait CommitEnv: Send + Sync + 'static {
@@ -200,6 +203,21 @@ impl CommitQueue {
 	}
 }
 
+/// Does what may take as long as a disk does. A thread that runs other tasks hands them over
+/// meanwhile.
+pub(crate) fn wait_in_place<R>(wait: impl FnOnce() -> R) -> R {
+	#[cfg(not(target_arch = "wasm32"))]
+	{
+		use tokio::runtime::{Handle, RuntimeFlavor};
+
+		let flavor = Handle::try_current().map(|handle| handle.runtime_flavor());
+		if matches!(flavor, Ok(RuntimeFlavor::MultiThread)) {
+			return tokio::task::block_in_place(wait);
+		}
+	}
+	wait()
+}
+
 pub(crate) struct CommitPipeline {
 	env: Arc<dyn CommitEnv>,
 	log_seq_num: AtomicU64,
@@ -346,7 +364,10 @@ impl CommitPipeline {
 		// (e.g. from savepoint history) are harmless: oracle.check/publish
 		// are idempotent on the same key.
 		let (processed_batch, allocated_seq, replaced) = {
-			let _guard = self.write_mutex.lock();
+			let _guard = self.lock_to_write();
+			if self.shutdown.load(Ordering::Acquire) {
+				return Err(Error::PipelineStall);
+			}
 
 			// Validate against the oracle. The checked keys are the union of
 			// the batch's write keys and the caller's locked-read keys; only
@@ -427,6 +448,16 @@ impl CommitPipeline {
 		complete_rx.await.map_err(|_| Error::PipelineStall)?
 	}
 
+	/// Takes the write mutex. Whoever has it may wait for a disk, when it begins a new WAL
+	/// segment.
+	fn lock_to_write(&self) -> parking_lot::MutexGuard<'_, ()> {
+		#[cfg(not(target_arch = "wasm32"))]
+		if let Some(guard) = self.write_mutex.try_lock_for(SHORT_WAIT) {
+			return guard;
+		}
+		wait_in_place(|| self.write_mutex.lock())
+	}
+
 	/// Finishes a commit: on a thread of its own where that waits for a disk, so that the
 	/// threads which run transactions do not. While it syncs one, others are written, and
 	/// its next sync is for all of those.
@@ -473,7 +504,7 @@ impl CommitPipeline {
 		// Check for background errors before proceeding
 		self.env.check_background_error()?;
 
-		let _guard = self.write_mutex.lock();
+		let _guard = self.lock_to_write();
 		self.oracle.check(keys.iter().map(|k| k.as_slice()), start_seq)
 	}
 

@@ -252,7 +252,7 @@ impl Default for Options {
 			max_memtable_size: 100 * 1024 * 1024,  // 100 MB
 			index_partition_size: 16384,           // 16KB
 			vlog_max_file_size: 256 * 1024 * 1024, // 256MB
-			vlog_checksum_verification: VLogChecksumLevel::Disabled,
+			vlog_checksum_verification: VLogChecksumLevel::Full,
 			enable_vlog: false,
 			vlog_value_threshold: 1024, // 1KB default
 			enable_versioning: false,

@@ -9,11 +9,16 @@ use std::sync::{Arc, Mutex, RwLock};
 use crate::batch::Batch;
 use crate::bplustree::tree::DiskBPlusTree;
 use crate::checkpoint::{CheckpointMetadata, DatabaseCheckpoint};
-use crate::commit::{CommitEnv, CommitPipeline};
+use crate::commit::{wait_in_place, CommitEnv, CommitPipeline};
 use crate::compaction::compactor::{CompactionOptions, Compactor};
 use crate::compaction::CompactionStrategy;
 use crate::error::{BackgroundErrorHandler, BackgroundErrorReason, Result};
-use crate::levels::{write_manifest_to_disk, LevelManifest, ManifestChangeSet};
+use crate::levels::{
+	remove_temporary_files,
+	LevelManifest,
+	ManifestChangeSet,
+	ManifestWriter,
+};
 use crate::lockfile::LockFile;
 use crate::memtable::{
 	ImmutableEntry,
@@ -78,11 +83,14 @@ pub trait CompactionOperations: Send + Sync {
 /// # Lock Ordering
 ///
 /// To prevent deadlocks, locks must be acquired in this order:
-/// 1. `active_memtable` - serializes writes
-/// 2. `level_manifest` - SST metadata and table IDs
-/// 3. `immutable_memtables` - pending flush queue
+/// 1. `rotating`, `flushing` - one rotation, one flush at a time
+/// 2. `manifest_writer` - one change of the manifest at a time
+/// 3. `active_memtable` - serializes writes
+/// 4. `immutable_memtables` - pending flush queue
+/// 5. `level_manifest` - SST metadata and table IDs
 ///
-/// Read locks and write locks follow the same ordering.
+/// Read locks and write locks follow the same ordering. Readers take the last three, so
+/// nobody holds one of those while a disk syncs.
 /// If a function needs multiple locks, it must acquire them in this order.
 /// See `rotate_memtable()`, `flush_immutable_to_sst()` for examples.
 pub(crate) struct CoreInner {
@@ -139,6 +147,16 @@ pub(crate) struct CoreInner {
 	/// Lock file to prevent multiple processes from opening the same database
 	pub(crate) lockfile: Mutex<LockFile>,
 
+	/// Makes changes of the manifest durable
+	pub(crate) manifest_writer: Arc<ManifestWriter>,
+
+	/// Held from the choice of a memtable to its removal: two that flush the same one
+	/// would add its table twice
+	pub(crate) flushing: parking_lot::Mutex<()>,
+
+	/// Held while the WAL and the active memtable are rotated, which are two steps
+	pub(crate) rotating: parking_lot::Mutex<()>,
+
 	/// Background error handler
 	pub(crate) error_handler: Arc<BackgroundErrorHandler>,
 
@@ -157,6 +175,9 @@ impl CoreInner {
 
 		// Initialize immutable memtables
 		let immutable_memtables = Arc::new(RwLock::new(ImmutableMemtables::default()));
+
+		// Nobody else writes a manifest here now.
+		remove_temporary_files(&opts.manifest_dir())?;
 
 		// Initialize level manifest FIRST to get log_number
 		let manifest = LevelManifest::new(Arc::clone(&opts))?;
@@ -192,11 +213,7 @@ impl CoreInner {
 			None
 		};
 
-		let vlog = if opts.enable_vlog {
-			Some(Arc::new(VLog::new(Arc::clone(&opts))?))
-		} else {
-			None
-		};
+		let vlog = VLog::of_store(&opts)?;
 
 		Ok(Self {
 			opts,
@@ -209,6 +226,9 @@ impl CoreInner {
 			wal: WalManager::new(wal_instance),
 			versioned_index,
 			lockfile: Mutex::new(lockfile),
+			manifest_writer: Arc::new(ManifestWriter::default()),
+			flushing: parking_lot::Mutex::new(()),
+			rotating: parking_lot::Mutex::new(()),
 			error_handler: Arc::new(BackgroundErrorHandler::new()),
 			visible_seq_num,
 		})
@@ -224,6 +244,9 @@ impl CoreInner {
 			log_number,
 			wal::Options::default(),
 		)?;
+		if self.opts.sync_commits {
+			wal_guard.begin_marks()?;
+		}
 		Ok(())
 	}
 
@@ -335,44 +358,56 @@ impl CoreInner {
 			wal_number
 		);
 
-		// Step 4: Apply changeset atomically
-		// Lock order: level_manifest → immutable_memtables
-		let mut manifest = self.level_manifest.write()?;
-		let mut memtable_lock = self.immutable_memtables.write()?;
+		// Step 4: Apply changeset atomically: durable first, without a lock that readers
+		// take, and then at once for all of them.
+		let mut min_oldest_vlog = 0;
+		let written = self.manifest_writer.apply(&self.level_manifest, &changeset, || {
+			// Lock order: immutable_memtables → level_manifest
+			let mut memtable_lock = self.immutable_memtables.write()?;
+			let mut manifest = self.level_manifest.write()?;
+			manifest.apply_changeset(&changeset)?;
 
-		let rollback = manifest.apply_changeset(&changeset)?;
-		if let Err(e) = write_manifest_to_disk(&manifest) {
-			manifest.revert_changeset(rollback);
+			// Remove successfully flushed memtable from immutables tracking: its data is
+			// now available via the SST that was just added to the manifest, and conflict
+			// detection uses the in-memory oracle (independent of memtables).
+			memtable_lock.remove(table_id);
+
+			log::info!(
+				"Manifest updated atomically: table_id={}, log_number={}, last_sequence={}",
+				table_id,
+				wal_number + 1,
+				manifest.get_last_sequence()
+			);
+			min_oldest_vlog = manifest.min_oldest_vlog_file_id();
+			Ok(())
+		});
+		if let Err(failed) = written {
 			let error = Error::Other(format!(
 				"Failed to atomically update manifest: table_id={}, log_number={}: {}",
 				table_id,
 				wal_number + 1,
-				e
+				failed.error
 			));
 			self.error_handler.set_error(error.clone(), BackgroundErrorReason::ManifestWrite);
 			return Err(error);
 		}
-
-		// Remove successfully flushed memtable from immutables tracking. The
-		// Arc<MemTable> in `memtable` (function parameter) falls out of scope at
-		// end of function — its data is now available via the SST that was just
-		// added to the manifest, and conflict detection uses the in-memory oracle
-		// (independent of memtables), so dropping this Arc is safe.
-		memtable_lock.remove(table_id);
 		drop(memtable);
 
-		log::info!(
-			"Manifest updated atomically: table_id={}, log_number={}, last_sequence={}",
-			table_id,
-			wal_number + 1,
-			manifest.get_last_sequence()
-		);
-
 		// After successful manifest commit, cleanup obsolete vlog files and stale index entries
-		let min_oldest_vlog = manifest.min_oldest_vlog_file_id();
-		cleanup_vlog_and_index(&self.vlog, &self.versioned_index, min_oldest_vlog, "flush");
+		self.cleanup_vlog_and_index(min_oldest_vlog, "flush");
 
 		Ok(table)
+	}
+
+	fn cleanup_vlog_and_index(&self, min_oldest_vlog: u32, context: &str) {
+		cleanup_vlog_and_index(
+			&self.opts,
+			&self.vlog,
+			&self.versioned_index,
+			min_oldest_vlog,
+			(self.visible_seq_num.load(Ordering::Acquire), self.snapshot_tracker.first()),
+			context,
+		);
 	}
 
 	/// After a failed sync the WAL goes on in a new segment, and what the old one held is
@@ -420,30 +455,35 @@ impl CoreInner {
 	}
 
 	/// Rotates the active memtable to the immutable queue WITHOUT flushing to SST.
-	/// This is a fast operation (no disk I/O) that:
-	/// 1. Rotates WAL to a new file
+	/// 1. Rotates WAL to a new file, which syncs the old one
 	/// 2. Swaps active memtable with a fresh one
 	/// 3. Adds old memtable to immutable queue
 	///
 	/// The actual SST flush happens asynchronously via background task.
+	///
+	/// Readers use the active memtable while the disk syncs. Commits wait under the
+	/// pipeline's write mutex, so that none falls between the first two steps. A caller
+	/// without that mutex does no harm: a record in the new segment whose batch goes into
+	/// the old memtable is replayed once more than it has to be.
 	pub(crate) fn rotate_memtable(&self) -> Result<()> {
-		// Step 1: Acquire WRITE lock upfront to prevent race conditions
-		let mut active_memtable = self.active_memtable.write()?;
+		let _rotating = self.rotating.lock();
 
-		if active_memtable.is_empty() {
+		let active = Arc::clone(&*self.active_memtable.read()?);
+		if active.is_empty() {
 			if self.wal.read().has_failed() {
-				let wal_number = self.wal.rotate().map_err(writes_refused)?;
-				active_memtable.set_wal_number(wal_number);
+				let wal_number = wait_in_place(|| self.wal.rotate()).map_err(writes_refused)?;
+				active.set_wal_number(wal_number);
 			}
 			return Ok(());
 		}
 
-		log::debug!("rotate_memtable: rotating memtable size={}", active_memtable.size());
+		log::debug!("rotate_memtable: rotating memtable size={}", active.size());
+		drop(active);
 
-		// Step 2: Rotate WAL while STILL holding memtable write lock
+		// Step 1: Rotate WAL
 		let (flushed_wal_number, new_wal_number) = {
 			let old_log_number = self.wal.read().get_active_log_number();
-			let new_log_number = self.wal.rotate().map_err(writes_refused)?;
+			let new_log_number = wait_in_place(|| self.wal.rotate()).map_err(writes_refused)?;
 
 			log::debug!(
 				"WAL rotated during memtable rotation: {} -> {}",
@@ -453,7 +493,9 @@ impl CoreInner {
 			(old_log_number, new_log_number)
 		};
 
-		// Step 3: Swap memtable while STILL holding write lock
+		// Step 2: Swap memtable
+		let table_id = self.level_manifest.read()?.next_table_id();
+		let mut active_memtable = self.active_memtable.write()?;
 		let flushed_memtable = std::mem::replace(
 			&mut *active_memtable,
 			Arc::new(MemTable::new(self.opts.max_memtable_size)),
@@ -462,21 +504,12 @@ impl CoreInner {
 		// Set the WAL number on the new (empty) active memtable
 		active_memtable.set_wal_number(new_wal_number);
 
-		// LOCK ORDER: Get table_id from manifest BEFORE acquiring immutable_memtables lock.
-		// This maintains consistent ordering: level_manifest -> immutable_memtables
-		// which matches flush_immutable_to_sst() and prevents deadlock.
-		//
-		// Deadlock scenario prevented:
-		//   Thread A (rotate): holds imm.write, waits manifest.read
-		//   Thread B (flush):  holds manifest.write, waits imm.write
-		// By acquiring manifest.read first, we ensure no circular wait.
-		let table_id = self.level_manifest.read()?.next_table_id();
 		let mut immutable_memtables = self.immutable_memtables.write()?;
 		immutable_memtables.add(table_id, flushed_wal_number, Arc::clone(&flushed_memtable));
 
 		// Release locks
-		drop(active_memtable);
 		drop(immutable_memtables);
+		drop(active_memtable);
 
 		log::debug!(
 			"rotate_memtable: completed rotation, table_id={}, wal_number={}",
@@ -493,8 +526,10 @@ impl CoreInner {
 	/// This method:
 	/// 1. Gets the oldest entry from immutable queue (lowest table_id)
 	/// 2. Flushes it to SST via flush_immutable_to_sst (which also removes from queue)
-	/// 3. Schedules async WAL cleanup
+	/// 3. Removes the WAL segments that it makes superfluous
 	fn flush_oldest_immutable_to_sst(&self) -> Result<Option<Arc<Table>>> {
+		let _flushing = self.flushing.lock();
+
 		// Get the oldest immutable entry (clone to release lock before I/O)
 		let entry = {
 			let guard = self.immutable_memtables.read()?;
@@ -534,25 +569,23 @@ impl CoreInner {
 			entry.wal_number,
 		)?;
 
-		// Schedule async WAL cleanup
-		let wal_dir = self.wal.read().get_dir_path().to_path_buf();
+		// On the thread that flushed: no reader or writer waits for it.
+		let wal_dir = self.opts.wal_dir();
 		let min_wal_to_keep = entry.wal_number + 1;
 
-		tokio::spawn(async move {
-			match cleanup_old_segments(&wal_dir, min_wal_to_keep) {
-				Ok(count) if count > 0 => {
-					log::info!(
-						"Cleaned up {} old WAL segments (min_wal_to_keep={})",
-						count,
-						min_wal_to_keep
-					);
-				}
-				Ok(_) => {}
-				Err(e) => {
-					log::warn!("Failed to clean up old WAL segments: {}", e);
-				}
+		match cleanup_old_segments(&wal_dir, min_wal_to_keep) {
+			Ok(count) if count > 0 => {
+				log::info!(
+					"Cleaned up {} old WAL segments (min_wal_to_keep={})",
+					count,
+					min_wal_to_keep
+				);
 			}
-		});
+			Ok(_) => {}
+			Err(e) => {
+				log::warn!("Failed to clean up old WAL segments: {}", e);
+			}
+		}
 
 		log::debug!(
 			"flush_oldest_immutable_to_sst: flushed table_id={}, file_size={}",
@@ -607,17 +640,13 @@ impl CoreInner {
 		flushed_wal_number: Option<u64>,
 	) -> Result<Option<Arc<Table>>> {
 		// Step 1: Atomically swap active memtable with a new empty one
+		let table_id = self.level_manifest.read()?.next_table_id();
 		let mut active_memtable = self.active_memtable.write()?;
 
 		// Don't flush an empty memtable
 		if active_memtable.is_empty() {
 			return Ok(None);
 		}
-
-		// LOCK ORDER: Get table_id from manifest BEFORE acquiring immutable_memtables lock.
-		// This maintains consistent ordering: active -> level_manifest -> immutable_memtables
-		// which matches flush_immutable_to_sst() and prevents deadlock with background flush.
-		let table_id = self.level_manifest.read()?.next_table_id();
 
 		let mut immutable_memtables = self.immutable_memtables.write()?;
 
@@ -688,6 +717,7 @@ impl CoreInner {
 	/// persisted.
 	fn flush_all_memtables_for_shutdown(&self) -> Result<()> {
 		log::info!("Flushing all memtables for shutdown...");
+		let _flushing = self.flushing.lock();
 
 		// STEP 1: Flush ALL immutable memtables FIRST (older data, lower table_ids)
 		// We need to collect them first to avoid holding the lock during I/O
@@ -779,13 +809,15 @@ impl CoreInner {
 					..Default::default()
 				};
 
-				let mut manifest = self.level_manifest.write()?;
-				let rollback = manifest.apply_changeset(&changeset)?;
-				if let Err(e) = write_manifest_to_disk(&manifest) {
-					manifest.revert_changeset(rollback);
+				let written =
+					self.manifest_writer.apply(&self.level_manifest, &changeset, || {
+						self.level_manifest.write()?.apply_changeset(&changeset)?;
+						Ok(())
+					});
+				if let Err(failed) = written {
 					let error = Error::Other(format!(
 						"Failed to update manifest log_number after immutable flush: {}",
-						e
+						failed.error
 					));
 					self.error_handler
 						.set_error(error.clone(), BackgroundErrorReason::ManifestWrite);
@@ -885,12 +917,11 @@ impl CoreInner {
 			return Ok(()); // No VLog, nothing to clean up
 		}
 
-		let manifest = self.level_manifest.read()?;
-		let min_oldest_vlog = manifest.min_oldest_vlog_file_id();
+		let min_oldest_vlog = self.level_manifest.read()?.min_oldest_vlog_file_id();
 
 		// If no SSTs reference VLog files yet, keep all files
 		// (This handles the fresh database case)
-		if min_oldest_vlog == 0 {
+		if min_oldest_vlog == 0 && self.opts.enable_vlog {
 			log::debug!("No SSTs with VLog references found, skipping VLog orphan cleanup");
 			return Ok(());
 		}
@@ -898,7 +929,7 @@ impl CoreInner {
 		log::info!("Cleaning up orphaned VLog files below min_oldest_vlog={}", min_oldest_vlog);
 
 		// Use the consolidated cleanup helper
-		cleanup_vlog_and_index(&self.vlog, &self.versioned_index, min_oldest_vlog, "startup");
+		self.cleanup_vlog_and_index(min_oldest_vlog, "startup");
 
 		Ok(())
 	}
@@ -1223,7 +1254,16 @@ impl Core {
 		log::info!("Database path: {:?}", opts.path);
 
 		let inner = Arc::new(CoreInner::new(Arc::clone(&opts))?);
+		let core = Self::start(Arc::clone(&inner), opts);
+		if core.is_err() {
+			// Background tasks may hold what was built up to there.
+			inner.lockfile.lock()?.release()?;
+		}
+		core
+	}
 
+	/// Replays the WAL, and starts the background work.
+	fn start(inner: Arc<CoreInner>, opts: Arc<Options>) -> Result<Self> {
 		// Create the write stall controller with the provider and thresholds
 		let thresholds = StallThresholds {
 			memtable_limit: opts.memtable_stall_threshold,
@@ -1431,7 +1471,9 @@ impl Core {
 		log::info!("Shutting down LSM tree...");
 
 		// Step 1: Shutdown the commit pipeline to stop accepting new writes
+		// Whoever was past the check for that is in the WAL now, or is refused.
 		self.commit_pipeline.shutdown();
+		drop(self.commit_pipeline.lock_writes());
 		log::debug!("Commit pipeline shutdown complete");
 
 		// Step 2: Signal write stall controller - wake any stalled writers
@@ -1750,6 +1792,7 @@ impl Tree {
 	pub(crate) fn flush(&self) -> Result<()> {
 		// Step 1: Rotate active memtable if it has data
 		{
+			let _write_guard = self.core.commit_pipeline.lock_writes();
 			let active = self.core.inner.active_memtable.read()?;
 			if !active.is_empty() {
 				drop(active); // Release read lock before acquiring write lock
@@ -2008,6 +2051,8 @@ impl Default for TreeBuilder {
 /// Syncs a directory to ensure all changes are persisted to disk
 pub(crate) fn fsync_directory<P: AsRef<Path>>(path: P) -> std::io::Result<()> {
 	let path = path.as_ref();
+	#[cfg(test)]
+	crate::vfs::disk::pass(path)?;
 
 	// Check if the directory still exists before trying to sync it
 	if !path.exists() {
@@ -2176,17 +2221,23 @@ pub(crate) fn cleanup_stale_versioned_index(
 /// * `vlog` - The VLog instance (if value separation is enabled)
 /// * `versioned_index` - The versioned B+ tree index (if versioned reads are enabled)
 /// * `min_oldest_vlog` - Minimum oldest_vlog_file_id across all live SSTs
+/// * `readers` - Sequence number that transactions begin at now, and that of the oldest open one
 /// * `context` - Description of the calling context (e.g., "flush", "compaction", "startup")
 pub(crate) fn cleanup_vlog_and_index(
+	opts: &Options,
 	vlog: &Option<Arc<VLog>>,
 	versioned_index: &Option<Arc<parking_lot::RwLock<DiskBPlusTree>>>,
 	min_oldest_vlog: u32,
+	(now, oldest_reader): (u64, Option<u64>),
 	context: &str,
 ) {
-	// Skip cleanup if no SSTs reference VLog files yet (fresh database case)
-	if min_oldest_vlog == 0 {
-		return;
-	}
+	let min_oldest_vlog = match min_oldest_vlog {
+		// Skip cleanup if no SSTs reference VLog files yet (fresh database case)
+		0 if opts.enable_vlog => return,
+		// Nothing points to a value log any more, and nothing will.
+		0 => u32::MAX,
+		oldest => oldest,
+	};
 
 	// Clean stale versioned_index entries FIRST — remove references to
 	// soon-to-be-deleted vlog files before actually deleting them, so
@@ -2198,7 +2249,7 @@ pub(crate) fn cleanup_vlog_and_index(
 
 	// THEN delete obsolete VLog files (safe: no live bplustree references remain)
 	if let Some(ref vlog) = vlog {
-		if let Err(e) = vlog.cleanup_obsolete_files(min_oldest_vlog) {
+		if let Err(e) = vlog.cleanup_obsolete_files(min_oldest_vlog, now, oldest_reader) {
 			log::warn!("Failed to cleanup obsolete vlog files during {}: {}", context, e);
 			// Don't propagate error - cleanup failures shouldn't fail the primary operation
 		}

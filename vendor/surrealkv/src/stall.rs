@@ -187,7 +187,6 @@ impl WriteStallController {
 	}
 
 	/// Non-blocking check of whether stall conditions are currently met.
-	#[allow(dead_code)]
 	pub fn should_stall(&self) -> bool {
 		let counts = self.provider.get_stall_counts();
 		counts.immutable_memtables >= self.thresholds.memtable_limit

@@ -16,6 +16,9 @@ use crate::{Error, Options};
 /// again, up to the longest.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(4);
+/// The longest for compactions as long as no writer waits for one: each writes a whole table
+/// before it fails.
+const LONGEST_COMPACTION_RETRY: Duration = Duration::from_secs(60);
 
 /// When work that failed is tried again.
 struct Retry {
@@ -33,14 +36,42 @@ impl Retry {
 		}
 	}
 
-	/// Waits until there is work, or until that which failed is to be tried again.
-	async fn wait(&self, notify: &Notify) {
-		match self.wait {
-			None => notify.notified().await,
-			Some(wait) => tokio::select! {
+	/// Waits until there is work, or until that which failed is to be tried again. More work
+	/// is a reason to try a failed compaction earlier only where writers wait for it.
+	async fn wait(
+		&self,
+		notify: &Notify,
+		stop_flag: &AtomicBool,
+		write_stall: &WriteStallController,
+	) {
+		let Some(wait) = self.wait else {
+			return notify.notified().await;
+		};
+		let again = tokio::time::sleep(wait);
+		tokio::pin!(again);
+		loop {
+			tokio::select! {
 				_ = notify.notified() => {}
-				_ = tokio::time::sleep(wait) => {}
-			},
+				_ = &mut again => return,
+			}
+			let patient =
+				matches!(self.work, BackgroundWork::Compaction) && !write_stall.should_stall();
+			if !patient || stop_flag.load(Ordering::SeqCst) {
+				return;
+			}
+		}
+	}
+
+	/// Does work that waits for disks on a thread that may, and takes a panic in it for a
+	/// failure.
+	async fn run(
+		core: &Arc<dyn CompactionOperations>,
+		work: impl FnOnce(&dyn CompactionOperations) -> crate::Result<()> + Send + 'static,
+	) -> crate::Result<()> {
+		let core = Arc::clone(core);
+		match tokio::task::spawn_blocking(move || work(&*core)).await {
+			Ok(result) => result,
+			Err(ended) => Err(Error::Other(format!("it did not come to its end: {ended}"))),
 		}
 	}
 
@@ -51,7 +82,11 @@ impl Retry {
 		core: &dyn CompactionOperations,
 		write_stall: &WriteStallController,
 	) {
-		let wait = self.wait.map_or(FIRST_RETRY, |wait| (2 * wait).min(LONGEST_RETRY));
+		let longest = match self.work {
+			BackgroundWork::Compaction if !write_stall.should_stall() => LONGEST_COMPACTION_RETRY,
+			_ => LONGEST_RETRY,
+		};
+		let wait = self.wait.map_or(FIRST_RETRY, |wait| (2 * wait).min(longest));
 		log::error!("{:?} failed and is tried again in {:?}: {}", self.work, wait, error);
 		self.wait = Some(wait);
 		let cause = error.to_string();
@@ -130,7 +165,7 @@ impl TaskManager {
 				let mut retry =
 					Retry::new(BackgroundWork::Flush, BackgroundErrorReason::MemtablaFlush);
 				loop {
-					retry.wait(&notify).await;
+					retry.wait(&notify, &stop_flag, &write_stall).await;
 
 					if stop_flag.load(Ordering::SeqCst) {
 						break;
@@ -142,7 +177,7 @@ impl TaskManager {
 					// Flush ALL pending immutable memtables in a loop
 					let mut flush_count = 0;
 					loop {
-						match core.compact_memtable() {
+						match Retry::run(&core, |core| core.compact_memtable()).await {
 							Ok(()) => {
 								flush_count += 1;
 								retry.succeeded(&*core, &write_stall);
@@ -187,7 +222,7 @@ impl TaskManager {
 				let mut retry =
 					Retry::new(BackgroundWork::Compaction, BackgroundErrorReason::Compaction);
 				loop {
-					retry.wait(&notify).await;
+					retry.wait(&notify, &stop_flag, &write_stall).await;
 
 					if stop_flag.load(Ordering::SeqCst) {
 						break;
@@ -199,7 +234,8 @@ impl TaskManager {
 					// Use leveled compaction strategy
 					let strategy: Arc<dyn CompactionStrategy> =
 						Arc::new(Strategy::from_options(Arc::clone(&opts)));
-					if let Err(e) = core.compact(strategy) {
+					let compacted = Retry::run(&core, |core| core.compact(strategy)).await;
+					if let Err(e) = compacted {
 						retry.failed(e, &*core, &write_stall);
 					} else {
 						log::debug!("Level compaction completed successfully");
@@ -222,17 +258,12 @@ impl TaskManager {
 	}
 
 	pub(crate) fn wake_up_memtable(&self) {
-		// Only notify if not already running
-		if !self.memtable_running.load(Ordering::Acquire) {
-			self.memtable_notify.notify_one();
-		}
+		// Also while it runs: it may have looked for work just before there was some.
+		self.memtable_notify.notify_one();
 	}
 
 	pub(crate) fn wake_up_level(&self) {
-		// Only notify if not already running
-		if !self.level_running.load(Ordering::Acquire) {
-			self.level_notify.notify_one();
-		}
+		self.level_notify.notify_one();
 	}
 
 	pub async fn stop(&self) {
@@ -378,6 +409,46 @@ mod tests {
 		fn has_pending_immutables(&self) -> bool {
 			false // Mock always returns false (no immutables)
 		}
+	}
+
+	/// Panics the first time that it is called.
+	struct PanicsOnce(AtomicUsize);
+
+	impl CompactionOperations for PanicsOnce {
+		fn compact_memtable(&self) -> Result<()> {
+			assert!(self.0.fetch_add(1, Ordering::SeqCst) > 0, "the first flush panics");
+			Ok(())
+		}
+
+		fn compact(&self, _strategy: Arc<dyn CompactionStrategy>) -> Result<()> {
+			Ok(())
+		}
+
+		fn error_handler(&self) -> Arc<BackgroundErrorHandler> {
+			Arc::new(BackgroundErrorHandler::new())
+		}
+
+		fn has_pending_immutables(&self) -> bool {
+			self.0.load(Ordering::SeqCst) < 2
+		}
+	}
+
+	#[test(tokio::test(flavor = "multi_thread"))]
+	async fn a_flush_that_panics_is_tried_again() {
+		let core = Arc::new(PanicsOnce(AtomicUsize::new(0)));
+		let task_manager = TaskManager::new(
+			Arc::clone(&core) as Arc<dyn CompactionOperations>,
+			Arc::new(Options::default()),
+			test_write_stall(),
+		);
+		task_manager.wake_up_memtable();
+		let again = async {
+			while core.0.load(Ordering::SeqCst) < 2 {
+				time::sleep(Duration::from_millis(10)).await;
+			}
+		};
+		time::timeout(Duration::from_secs(60), again).await.expect("it is tried again");
+		time::timeout(Duration::from_secs(60), task_manager.stop()).await.expect("it ends");
 	}
 
 	#[test(tokio::test(flavor = "multi_thread"))]

@@ -271,21 +271,23 @@ impl Transaction {
 			durability,
 		} = opts;
 
-		// Get the current visible sequence number as our start point.
-		let start_seq_num = core.seq_num();
+		// Get the current visible sequence number as our start point, and register it.
+		// Where a commit came between the two, a compaction may have begun meanwhile that
+		// does not keep what this number sees: then the next number is taken.
+		let (start_seq_num, txn_guard, snapshot) = loop {
+			let start_seq_num = core.seq_num();
 
-		// Register this txn's start_seq with the GC watermark tracker.
-		// Both read-write and write-only txns register here (write-only txns
-		// don't get a Snapshot, so SnapshotTracker alone wouldn't see them).
-		// See registration-race proof in the plan: visible_seq_num is
-		// strictly monotonic, so this load-then-register sequence cannot
-		// cause GC to advance past our start_seq.
-		let txn_guard = Some(core.active_txn_tracker.register(start_seq_num));
+			// Register this txn's start_seq with the GC watermark tracker.
+			// Both read-write and write-only txns register here (write-only txns
+			// don't get a Snapshot, so SnapshotTracker alone wouldn't see them).
+			let txn_guard = Some(core.active_txn_tracker.register(start_seq_num));
 
-		let mut snapshot = None;
-		if !mode.is_write_only() {
-			snapshot = Some(Snapshot::new(Arc::clone(&core), start_seq_num));
-		}
+			let snapshot = (!mode.is_write_only())
+				.then(|| Snapshot::new(Arc::clone(&core), start_seq_num));
+			if core.seq_num() == start_seq_num {
+				break (start_seq_num, txn_guard, snapshot);
+			}
+		};
 
 		Ok(Self {
 			mode,

@@ -286,3 +286,69 @@ pub(crate) mod sync_tracker {
 		SYNCED.lock().unwrap().contains(&key(path))
 	}
 }
+
+/// Test-only: folders whose syncs wait, or fail, until they are let go.
+#[cfg(test)]
+pub(crate) mod disk {
+	use std::collections::HashMap;
+	use std::io;
+	use std::path::{Path, PathBuf};
+	use std::sync::{Condvar, LazyLock, Mutex};
+
+	#[derive(Clone, Copy, PartialEq)]
+	enum State {
+		Slow,
+		Reached,
+		Failing,
+	}
+
+	static FOLDERS: LazyLock<Mutex<HashMap<PathBuf, State>>> = LazyLock::new(Default::default);
+	static CHANGED: Condvar = Condvar::new();
+
+	fn set(folder: &Path, state: Option<State>) {
+		let mut folders = FOLDERS.lock().unwrap();
+		match state {
+			Some(state) => folders.insert(folder.to_owned(), state),
+			None => folders.remove(folder),
+		};
+		CHANGED.notify_all();
+	}
+
+	/// Syncs of the folder wait from now on.
+	pub(crate) fn hold(folder: &Path) {
+		set(folder, Some(State::Slow));
+	}
+
+	/// Syncs of the folder fail from now on.
+	pub(crate) fn fail(folder: &Path) {
+		set(folder, Some(State::Failing));
+	}
+
+	/// Syncs of the folder succeed again.
+	pub(crate) fn release(folder: &Path) {
+		set(folder, None);
+	}
+
+	/// Waits until somebody waits for a sync of a folder that is held.
+	pub(crate) fn reached(folder: &Path) {
+		let mut folders = FOLDERS.lock().unwrap();
+		while folders.get(folder) == Some(&State::Slow) {
+			folders = CHANGED.wait(folders).unwrap();
+		}
+	}
+
+	pub(crate) fn pass(folder: &Path) -> io::Result<()> {
+		let mut folders = FOLDERS.lock().unwrap();
+		loop {
+			match folders.get(folder) {
+				None => return Ok(()),
+				Some(State::Failing) => return Err(io::Error::other("the disk fails")),
+				Some(State::Slow | State::Reached) => {
+					folders.insert(folder.to_owned(), State::Reached);
+					CHANGED.notify_all();
+					folders = CHANGED.wait(folders).unwrap();
+				}
+			}
+		}
+	}
+}

@@ -2,12 +2,12 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Cursor, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
 
 use byteorder::{ReadBytesExt, WriteBytesExt};
 use crc32fast::Hasher;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::error::{Error, Result};
 use crate::{vfs, CompressionType, Options, VLogChecksumLevel, Value};
@@ -558,6 +558,16 @@ pub(crate) struct VLog {
 
 	/// Options for VLog configuration
 	pub(crate) opts: Arc<Options>,
+
+	/// Files that are full, and were not synced since they were last written to.
+	unsynced: Mutex<Vec<(u32, Arc<File>)>>,
+
+	/// Whether the folder has a file whose name was not synced yet.
+	unsynced_name: AtomicBool,
+
+	/// Files that are unlinked already and kept open for transactions that began at
+	/// this sequence number or before it.
+	retired: Mutex<Vec<(u32, u64)>>,
 }
 
 impl VLog {
@@ -578,12 +588,27 @@ impl VLog {
 			files_map: RwLock::new(HashMap::new()),
 			file_handles: RwLock::new(HashMap::new()),
 			opts,
+			unsynced: Mutex::new(Vec::new()),
+			unsynced_name: AtomicBool::new(false),
+			retired: Mutex::new(Vec::new()),
 		};
 
 		// PRE-FILL ALL EXISTING FILE HANDLES ON STARTUP
 		vlog.prefill_file_handles()?;
 
 		Ok(vlog)
+	}
+
+	/// The value log of a store that separates values, or that holds some from when it did.
+	/// In the latter nothing is written any more.
+	pub(crate) fn of_store(opts: &Arc<Options>) -> Result<Option<Arc<Self>>> {
+		let vlog = Self::new(Arc::clone(opts))?;
+		let found = !vlog.files_map.read().is_empty();
+		if !opts.enable_vlog {
+			*vlog.writer.write() = None;
+			vlog.active_writer_id.store(0, Ordering::SeqCst);
+		}
+		Ok((opts.enable_vlog || found).then(|| Arc::new(vlog)))
 	}
 
 	/// Appends a key+value pair to the log and returns a ValuePointer
@@ -593,6 +618,19 @@ impl VLog {
 			let mut writer = self.writer.write();
 
 			if writer.is_none() || writer.as_ref().unwrap().size() >= self.max_file_size {
+				// Dropping a writer neither syncs it nor reports what its buffer loses:
+				// the file is flushed here, and synced with the next one.
+				if let Some(full) = writer.as_mut() {
+					let flushed = full.flush();
+					let sync_fd = (full.file_id, full.sync_fd());
+					if flushed.is_err() {
+						Self::give_up_file(&mut writer);
+					}
+					flushed?;
+					self.unsynced.lock().push(sync_fd);
+					*writer = None;
+				}
+
 				// Create new file
 				let file_id = self.next_file_id.fetch_add(1, Ordering::SeqCst);
 				let file_path = self.vlog_file_path(file_id);
@@ -602,6 +640,8 @@ impl VLog {
 					self.opts.vlog_max_file_size,
 					CompressionType::None as u8,
 				)?;
+
+				self.unsynced_name.store(true, Ordering::SeqCst);
 
 				// Register the new file for GC safety
 				self.register_vlog_file(file_id, file_path, 0); // Start with size 0
@@ -644,7 +684,9 @@ impl VLog {
 	fn prefill_file_handles(&self) -> Result<()> {
 		let entries = match std::fs::read_dir(&self.path) {
 			Ok(entries) => entries,
-			Err(_) => return Ok(()), // Directory doesn't exist yet
+			// Directory doesn't exist yet
+			Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+			Err(e) => return Err(e.into()),
 		};
 
 		let mut max_file_id: Option<u32> = None;
@@ -951,9 +993,19 @@ impl VLog {
 	/// - No iterators are active
 	///
 	/// This implements the "global minimum" GC approach where files are deleted
-	/// once no SST can possibly reference them. If iterators are active, cleanup
-	/// is skipped and will be retried on the next GC trigger.
-	pub(crate) fn cleanup_obsolete_files(&self, min_oldest_vlog: u32) -> Result<()> {
+	/// once no SST can possibly reference them. They are unlinked at once, and stay
+	/// open for transactions that began before: one may still read a table that was
+	/// replaced meanwhile.
+	///
+	/// `now` is the sequence number that transactions begin at, `oldest_reader` that
+	/// of the oldest which is open.
+	pub(crate) fn cleanup_obsolete_files(
+		&self,
+		min_oldest_vlog: u32,
+		now: u64,
+		oldest_reader: Option<u64>,
+	) -> Result<()> {
+		self.close_retired_files(oldest_reader);
 		let active = self.active_writer_id.load(Ordering::SeqCst);
 
 		// Collect files that are safe to delete
@@ -966,12 +1018,13 @@ impl VLog {
 			return Ok(());
 		}
 
-		// No active iterators, safe to delete
-		let mut files_map = self.files_map.write();
-		let mut file_handles = self.file_handles.write();
-
 		for file_id in to_delete {
-			file_handles.remove(&file_id);
+			// One that was not read yet has no handle that could be kept.
+			if let Err(e) = self.get_file_handle(file_id) {
+				log::warn!("VLog file {file_id} is removed and could not be opened before: {e}");
+			}
+			self.retired.lock().push((file_id, now));
+			let mut files_map = self.files_map.write();
 			if let Some(vlog_file) = files_map.remove(&file_id) {
 				if let Err(e) = std::fs::remove_file(&vlog_file.path) {
 					log::error!(
@@ -994,7 +1047,21 @@ impl VLog {
 		Ok(())
 	}
 
-	/// Syncs all data to disk.
+	/// Closes the files that nobody can read any more.
+	fn close_retired_files(&self, oldest_reader: Option<u64>) {
+		let mut retired = self.retired.lock();
+		let mut file_handles = self.file_handles.write();
+		retired.retain(|&(file_id, since)| {
+			let may_be_read = oldest_reader.is_some_and(|oldest| oldest <= since);
+			if !may_be_read {
+				file_handles.remove(&file_id);
+			}
+			may_be_read
+		});
+	}
+
+	/// Syncs all data to disk, with the files that were filled since the last time and
+	/// the names of new ones.
 	///
 	/// The write lock is held only for the BufWriter flush (draining the
 	/// internal buffer to OS page cache, ~microseconds). The expensive
@@ -1006,7 +1073,7 @@ impl VLog {
 			let mut guard = self.writer.write();
 			if let Some(ref mut writer) = *guard {
 				let flushed = writer.flush();
-				let sync_fd = writer.sync_fd();
+				let sync_fd = (writer.file_id, writer.sync_fd());
 				if flushed.is_err() {
 					Self::give_up_file(&mut guard);
 				}
@@ -1019,9 +1086,18 @@ impl VLog {
 		};
 
 		// Phase 2: Outside lock — fsync to disk (slow, doesn't block appends)
-		if let Some(fd) = sync_fd {
+		let full = std::mem::take(&mut *self.unsynced.lock());
+		for (_file_id, fd) in full.into_iter().chain(sync_fd) {
 			if let Err(e) = fd.sync_all() {
 				Self::give_up_file(&mut self.writer.write());
+				return Err(e.into());
+			}
+			#[cfg(test)]
+			vfs::sync_tracker::record(&self.vlog_file_path(_file_id));
+		}
+		if self.unsynced_name.swap(false, Ordering::SeqCst) {
+			if let Err(e) = crate::lsm::fsync_directory(&self.path) {
+				self.unsynced_name.store(true, Ordering::SeqCst);
 				return Err(e.into());
 			}
 		}

@@ -1,14 +1,15 @@
 use std::fs::File as SysFile;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, RwLockWriteGuard};
 
 use crate::bplustree::tree::DiskBPlusTree;
 use crate::compaction::{CompactionChoice, CompactionInput, CompactionStrategy};
 use crate::error::{BackgroundErrorHandler, Result};
 use crate::iter::{BoxedLSMIterator, CompactionIterator};
-use crate::levels::{write_manifest_to_disk, LevelManifest, ManifestChangeSet};
+use crate::levels::{LevelManifest, ManifestChangeSet, ManifestWriter};
 use crate::lsm::{cleanup_vlog_and_index, CoreInner};
-use crate::memtable::ImmutableMemtables;
+use crate::memtable::value_in_place;
 use crate::snapshot::SnapshotTracker;
 use crate::sstable::table::{Table, TableWriter};
 use crate::vfs::File;
@@ -50,7 +51,8 @@ impl Drop for HiddenTablesGuard {
 pub(crate) struct CompactionOptions {
 	pub(crate) lopts: Arc<LSMOptions>,
 	pub(crate) level_manifest: Arc<RwLock<LevelManifest>>,
-	pub(crate) immutable_memtables: Arc<RwLock<ImmutableMemtables>>,
+	pub(crate) manifest_writer: Arc<ManifestWriter>,
+	pub(crate) visible_seq_num: Arc<AtomicU64>,
 	pub(crate) vlog: Option<Arc<VLog>>,
 	pub(crate) error_handler: Arc<BackgroundErrorHandler>,
 	/// Snapshot tracker for snapshot-aware compaction.
@@ -68,7 +70,8 @@ impl CompactionOptions {
 		Self {
 			lopts: Arc::clone(&tree.opts),
 			level_manifest: Arc::clone(&tree.level_manifest),
-			immutable_memtables: Arc::clone(&tree.immutable_memtables),
+			manifest_writer: Arc::clone(&tree.manifest_writer),
+			visible_seq_num: Arc::clone(&tree.visible_seq_num),
 			vlog: tree.vlog.clone(),
 			error_handler: Arc::clone(&tree.error_handler),
 			snapshot_tracker: tree.snapshot_tracker.clone(),
@@ -92,6 +95,7 @@ impl Compactor {
 	}
 
 	pub(crate) fn compact(&self) -> Result<()> {
+		self.options.manifest_writer.settle(&self.options.level_manifest)?;
 		let levels_guard = self.options.level_manifest.write()?;
 		let choice = self.strategy.pick_levels(&levels_guard)?;
 
@@ -152,6 +156,7 @@ impl Compactor {
 				Ok(table) => Some(table),
 				Err(e) => {
 					// Guard will unhide tables on drop
+					let _ = std::fs::remove_file(&new_table_path);
 					return Err(e);
 				}
 			}
@@ -200,7 +205,8 @@ impl Compactor {
 		let mut entries = 0;
 		for item in &mut comp_iter {
 			let (key, value) = item?;
-			writer.add(key, &value)?;
+			let moved = self.moved_value(&value);
+			writer.add(key, moved.as_ref().unwrap_or(&value))?;
 			entries += 1;
 		}
 
@@ -224,15 +230,25 @@ impl Compactor {
 		Ok(true)
 	}
 
+	/// The value that is to stand in the table in the place of a pointer into the value log
+	/// of a store that does not separate values any more. One that cannot be read stays
+	/// where it is: reading it says so, and compactions go on.
+	fn moved_value(&self, value: &[u8]) -> Option<Vec<u8>> {
+		if self.options.lopts.enable_vlog {
+			return None;
+		}
+		value_in_place(value, self.options.vlog.as_ref()).unwrap_or_else(|error| {
+			log::error!("A value stays in the value log, it cannot be read: {error}");
+			None
+		})
+	}
+
 	fn update_manifest(
 		&self,
 		input: &CompactionInput,
 		new_table: Option<Arc<Table>>,
 		guard: &mut HiddenTablesGuard,
 	) -> Result<()> {
-		let mut manifest = self.options.level_manifest.write()?;
-		let _imm_guard = self.options.immutable_memtables.write();
-
 		// Check for table ID collision if adding a new table
 		if let Some(ref table) = new_table {
 			if input.tables_to_merge.contains(&table.id) {
@@ -243,42 +259,58 @@ impl Compactor {
 		let mut changeset = ManifestChangeSet::default();
 
 		// Delete old tables
-		for (level_idx, level) in manifest.levels.get_levels().iter().enumerate() {
-			for &table_id in &input.tables_to_merge {
-				if level.tables.iter().any(|t| t.id == table_id) {
-					changeset.deleted_tables.insert((level_idx as u8, table_id));
+		{
+			// Tables that are hidden change their level only here.
+			let manifest = self.options.level_manifest.read()?;
+			for (level_idx, level) in manifest.levels.get_levels().iter().enumerate() {
+				for &table_id in &input.tables_to_merge {
+					if level.tables.iter().any(|t| t.id == table_id) {
+						changeset.deleted_tables.insert((level_idx as u8, table_id));
+					}
 				}
 			}
 		}
+		let new_table_path =
+			new_table.as_ref().map(|table| self.options.lopts.sstable_file_path(table.id));
 
 		// Add new table if present
 		if let Some(table) = new_table {
 			changeset.new_tables.push((input.target_level, table));
 		}
 
-		let rollback = manifest.apply_changeset(&changeset)?;
-
-		// Write manifest to disk - if this fails, revert in-memory state
-		if let Err(e) = write_manifest_to_disk(&manifest) {
-			manifest.revert_changeset(rollback);
-			self.options
-				.error_handler
-				.set_error(e.clone(), crate::error::BackgroundErrorReason::ManifestWrite);
-			return Err(e);
+		let mut min_oldest_vlog = 0;
+		let levels = &self.options.level_manifest;
+		let written = self.options.manifest_writer.apply(levels, &changeset, || {
+			let mut manifest = levels.write()?;
+			manifest.apply_changeset(&changeset)?;
+			// Unhide tables before committing guard (they'll be removed from manifest anyway)
+			manifest.unhide_tables(&input.tables_to_merge);
+			min_oldest_vlog = manifest.min_oldest_vlog_file_id();
+			Ok(())
+		});
+		if let Err(failed) = written {
+			// A table that the manifest on the disk may name stays, until that is known.
+			if let Some(path) = new_table_path.filter(|_| !failed.may_be_on_disk) {
+				let _ = std::fs::remove_file(path);
+			}
+			let reason = crate::error::BackgroundErrorReason::ManifestWrite;
+			self.options.error_handler.set_error(failed.error.clone(), reason);
+			return Err(failed.error);
 		}
-
-		// Unhide tables before committing guard (they'll be removed from manifest anyway)
-		manifest.unhide_tables(&input.tables_to_merge);
 
 		// Commit guard - tables are now properly handled in manifest
 		guard.commit();
 
 		// After successful manifest commit, cleanup obsolete vlog files and stale index entries
-		let min_oldest_vlog = manifest.min_oldest_vlog_file_id();
 		cleanup_vlog_and_index(
+			&self.options.lopts,
 			&self.options.vlog,
 			&self.options.versioned_index,
 			min_oldest_vlog,
+			(
+				self.options.visible_seq_num.load(Ordering::Acquire),
+				self.options.snapshot_tracker.first(),
+			),
 			"compaction",
 		);
 

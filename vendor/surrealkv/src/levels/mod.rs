@@ -3,7 +3,7 @@ use std::fs::File as SysFile;
 use std::io::{Cursor, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use byteorder::{BigEndian, ReadBytesExt, WriteBytesExt};
@@ -260,14 +260,15 @@ impl LevelManifest {
 					Ok(table) => tables.push(table),
 					Err(err) => {
 						log::error!("Error loading table {table_id}: {err:?}");
-						return Err(Error::LoadManifestFail(err.to_string()));
+						let path = opts.sstable_file_path(table_id);
+						return Err(Error::LoadManifestFail(format!("{}: {err}", path.display())));
 					}
 				}
 			}
 
 			// Validate sequence numbers based on level
 			if level_idx > 0 && !tables.is_empty() {
-				Self::validate_table_sequence_numbers(level_idx as u8, &tables)?;
+				Self::validate_table_sequence_numbers(&tables)?;
 			}
 
 			// Create the level with the loaded tables
@@ -316,7 +317,7 @@ impl LevelManifest {
 		})
 	}
 
-	fn validate_table_sequence_numbers(level_idx: u8, tables: &[Arc<Table>]) -> Result<()> {
+	fn validate_table_sequence_numbers(tables: &[Arc<Table>]) -> Result<()> {
 		// Basic sanity check for all tables
 		for table in tables {
 			// Ensure both sequence numbers exist (they should always be set together)
@@ -346,28 +347,8 @@ impl LevelManifest {
 			}
 		}
 
-		// If we have multiple tables, check sequence continuity across all tables
-		if tables.len() > 1 {
-			for i in 0..tables.len() - 1 {
-				let current = &tables[i];
-				let next = &tables[i + 1];
-
-				// Check if sequence numbers maintain continuity
-				if let (Some(next_smallest), Some(current_largest)) =
-					(next.meta.smallest_seq_num, current.meta.largest_seq_num)
-				{
-					if next_smallest <= current_largest {
-						return Err(Error::LoadManifestFail(format!(
-							"Level {} tables have overlapping sequence numbers: Table {} ({:?}-{:?}) and Table {} ({:?}-{:?})",
-							level_idx,
-							current.id, current.meta.smallest_seq_num, current.meta.largest_seq_num,
-							next.id, next.meta.smallest_seq_num, next.meta.largest_seq_num
-						)));
-					}
-				}
-			}
-		}
-
+		// The tables of a level are in the order of their keys, which says nothing of the
+		// order of their sequence numbers.
 		Ok(())
 	}
 
@@ -519,7 +500,22 @@ impl LevelManifest {
 		Ok(rollback)
 	}
 
+	/// A copy that a change can be tried on.
+	fn candidate(&self) -> Self {
+		Self {
+			path: self.path.clone(),
+			levels: self.levels.clone(),
+			hidden_set: self.hidden_set.clone(),
+			next_table_id: Arc::clone(&self.next_table_id),
+			manifest_format_version: self.manifest_format_version,
+			snapshots: self.snapshots.clone(),
+			log_number: self.log_number,
+			last_sequence: self.last_sequence,
+		}
+	}
+
 	/// Revert a previously applied changeset using rollback data
+	#[cfg_attr(not(test), allow(dead_code))]
 	pub(crate) fn revert_changeset(&mut self, rollback: ChangeSetRollback) {
 		// Restore last_sequence
 		self.last_sequence = rollback.prev_last_sequence;
@@ -571,19 +567,132 @@ impl LevelManifest {
 	}
 }
 
+/// Makes changes of the manifest durable, one after the other, and visible afterwards.
+///
+/// The levels are not locked while the disk writes, so that readers do not wait for it.
+/// Whoever changes the levels of an open store, but for which tables are hidden, does it
+/// through this.
+#[derive(Default)]
+pub(crate) struct ManifestWriter {
+	/// Tables that a failed write of the manifest may have named on the disk, although
+	/// they are in no level. They are removed after the next write that succeeds.
+	unnamed: parking_lot::Mutex<Vec<PathBuf>>,
+}
+
+/// Why a change of the manifest was not made.
+pub(crate) struct ManifestNotWritten {
+	pub(crate) error: Error,
+	/// Whether the manifest on the disk may be the new one nonetheless.
+	pub(crate) may_be_on_disk: bool,
+}
+
+impl ManifestWriter {
+	/// Writes the manifest with the change, and calls `publish`, which applies the change
+	/// to the levels in memory. After an error the levels are as they were.
+	pub(crate) fn apply(
+		&self,
+		levels: &RwLock<LevelManifest>,
+		change: &ManifestChangeSet,
+		publish: impl FnOnce() -> Result<()>,
+	) -> std::result::Result<(), ManifestNotWritten> {
+		let mut unnamed = self.unnamed.lock();
+		let sure = |error| ManifestNotWritten {
+			error,
+			may_be_on_disk: false,
+		};
+		let mut candidate = match levels.read() {
+			Ok(levels) => levels.candidate(),
+			Err(poisoned) => return Err(sure(poisoned.into())),
+		};
+		candidate.apply_changeset(change).map_err(sure)?;
+		let written = Self::write(&candidate, &mut unnamed);
+		if let Err(failed) = written {
+			if failed.may_be_on_disk {
+				let new = change.new_tables.iter();
+				unnamed.extend(new.map(|(_, table)| table.opts.sstable_file_path(table.id)));
+			}
+			return Err(failed);
+		}
+		publish().map_err(|error| ManifestNotWritten {
+			error,
+			may_be_on_disk: true,
+		})
+	}
+
+	/// Writes the manifest as it is in memory where an earlier write failed and may have
+	/// changed it on the disk. Without this, each try to compact would leave a table.
+	pub(crate) fn settle(&self, levels: &RwLock<LevelManifest>) -> Result<()> {
+		let mut unnamed = self.unnamed.lock();
+		if unnamed.is_empty() {
+			return Ok(());
+		}
+		let candidate = levels.read()?.candidate();
+		Self::write(&candidate, &mut unnamed).map_err(|failed| failed.error)
+	}
+
+	fn write(
+		manifest: &LevelManifest,
+		unnamed: &mut Vec<PathBuf>,
+	) -> std::result::Result<(), ManifestNotWritten> {
+		let encoded = encode_manifest(manifest).map_err(|error| ManifestNotWritten {
+			error,
+			may_be_on_disk: false,
+		})?;
+		let mut replaced = false;
+		replace_file(&manifest.path, &encoded, &mut replaced).map_err(|error| {
+			ManifestNotWritten {
+				error: error.into(),
+				may_be_on_disk: replaced,
+			}
+		})?;
+		let named: HashSet<_> =
+			manifest.iter().map(|table| table.opts.sstable_file_path(table.id)).collect();
+		for path in unnamed.drain(..).filter(|path| !named.contains(path)) {
+			if let Err(e) = std::fs::remove_file(&path) {
+				log::warn!("Failed to remove {}, which no manifest names: {e}", path.display());
+			}
+		}
+		Ok(())
+	}
+}
+
+/// What a file is called while its content is written, before it takes the place of another.
+const TEMPORARY_PREFIX: &str = ".tmp_";
+
+/// Removes what a killed process left of a manifest that it was writing.
+pub(crate) fn remove_temporary_files(directory: &Path) -> std::io::Result<()> {
+	for entry in std::fs::read_dir(directory)? {
+		let entry = entry?;
+		if entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX) {
+			std::fs::remove_file(entry.path())?;
+		}
+	}
+	Ok(())
+}
+
 /// Safely updates a file's content.
 pub(crate) fn replace_file_content<P: AsRef<Path>>(
 	file_path: P,
 	new_content: &[u8],
 ) -> std::io::Result<()> {
-	let target_path = file_path.as_ref();
+	replace_file(file_path.as_ref(), new_content, &mut false)
+}
+
+/// Updates a file's content. `replaced` says, after an error, whether the file is the new
+/// one already, although the disk may not know it.
+fn replace_file(
+	target_path: &Path,
+	new_content: &[u8],
+	replaced: &mut bool,
+) -> std::io::Result<()> {
 	let directory = target_path
 		.parent()
 		.ok_or(std::io::Error::new(std::io::ErrorKind::NotFound, "Parent directory not found"))?;
 
 	// Generate a unique temporary filename
 	let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-	let temp_filename = format!(".tmp_{}_{}", timestamp, rand::rng().random::<u64>());
+	let temp_filename =
+		format!("{TEMPORARY_PREFIX}{}_{}", timestamp, rand::rng().random::<u64>());
 	let temp_path = directory.join(temp_filename);
 
 	// Get original file permissions if the file exists
@@ -616,6 +725,8 @@ pub(crate) fn replace_file_content<P: AsRef<Path>>(
 		return Err(e);
 	}
 
+	*replaced = true;
+
 	let updated_file = crate::vfs::open_for_sync(target_path)?;
 	updated_file.sync_all()?;
 
@@ -629,6 +740,12 @@ pub(crate) fn replace_file_content<P: AsRef<Path>>(
 
 /// Write the full versioned manifest to disk
 pub(crate) fn write_manifest_to_disk(manifest: &LevelManifest) -> Result<()> {
+	replace_file_content(&manifest.path, &encode_manifest(manifest)?)?;
+	log::debug!("Manifest written successfully to {:?}", manifest.path);
+	Ok(())
+}
+
+fn encode_manifest(manifest: &LevelManifest) -> Result<Vec<u8>> {
 	let next_table_id = manifest.next_table_id.load(Ordering::SeqCst);
 	let total_tables: usize = manifest.levels.get_levels().iter().map(|l| l.tables.len()).sum();
 
@@ -660,7 +777,5 @@ pub(crate) fn write_manifest_to_disk(manifest: &LevelManifest) -> Result<()> {
 		buf.extend_from_slice(&snapshot_bytes);
 	}
 
-	replace_file_content(&manifest.path, &buf)?;
-	log::debug!("Manifest written successfully to {:?}", manifest.path);
-	Ok(())
+	Ok(buf)
 }

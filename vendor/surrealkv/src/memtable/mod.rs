@@ -414,7 +414,12 @@ impl MemTable {
 				let raw_encoded = iter.value_encoded()?;
 
 				// Separate large values to VLog during flush
-				let sst_value = maybe_separate_to_vlog(raw_encoded, &key, vlog, vlog_threshold)?;
+				let separates = lsm_opts.enable_vlog;
+				let sst_value = if separates {
+					maybe_separate_to_vlog(raw_encoded, &key, vlog, vlog_threshold)?
+				} else {
+					value_in_place(raw_encoded, vlog)?.unwrap_or_else(|| raw_encoded.to_vec())
+				};
 
 				if collect_bptree_entries {
 					bptree_entries.push((key.encode(), sst_value.clone()));
@@ -427,7 +432,7 @@ impl MemTable {
 		}
 
 		// Sync VLog after all entries written (one fsync for the entire flush)
-		if let Some(vlog) = vlog {
+		if let Some(vlog) = vlog.filter(|_| lsm_opts.enable_vlog) {
 			vlog.sync()?;
 		}
 
@@ -501,6 +506,23 @@ fn maybe_separate_to_vlog(
 
 	// Keep inline
 	Ok(encoded_value.to_vec())
+}
+
+/// The value itself, encoded, if `encoded_value` points to it in the value log of a store
+/// that does not separate values any more.
+pub(crate) fn value_in_place(
+	encoded_value: &[u8],
+	vlog: Option<&Arc<VLog>>,
+) -> Result<Option<Vec<u8>>> {
+	if encoded_value.is_empty() {
+		return Ok(None);
+	}
+	let location = ValueLocation::decode(encoded_value)?;
+	if !location.is_value_pointer() {
+		return Ok(None);
+	}
+	let value = location.resolve_value(vlog)?;
+	Ok(Some(ValueLocation::with_inline_value(value).encode()))
 }
 
 pub(crate) struct MemTableIterator<'a> {

@@ -3,6 +3,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::reader::Reader;
 use super::writer::Writer;
 use super::{
 	get_segment_range,
@@ -14,6 +15,7 @@ use super::{
 	Options,
 	RecordType,
 	Result,
+	SyncMark,
 	BLOCK_SIZE,
 	HEADER_SIZE,
 };
@@ -41,6 +43,9 @@ pub struct Wal {
 
 	/// What becomes of the records that were appended since the last sync.
 	fate: Arc<Fate>,
+
+	/// What the marks of the active segment have in common, where it gets any.
+	nonce: Option<u64>,
 
 	/// A failed write may have left something behind the last whole record, which has
 	/// to be cut off before the next one.
@@ -163,7 +168,7 @@ impl Wal {
 		// 3. Without this fix, new writes would go to segment #5
 		// 4. If memtable flushes (log_number = 6), then crash again
 		// 5. Segment #5 would be skipped, losing the new writes
-		let highest_on_disk = Self::calculate_active_log_number(dir).unwrap_or(0);
+		let highest_on_disk = Self::calculate_active_log_number(dir)?;
 		let active_log_number = std::cmp::max(min_log_number, highest_on_disk);
 
 		if active_log_number > min_log_number {
@@ -194,9 +199,44 @@ impl Wal {
 			opts,
 			closed: false,
 			fate,
+			nonce: None,
 			torn: false,
 			failed: false,
 		})
+	}
+
+	/// From now on marks say how far the log was synced. To be called once the log was
+	/// replayed, and is known to end where this was opened.
+	pub(crate) fn begin_marks(&mut self) -> Result<()> {
+		let path = self.dir.join(self.segment_file_name(self.active_log_number));
+		let mut reader = Reader::new(File::open(path)?);
+		while reader.read().is_ok() {}
+		self.nonce = Some(reader.first_mark().map_or_else(rand::random, |mark| mark.nonce));
+		self.mark(self.active_writer.end(), None);
+		self.sync()
+	}
+
+	/// Says in the log that everything before `synced` is on the disk. Without the mark,
+	/// which a full disk may refuse, damage there is harder to tell from what a power loss
+	/// leaves.
+	fn mark(&mut self, synced: u64, previous_end: Option<u64>) {
+		let Some(nonce) = self.nonce.filter(|_| !(self.closed || self.failed || self.torn)) else {
+			return;
+		};
+		let mark = SyncMark {
+			nonce,
+			synced,
+			previous_end,
+		};
+		if let Err(error) = self.active_writer.add_mark(&mark) {
+			log::warn!("WAL #{:020}: no mark was written: {}", self.active_log_number, error);
+			self.torn = true;
+			let _ = self.mend();
+		}
+	}
+
+	fn segment_file_name(&self, log_number: u64) -> String {
+		segment_name(log_number, self.opts.file_extension.as_deref().unwrap_or("wal"))
 	}
 
 	/// Creates a new Writer and sync fd for the given log number.
@@ -577,9 +617,26 @@ impl Wal {
 
 		log::debug!("WAL rotating: {:020} -> {:020}", old_log_number, new_log_number);
 
+		// What an earlier try that failed left of it holds no record.
+		match fs::remove_file(self.dir.join(self.segment_file_name(new_log_number))) {
+			Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e.into()),
+			_ => {}
+		}
+
 		// Create a new Writer and sync fd for the new log number
-		let (new_writer, new_sync_fd) =
+		let (mut new_writer, new_sync_fd) =
 			Self::create_writer(&self.dir, new_log_number, &self.opts)?;
+
+		// Where the old one ends stands in the new one, on the disk before any record.
+		let new_nonce = self.nonce.map(|_| rand::random());
+		if let Some(nonce) = new_nonce {
+			new_writer.add_mark(&SyncMark {
+				nonce,
+				synced: 0,
+				previous_end: Some(self.active_writer.end()),
+			})?;
+			new_writer.sync()?;
+		}
 
 		// Fsync the directory to ensure new file is visible after crash
 		crate::lsm::fsync_directory(&self.dir)
@@ -589,6 +646,7 @@ impl Wal {
 		self.fate.set_synced((new_log_number, new_writer.end()));
 		self.active_writer = new_writer;
 		self.sync_fd = new_sync_fd;
+		self.nonce = new_nonce;
 		self.active_log_number = new_log_number;
 		self.failed = false;
 
@@ -665,6 +723,10 @@ impl WalManager {
 		match sync_fd.sync_all() {
 			Ok(()) => {
 				ticket.fate.set_synced(end);
+				let mut wal = self.inner.write();
+				if wal.active_log_number == end.0 {
+					wal.mark(end.1, None);
+				}
 				Ok(())
 			}
 			Err(error) => {

@@ -85,6 +85,8 @@ pub enum RecordType {
 	// Metadata record types
 	/// Indicates the compression type used for subsequent records.
 	SetCompressionType = 9,
+	/// Says how far the segment was synced, see `SyncMark`.
+	SyncMark = 10,
 }
 
 impl RecordType {
@@ -101,8 +103,50 @@ impl RecordType {
 			3 => Ok(RecordType::Middle),
 			4 => Ok(RecordType::Last),
 			9 => Ok(RecordType::SetCompressionType),
+			10 => Ok(RecordType::SyncMark),
 			_ => Err(Error::IO(IOError::new(io::ErrorKind::InvalidInput, "Invalid Record Type"))),
 		}
+	}
+}
+
+/// Stands in a segment after records that were synced, before their commits are answered.
+///
+/// A power loss may leave a hole in what was appended after the last sync, with whole
+/// records behind it. By the marks such a hole, which nobody was answered for, is told from
+/// damage to what was on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SyncMark {
+	/// The same in all marks of a segment and drawn by chance, so that no value that a
+	/// client stores passes for a mark.
+	pub nonce: u64,
+	/// Everything before this offset was on the disk when the mark was written.
+	pub synced: u64,
+	/// In the first mark of a segment: where the segment before it ends.
+	pub previous_end: Option<u64>,
+}
+
+impl SyncMark {
+	/// Encoded, without the header of its record.
+	pub(crate) const SIZE: usize = 24;
+
+	pub(crate) fn encode(&self) -> [u8; Self::SIZE] {
+		let mut encoded = [0; Self::SIZE];
+		encoded[..8].copy_from_slice(&self.nonce.to_be_bytes());
+		encoded[8..16].copy_from_slice(&self.synced.to_be_bytes());
+		encoded[16..].copy_from_slice(&self.previous_end.unwrap_or(u64::MAX).to_be_bytes());
+		encoded
+	}
+
+	pub(crate) fn decode(encoded: &[u8]) -> Option<Self> {
+		let encoded: &[u8; Self::SIZE] = encoded.try_into().ok()?;
+		let number = |from: usize| {
+			encoded[from..from + 8].iter().fold(0, |number, &byte| number << 8 | u64::from(byte))
+		};
+		Some(Self {
+			nonce: number(0),
+			synced: number(8),
+			previous_end: Some(number(16)).filter(|&end| end != u64::MAX),
+		})
 	}
 }
 
@@ -367,7 +411,10 @@ pub(crate) fn list_segment_ids(dir: &Path, allowed_extension: Option<&str>) -> R
 		if std::fs::metadata(file.path())?.is_file() {
 			let fn_name = file.file_name();
 			let fn_str = fn_name.to_string_lossy();
-			let (index, extension) = parse_segment_name(&fn_str)?;
+			// A file that somebody else put here is no segment.
+			let Ok((index, extension)) = parse_segment_name(&fn_str) else {
+				continue;
+			};
 
 			if !should_include_file(allowed_extension, extension) {
 				continue;
@@ -417,7 +464,9 @@ impl SegmentRef {
 				let file_path = entry.path();
 				let fn_name = entry.file_name();
 				let fn_str = fn_name.to_string_lossy();
-				let (index, extension) = parse_segment_name(&fn_str)?;
+				let Ok((index, extension)) = parse_segment_name(&fn_str) else {
+					continue;
+				};
 
 				if !should_include_file(allowed_extension, extension) {
 					continue;
@@ -618,10 +667,7 @@ pub(crate) fn cleanup_old_segments(wal_dir: &Path, min_wal_number: u64) -> Resul
 	}
 
 	// List all segment IDs with .wal extension
-	let segment_ids = match list_segment_ids(wal_dir, Some("wal")) {
-		Ok(ids) => ids,
-		Err(_) => return Ok(0), // No segments to clean
-	};
+	let segment_ids = list_segment_ids(wal_dir, Some("wal"))?;
 
 	// If no segments, nothing to clean
 	if segment_ids.is_empty() {

@@ -11,6 +11,7 @@ use crate::wal::{
 	IOError,
 	RecordType,
 	Result,
+	SyncMark,
 	BLOCK_SIZE,
 	HEADER_SIZE as WAL_RECORD_HEADER_SIZE,
 };
@@ -79,6 +80,12 @@ pub(crate) struct Reader {
 
 	/// Whether compression type record has been read
 	compression_type_record_read: bool,
+
+	/// Where the last whole record or mark that was read ends
+	good_end: u64,
+
+	/// The first mark that was read
+	first_mark: Option<SyncMark>,
 }
 
 impl Reader {
@@ -108,7 +115,19 @@ impl Reader {
 			log_number,
 			compression_type: CompressionType::None,
 			compression_type_record_read: false,
+			good_end: 0,
+			first_mark: None,
 		}
+	}
+
+	/// Where the last whole record or mark ends of those that were read.
+	pub(crate) fn good_end(&self) -> u64 {
+		self.good_end
+	}
+
+	/// The first mark of those that were read.
+	pub(crate) fn first_mark(&self) -> Option<SyncMark> {
+		self.first_mark
 	}
 
 	/// Returns the compression type detected from the WAL file.
@@ -200,6 +219,7 @@ impl Reader {
 				// Return the file position immediately after this record
 				// (not end of buffer, which would be same for all records in a block)
 				let offset = self.end_of_buffer_offset - self.buffer_remaining();
+				self.good_end = offset as u64;
 				Ok((&self.rec, offset as u64))
 			}
 			Err(e) => {
@@ -322,6 +342,21 @@ impl Reader {
 					self.compression_type_record_read = true;
 				}
 				continue; // Don't return this as a data record
+			}
+
+			if self.cur_rec_type == RecordType::SyncMark {
+				let mark = (fragment_index == 0)
+					.then(|| self.buffer.get(self.buffer_offset..self.buffer_offset + length as usize))
+					.flatten()
+					.filter(|data| calculate_crc32(&[type_byte], data) == crc)
+					.and_then(SyncMark::decode);
+				let Some(mark) = mark else {
+					return Err(Error::IO(IOError::new(io::ErrorKind::Other, "damaged sync mark")));
+				};
+				self.buffer_offset += length as usize;
+				self.first_mark.get_or_insert(mark);
+				self.good_end = (self.end_of_buffer_offset - self.buffer_remaining()) as u64;
+				continue;
 			}
 
 			// Validate the record type for fragment sequencing

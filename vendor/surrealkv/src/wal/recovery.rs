@@ -16,6 +16,7 @@ use crate::wal::{
 	Error as WalError,
 	RecordType,
 	SegmentRef,
+	SyncMark,
 	BLOCK_SIZE,
 	HEADER_SIZE,
 };
@@ -138,28 +139,24 @@ pub(crate) fn replay_wal(
 	// Get all segments in the directory
 	let all_segments = SegmentRef::read_segments_from_directory(wal_dir, Some("wal"))?;
 
+	// Where the segment before ends, and which number comes next.
+	let mut previous_end = 0;
+	let mut expected = min_wal_number;
+
 	// Process each segment in order
-	for segment_id in start_segment..=last {
-		// Find this segment in the list
-		let segment = match all_segments.iter().find(|seg| seg.id == segment_id) {
-			Some(seg) => seg,
-			None => {
-				log::warn!(
-					"WAL segment #{:020} not found in range [{:020}..{:020}], skipping.",
-					segment_id,
-					start_segment,
-					last
-				);
-				continue;
-			}
-		};
+	for segment in all_segments.iter().filter(|segment| segment.id >= start_segment) {
+		let segment_id = segment.id;
+		if expected < segment_id {
+			refuse_missing(wal_dir, expected, segment_id)?;
+			previous_end = 0;
+		}
 
 		log::debug!("Processing WAL segment #{:020}", segment_id);
 
 		// One memtable for this segment, however large: were it split, flushing its
 		// first part would mark the segment as flushed, and a crash lose the rest.
 		let mut capacity = arena_size;
-		let (current_memtable, batches_in_segment) = 'capacity: loop {
+		let (current_memtable, batches_in_segment, good_end, head) = 'capacity: loop {
 			let current_memtable = Arc::new(MemTable::new(capacity));
 
 			// Open the segment file
@@ -227,8 +224,19 @@ pub(crate) fn replay_wal(
 					Err(err) => return Err(err.into()),
 				}
 			}
-			break (current_memtable, batches_in_segment);
+			let head = reader.first_mark().and_then(|mark| mark.previous_end);
+			break (current_memtable, batches_in_segment, reader.good_end(), head);
 		};
+
+		let before = segment_id.checked_sub(1).filter(|&before| before >= min_wal_number);
+		if let (Some(before), Some(end)) = (before, head) {
+			refuse_short(wal_dir, before, previous_end, Some(end))?;
+		}
+		if segment_id < last && good_end < std::fs::metadata(&segment.file_path)?.len() {
+			refuse_short(wal_dir, segment_id, good_end, None)?;
+		}
+		previous_end = good_end;
+		expected = segment_id + 1;
 
 		// Save this segment's memtable if it has data
 		if !current_memtable.is_empty() {
@@ -264,13 +272,80 @@ pub(crate) fn replay_wal(
 	Ok((result, memtables))
 }
 
+/// Whether the operator goes on without what is missing of a segment, and says so by a file.
+fn accepted(path: &Path) -> bool {
+	accepting(path).exists()
+}
+
+fn accepting(path: &Path) -> std::path::PathBuf {
+	let mut accepting = path.to_path_buf().into_os_string();
+	accepting.push(".incomplete");
+	accepting.into()
+}
+
+/// A number is missing between `expected` and `found`. A segment is begun once the one before
+/// it is whole, and removed only after all that are older.
+fn refuse_missing(wal_dir: &Path, expected: u64, found: u64) -> Result<()> {
+	let path = wal_dir.join(segment_name(expected, "wal"));
+	let before = expected.checked_sub(1).unwrap_or(0);
+	let Some(later) = later_segment_with_records(wal_dir, before)?.filter(|&later| later >= found)
+	else {
+		return Ok(());
+	};
+	if accepted(&path) {
+		log::error!("{} is missing, and was accepted to be", path.display());
+		return Ok(());
+	}
+	Err(Error::Corruption(format!(
+		"{} is missing, and {} holds records that were written later. Nothing was changed. Bring the \
+		file back from a copy, or, to go on without what stood in it, create an empty file {}",
+		path.display(),
+		segment_name(later, "wal"),
+		accepting(&path).display()
+	)))
+}
+
+/// A segment with others behind it ends at `good_end`, inside of a record, or elsewhere than
+/// where the segment behind it says that it ends.
+fn refuse_short(wal_dir: &Path, segment: u64, good_end: u64, said: Option<u64>) -> Result<()> {
+	let path = wal_dir.join(segment_name(segment, "wal"));
+	let wrong = match said {
+		Some(end) if end == good_end => return Ok(()),
+		Some(end) => format!("ends at offset {good_end} and not at {end}, where it was whole"),
+		None if later_segment_with_records(wal_dir, segment)?.is_none() => return Ok(()),
+		None => format!("ends inside of a record behind offset {good_end}"),
+	};
+	if accepted(&path) {
+		log::error!("{} {wrong}, and was accepted to", path.display());
+		return Ok(());
+	}
+	Err(Error::Corruption(format!(
+		"{} {wrong}, and {} was begun after it. Nothing was changed. Bring the file back from a copy, \
+		or, to go on without what is missing of it, create an empty file {}",
+		path.display(),
+		segment_name(segment + 1, "wal"),
+		accepting(&path).display()
+	)))
+}
+
 /// Cuts a segment at its first damaged record, if that and what follows is the end of what
-/// was being written when the process or the machine went down. Where whole records follow
-/// the damage this is refused: they were written later, and may have been answered.
+/// was being written when the process or the machine went down. It is refused where a mark
+/// says that the disk held the damaged part, and, in a segment without marks, where whole
+/// records follow the damage: they were written later, and may have been answered.
 pub(crate) fn cut_damaged_end(wal_dir: &Path, segment_id: usize) -> Result<()> {
 	let path = wal_dir.join(segment_name(segment_id as u64, "wal"));
-	let good_end = last_good_end(&path)?;
-	let follows = match whole_record_behind(&path, good_end)? {
+	let (good_end, mark) = read_to_damage(&path)?;
+	if let Some(end) = end_by_next_segment(wal_dir, segment_id as u64)? {
+		if end > good_end {
+			return refuse_short(wal_dir, segment_id as u64, good_end, Some(end))
+				.and_then(|()| keep_and_cut(&path, good_end));
+		}
+	}
+	let behind = match mark {
+		Some(mark) => mark_of_sync_behind(&path, good_end, mark.nonce)?,
+		None => whole_record_behind(&path, good_end)?,
+	};
+	let follows = match behind {
 		Some(offset) => Some(format!("at offset {offset}")),
 		None => later_segment_with_records(wal_dir, segment_id as u64)?
 			.map(|later| format!("in {}", segment_name(later, "wal"))),
@@ -300,27 +375,54 @@ pub(crate) fn cut_unfinished_end(wal_dir: &Path, min_wal_number: u64) -> Result<
 		return Ok(());
 	};
 	let path = wal_dir.join(segment_name(last, "wal"));
-	let good_end = last_good_end(&path)?;
+	let (good_end, _) = read_to_damage(&path)?;
 	if good_end < std::fs::metadata(&path)?.len() {
 		keep_and_cut(&path, good_end)?;
 	}
 	Ok(())
 }
 
-/// Where the last whole record ends that can be read from the segment's start.
-fn last_good_end(path: &Path) -> Result<u64> {
+/// Where the last whole record or mark ends that can be read from the segment's start, and the
+/// first mark of those.
+fn read_to_damage(path: &Path) -> Result<(u64, Option<SyncMark>)> {
 	let mut reader = Reader::new(File::open(path)?);
-	let mut good_end = 0;
 	loop {
 		match reader.read() {
-			Ok((_, end)) => good_end = end,
-			Err(WalError::Corruption(_)) => return Ok(good_end),
-			Err(WalError::IO(err)) if err.kind() == std::io::ErrorKind::UnexpectedEof => {
-				return Ok(good_end);
-			}
+			Ok(_) => {}
+			Err(WalError::Corruption(_)) => break,
+			Err(WalError::IO(err)) if err.kind() == std::io::ErrorKind::UnexpectedEof => break,
 			Err(err) => return Err(err.into()),
 		}
 	}
+	Ok((reader.good_end(), reader.first_mark()))
+}
+
+/// Where a segment ended when the next one was begun, as that one says.
+fn end_by_next_segment(wal_dir: &Path, segment: u64) -> Result<Option<u64>> {
+	let next = wal_dir.join(segment_name(segment + 1, "wal"));
+	if !next.exists() {
+		return Ok(None);
+	}
+	Ok(read_to_damage(&next)?.1.and_then(|mark| mark.previous_end))
+}
+
+/// Where the first mark stands behind the damage at `good_end` which says that the disk held
+/// what is damaged.
+fn mark_of_sync_behind(path: &Path, good_end: u64, nonce: u64) -> Result<Option<u64>> {
+	let bytes = std::fs::read(path)?;
+	let from = usize::try_from(good_end).unwrap_or(usize::MAX).min(bytes.len());
+	let says_so = |start: &usize| {
+		let header = &bytes[*start..];
+		if header.get(6) != Some(&(RecordType::SyncMark as u8)) {
+			return false;
+		}
+		let Some((RecordType::SyncMark, end)) = physical_record(&bytes, *start) else {
+			return false;
+		};
+		SyncMark::decode(&bytes[*start + HEADER_SIZE..end])
+			.is_some_and(|mark| mark.nonce == nonce && mark.synced > good_end)
+	};
+	Ok((from..bytes.len()).find(says_so).map(|start| start as u64))
 }
 
 /// Copies what is behind `good_end` into a file beside the segment, which the engine neither
@@ -386,9 +488,11 @@ fn whole_record_behind(path: &Path, from: u64) -> Result<Option<u64>> {
 /// segment before it was written and synced.
 fn later_segment_with_records(wal_dir: &Path, segment: u64) -> Result<Option<u64>> {
 	for later in list_segment_ids(wal_dir, Some("wal"))? {
-		let path = wal_dir.join(segment_name(later, "wal"));
-		if later > segment && last_good_end(&path)? > 0 {
-			return Ok(Some(later));
+		if later > segment {
+			let path = wal_dir.join(segment_name(later, "wal"));
+			if Reader::new(File::open(path)?).read().is_ok() {
+				return Ok(Some(later));
+			}
 		}
 	}
 	Ok(None)

@@ -9,6 +9,7 @@ use super::{
 	IOError,
 	RecordType,
 	Result,
+	SyncMark,
 	WritableFile,
 	BLOCK_SIZE,
 	HEADER_SIZE,
@@ -85,6 +86,26 @@ impl Writer {
 			self.block_offset = block_offset;
 		}
 		added
+	}
+
+	/// Adds a mark, in one piece. An error leaves the writer as one of `add_record` does.
+	pub(crate) fn add_mark(&mut self, mark: &SyncMark) -> Result<()> {
+		let block_offset = self.block_offset;
+		let added = self.emit_mark(mark);
+		if added.is_err() {
+			self.block_offset = block_offset;
+		}
+		added
+	}
+
+	fn emit_mark(&mut self, mark: &SyncMark) -> Result<()> {
+		let leftover = BLOCK_SIZE - self.block_offset;
+		if leftover < HEADER_SIZE + SyncMark::SIZE {
+			self.dest.append(&[0; HEADER_SIZE + SyncMark::SIZE][..leftover])?;
+			self.block_offset = 0;
+		}
+		self.emit_physical_record(RecordType::SyncMark, &mark.encode())?;
+		self.write_buffer()
 	}
 
 	/// Where the last whole record ends in the file.

@@ -1,0 +1,234 @@
+"""Takes the power from a server that is written to, and checks that nothing that was answered is lost.
+
+`power.c`, preloaded into the server, notes what of its store the disk must hold: the content of files that were synced and
+the names of folders that were. After a SIGKILL the store is set back to that. A disk may hold more than it must: in some
+rounds it holds all names or a part of them, and pages of what was not synced, with holes between them. The server must
+open the store, with every event that was answered, once and in its place.
+
+In the end a segment of the log is taken away, and bytes are changed in the log and in tables. Whatever the server does
+not answer as it was, it must refuse, and name the file where it refuses to start.
+"""
+
+import http.client
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+import time
+
+from faults import BROKEN, Sent, Writer, digest
+from server import Failure, Server, check
+
+WRITERS = 4
+# The log of a store is read whole in each round, so that a store has few rounds.
+ROUNDS_OF_A_STORE = 10
+PAGE = 4096
+KINDS = ["nothing that was not synced", "all names", "some names", "some pages", "some names and pages"]
+# How many bytes are changed in each kind of file, one after the other.
+CHANGED_BYTES = 3
+
+
+class Disk:
+    """The store's folder, and what the disk must hold of it."""
+
+    def __init__(self, folder, chance):
+        self.store, self.aside, self.chance = folder / "db", folder / "aside", chance
+        library, source = folder / "power.so", pathlib.Path(__file__).with_name("power.c")
+        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        self.environment = {"LD_PRELOAD": str(library), "FOLDWORK_POWER_FOLDER": str(self.store),
+                            "FOLDWORK_POWER_ASIDE": str(self.aside)}
+
+    def settle(self):
+        """From now on the disk holds all that is there."""
+        shutil.rmtree(self.aside, ignore_errors=True)
+        self.aside.mkdir()
+        self.store.mkdir(exist_ok=True)
+        for folder, _, _ in os.walk(self.store):
+            with os.scandir(folder) as scanned:
+                entries = list(scanned)
+            names = "".join(f"{entry.inode()} {entry.name}\n" for entry in entries)
+            (self.aside / f"names-{os.stat(folder).st_ino}").write_text(names)
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    shutil.copyfile(entry.path, self.aside / str(entry.inode()))
+
+    def lose_power(self, kind):
+        """Sets the store back to what the disk holds."""
+        self.some_names = {"all names": 1.0}.get(kind, 0.5 if "names" in kind else 0.0)
+        self.some_pages = "pages" in kind
+        self.found = {}
+        for folder, _, files in os.walk(self.store):
+            for path in [folder, *(os.path.join(folder, file) for file in files)]:
+                self.found[os.lstat(path).st_ino] = path
+        for kept in self.aside.glob("kept-*"):
+            self.found.setdefault(kept.stat().st_ino, str(kept))
+        back = self.store.with_name("db.back")
+        self.set_back(str(self.store), back)
+        shutil.rmtree(self.store)
+        back.rename(self.store)
+        self.settle()
+
+    def set_back(self, folder, to):
+        to.mkdir()
+        synced = {}
+        listed = self.aside / f"names-{os.stat(folder).st_ino}"
+        if listed.exists():
+            for line in listed.read_text().splitlines():
+                number, name = line.split(" ", 1)
+                synced[name] = int(number)
+        with os.scandir(folder) as scanned:
+            current = {entry.name: entry.inode() for entry in scanned}
+        for name in sorted(synced.keys() | current.keys()):
+            number = (current if self.chance.random() < self.some_names else synced).get(name)
+            path = self.found.get(number)
+            if path is None:
+                continue
+            if os.path.isdir(path):
+                self.set_back(path, to / name)
+            else:
+                (to / name).write_bytes(self.content(number, pathlib.Path(path)))
+
+    def content(self, number, path):
+        copied = self.aside / str(number)
+        synced = copied.read_bytes() if copied.exists() else b""
+        current = path.read_bytes()
+        if not self.some_pages or current == synced:
+            return synced
+        if len(current) < len(synced):
+            return self.chance.choice([current, synced])
+        end = self.chance.randint(len(synced), len(current))
+        content = bytearray(synced.ljust(end, b"\0"))
+        for start in range(0, end, PAGE):
+            if self.chance.random() < 0.5:
+                content[start:start + PAGE] = current[start:min(start + PAGE, end)]
+        return bytes(content)
+
+
+class Store:
+    """One store, over some rounds."""
+
+    def __init__(self, program, folder, key, chance):
+        self.chance, self.sent = chance, Sent()
+        self.disk = Disk(folder, chance)
+        self.server = Server(program, folder, key)
+        # Small memtables, which values of 20 kB fill soon.
+        self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
+
+    def start(self):
+        self.server.start()
+        return self.server.client(timeout=120)
+
+    def play(self, number, longest):
+        kind = self.chance.choice(KINDS)
+        self.disk.settle()
+        client = self.start()
+        check(self.sent.append(client, "alone", f"alone-{number}", "y" * 100) == 201, "an append is refused")
+        ended = threading.Event()
+        writers = [Writer(writer, number * 1_000_000, self.sent, self.server, self.chance.random(), ended)
+                   for writer in range(WRITERS)]
+        for writer in writers:
+            writer.start()
+        time.sleep(self.chance.uniform(0.1, longest))
+        self.server.kill()
+        ended.set()
+        for writer in writers:
+            writer.join()
+        self.disk.lose_power(kind)
+        client = self.start()
+        count = self.sent.verify(client, started=True)
+        self.server.kill()
+        self.disk.lose_power(kind)
+        segments = len(list((self.disk.store / "wal").glob("*.wal")))
+        tables = len(list((self.disk.store / "sstables").glob("*.sst")))
+        print(f"round {number}: the disk holds {kind}; {count} events, {len(self.sent.answered)} answered, "
+              f"{segments} segments, {tables} tables: passed", flush=True)
+
+    def damages(self):
+        """Each damage there is to be tried, by name, and the file that has it."""
+        segments = sorted((self.disk.store / "wal").glob("*.wal"))
+        last = segments[-1]
+        # The log has a gap: the number that the manifest expects is missing.
+        yield "a missing segment", segments[0], lambda: last.rename(last.with_name(f"{int(last.stem) + 1:020}.wal"))
+        for name, files in [("log", segments), ("tables", sorted((self.disk.store / "sstables").glob("*.sst")))]:
+            for _ in range(CHANGED_BYTES):
+                file = self.chance.choice([file for file in files if file.stat().st_size])
+                yield f"a changed byte in the {name}", file, lambda file=file: self.change(file)
+
+    def change(self, file):
+        content = bytearray(file.read_bytes())
+        content[self.chance.randrange(len(content))] ^= 1 << self.chance.randrange(8)
+        file.write_bytes(content)
+
+    def damage(self):
+        """Plays each damage on a copy of the store. Returns how many there were."""
+        good = self.disk.store.with_name("db.good")
+        client = self.start()
+        for number in range(20):
+            check(self.sent.append(client, "last", f"last-{number}", "z" * 2_000) == 201, "an append is refused")
+        self.server.kill()
+        self.disk.store.rename(good)
+        shutil.copytree(good, self.disk.store)
+        played = list(self.damages())
+        for name, file, damage in played:
+            shutil.rmtree(self.disk.store)
+            shutil.copytree(good, self.disk.store)
+            damage()
+            print(f"{name}, {file.name}: {self.answer(file)}", flush=True)
+        return len(played)
+
+    def answer(self, file):
+        """What the server makes of a damaged file."""
+        log = self.server.folder / "server.log"
+        said = log.stat().st_size
+        try:
+            client = self.start()
+        except Failure:
+            check(file.stem in log.read_bytes()[said:].decode(), f"the server does not start, and does not name {file.name}")
+            return "refused by name, passed"
+        try:
+            return self.reads(client)
+        finally:
+            self.server.kill()
+
+    def reads(self, client):
+        count = 0
+        while True:
+            status, page = client.call("GET", f"/events?limit=50&after={count}")
+            if status != 200:
+                check(status >= 500, f"reading the log answers {status}")
+                return f"reading is refused with {status}, passed"
+            for event in page["data"]:
+                count += 1
+                sent = self.sent.payloads.get(event["event_id"])
+                check(event["position"] == count, f"position {event['position']} follows {count - 1}")
+                check(sent is None or digest(event["payload"]) == sent, f"{event['event_id']} is not what was sent")
+            if not page["data"]:
+                end = max(position for _, _, position in self.sent.answered.values())
+                check(count >= end, f"{end} events were answered, and {count} are there")
+                return "nothing is lost, passed"
+
+
+def lose_power(program, folder, key, seed, rounds, chance, longest):
+    """Plays the rounds. Returns how many passed and failed."""
+    passed = failed = 0
+    store = None
+    for number in range(1, rounds + 1):
+        try:
+            if store is None:
+                below = folder / f"store-{number}"
+                below.mkdir()
+                store = Store(program, below, key, chance)
+            store.play(number, longest)
+            passed += 1
+            if number == rounds or number % ROUNDS_OF_A_STORE == 0:
+                passed += store.damage()
+                shutil.rmtree(store.server.folder)
+                store = None
+        except (Failure, *BROKEN, http.client.HTTPException, subprocess.TimeoutExpired) as failure:
+            failed += 1
+            print(f"round {number}: FAILED: {failure}", flush=True)
+            if store is not None:
+                store.server.kill()
+            store = None
+    return passed, failed
