@@ -3,6 +3,7 @@
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
 
+const NANOSECONDS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
 /// A date as the API writes it: RFC 3339, UTC, milliseconds, `Z`.
@@ -14,10 +15,12 @@ pub fn format_date(ms: i64) -> String {
     }
 }
 
-/// Milliseconds since the epoch of an RFC 3339 text; `None` for any other text.
+/// Milliseconds since the epoch of an RFC 3339 text of the years 0000 to 9999 in UTC; `None` for any other text. Smaller
+/// fractions of a second are cut off, before 1970 as after it.
 pub fn parse_date(text: &str) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
-        return Some(time.as_millisecond());
+        let ms = i64::try_from(time.as_nanosecond().div_euclid(NANOSECONDS)).ok()?;
+        return civil(ms).filter(|time| time.year() >= 0).map(|_| ms);
     }
     // The library leaves room for every offset before its last instant; "for ever" is written with the last of all.
     let last_days = text.strip_suffix('Z').filter(|local| local.starts_with("9999-12-3") && local.contains('T'))?;
@@ -31,7 +34,7 @@ pub fn civil(ms: i64) -> Option<DateTime> {
 
 /// The instant at which UTC shows this.
 pub fn ms_of(civil: DateTime) -> i64 {
-    let since = civil.duration_since(EPOCH).as_millis();
+    let since = civil.duration_since(EPOCH).as_nanos().div_euclid(NANOSECONDS);
     i64::try_from(since).expect("the calendar's milliseconds are few")
 }
 
@@ -58,5 +61,33 @@ mod tests {
             assert_eq!(parse_date(text), None, "{text}");
         }
         assert_eq!(format_date(253_402_300_800_000), "253402300800000");
+    }
+
+    #[test]
+    fn smaller_fractions_than_milliseconds_are_cut_off_on_either_side_of_1970() {
+        for (text, written) in [
+            ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
+            ("1960-05-01T12:00:00.123456789Z", "1960-05-01T12:00:00.123Z"),
+            ("0000-01-01T00:00:00.0009Z", "0000-01-01T00:00:00.000Z"),
+            ("1970-01-01T00:00:00.0009Z", "1970-01-01T00:00:00.000Z"),
+            ("2024-05-01T12:00:00.123999Z", "2024-05-01T12:00:00.123Z"),
+            ("9999-12-31T23:59:59.9999Z", "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(parse_date(text).map(format_date).as_deref(), Some(written), "{text}");
+        }
+    }
+
+    #[test]
+    fn years_before_0000_and_after_9999_are_refused() {
+        for text in [
+            "-000001-12-31T23:59:59.999Z",
+            "-009999-01-02T00:00:00Z",
+            "0000-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+            "10000-01-01T00:00:00Z",
+            "+010000-01-01T00:00:00Z",
+        ] {
+            assert_eq!(parse_date(text), None, "{text}");
+        }
     }
 }

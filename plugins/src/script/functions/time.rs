@@ -1,6 +1,6 @@
 //! Times: texts in RFC 3339, and milliseconds since 1970.
 
-use foldwork_engine::model::date::{format_date, parse_date};
+use foldwork_engine::model::date::{format_date, ms_of, parse_date};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::fmt::strtime;
@@ -47,7 +47,7 @@ pub(super) fn register(engine: &mut Engine) {
 }
 
 fn milliseconds(text: &str) -> Option<i64> {
-    let day = || text.parse::<Date>().ok()?.to_zoned(TimeZone::UTC).ok().map(|day| day.timestamp().as_millisecond());
+    let day = || text.parse::<Date>().ok().filter(|day| day.year() >= 0).map(|day| ms_of(day.into()));
     parse_date(text).or_else(day)
 }
 

@@ -171,7 +171,7 @@ impl DateFields {
         };
         let moved = self.relative.seconds.checked_mul(1_000)?;
         let microseconds = self.microsecond.checked_add(self.relative.microseconds)?;
-        let ms = seconds.checked_add(moved)?.checked_mul(1_000)?.checked_add(microseconds)? / 1_000;
+        let ms = seconds.checked_add(moved)?.checked_mul(1_000)?.checked_add(microseconds)?.div_euclid(1_000);
         civil(ms).map(|_| ms)
     }
 }
