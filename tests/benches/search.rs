@@ -23,12 +23,39 @@ const SYLLABLES: [&str; 24] = [
 /// Different words; as few as that make labels that are hard to tell apart.
 const WORDS: usize = 20_000;
 
-/// A label of two to seven words, of which some are far more frequent than others.
+/// One label in so many is Chinese, and as many are Hindi.
+const OTHER_SCRIPTS: usize = 10;
+/// Characters of which Chinese labels are made, and syllables of Hindi words.
+const HAN: usize = 3_000;
+const DEVANAGARI: [&str; 16] =
+    ["का", "मि", "रे", "लो", "सं", "दृ", "वल", "क्य", "ने", "ब्र", "पि", "गौ", "तु", "है", "ष्ट", "र्म"];
+
+/// A label of some words; one in [`OTHER_SCRIPTS`] is Chinese, and one is Hindi.
 fn label(chance: &mut Chance) -> String {
+    match chance.below(OTHER_SCRIPTS) {
+        0 => han_label(chance),
+        1 => syllables_label(chance, &DEVANAGARI),
+        _ => syllables_label(chance, &SYLLABLES),
+    }
+}
+
+/// A label of two to six Chinese words of two or three characters, without a space.
+fn han_label(chance: &mut Chance) -> String {
     let word = |chance: &mut Chance| {
         let bound = 1 + chance.below(WORDS);
         let mut word = Chance::new(chance.below(bound) as u64);
-        (0..2 + word.below(3)).map(|_| SYLLABLES[word.below(SYLLABLES.len())]).collect::<String>()
+        let characters = (0..2 + word.below(2)).map(|_| 0x4E00 + word.below(HAN) as u32);
+        characters.filter_map(char::from_u32).collect::<String>()
+    };
+    (0..2 + chance.below(5)).map(|_| word(chance)).collect()
+}
+
+/// A label of two to seven words, of which some are far more frequent than others.
+fn syllables_label(chance: &mut Chance, syllables: &[&str]) -> String {
+    let word = |chance: &mut Chance| {
+        let bound = 1 + chance.below(WORDS);
+        let mut word = Chance::new(chance.below(bound) as u64);
+        (0..2 + word.below(3)).map(|_| syllables[word.below(syllables.len())]).collect::<String>()
     };
     let words: Vec<String> = (0..2 + chance.below(6)).map(|_| word(chance)).collect();
     words.join(" ")

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::fold::{fold, trigrams, words};
-use super::index::{Entry, Index};
+use super::fold::{fold, is_pair, trigrams, words};
+use super::index::{Entry, Index, LABEL_BYTES, beginning};
 use super::words::{Sketch, Words};
 
 /// Entries that each way of finding them contributes.
@@ -16,11 +16,17 @@ const LEAST_SHARE: f32 = 0.15;
 pub const BODY_WEIGHT: f64 = 0.5;
 /// Letters from which on the beginning of a word stands for it.
 const SHORTEST_PREFIX: usize = 2;
+/// Words of more letters are found as they are or by their beginning: comparing letter by letter takes the square of their
+/// number.
+const LONGEST_COMPARED: usize = 64;
 /// Words of a query that are looked at.
 const WORDS_ASKED: usize = 32;
 
 /// What is asked, folded.
 pub struct LabelQuery {
+    /// As it was asked, without the space around it.
+    pub written: String,
+    /// As much of it as of a label.
     pub folded: String,
     pub words: Vec<String>,
     pub trigrams: Vec<u64>,
@@ -53,10 +59,10 @@ impl Filter {
 
 impl LabelQuery {
     pub fn new(query: &str, filter: Filter) -> LabelQuery {
-        let folded = fold(query);
-        let words: Vec<String> = words(&folded).take(WORDS_ASKED).map(str::to_owned).collect();
+        let folded = fold(beginning(query, LABEL_BYTES));
+        let words: Vec<String> = words(&fold(query)).take(WORDS_ASKED).map(str::to_owned).collect();
         let trigrams = trigrams(&words.join(" "));
-        LabelQuery { folded, words, trigrams, filter }
+        LabelQuery { written: query.trim().to_owned(), folded, words, trigrams, filter }
     }
 }
 
@@ -65,11 +71,14 @@ pub fn likeness(asked: &str, word: &str) -> f64 {
     if asked == word {
         return 1.0;
     }
+    if is_pair(asked) || is_pair(word) {
+        return 0.0;
+    }
     let (length, other) = (asked.chars().count(), word.chars().count());
     let longer = length.max(other);
     let share = length as f64 / longer as f64;
     let begun = if length >= SHORTEST_PREFIX && word.starts_with(asked) { 0.6 + 0.4 * share } else { 0.0 };
-    if length.abs_diff(other) > edits(longer) {
+    if longer > LONGEST_COMPARED || length.abs_diff(other) > edits(longer) {
         return begun;
     }
     let distance = strsim::osa_distance(asked, word);
@@ -89,6 +98,9 @@ fn edits(length: usize) -> usize {
 impl Words {
     /// The words that a word of the query may stand for, most alike first.
     fn alike(&self, asked: &str) -> Vec<(u32, f64)> {
+        if is_pair(asked) {
+            return self.find(asked).map(|number| (number, 1.0)).into_iter().collect();
+        }
         let sketch = Sketch::of(asked);
         let edits = edits(asked.chars().count() + 1) as u32;
         let near = self.like(|other| sketch.may_be_near(other, edits) || sketch.may_begin(other));

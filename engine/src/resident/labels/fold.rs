@@ -1,49 +1,170 @@
-//! Texts as search sees them: lower case, without accents, as words and as trigrams.
+//! Texts as search sees them: lower case, Latin, Greek and Cyrillic letters without accents, as words and as trigrams.
+//!
+//! Scripts that write no spaces are cut into pairs of neighbouring characters, each of which is a word: any two characters
+//! of a text find it, without a dictionary that says where words begin.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// Words longer than this are cut; nobody types them.
-const LONGEST_WORD: usize = 64;
+use super::script::{is_accented, is_hangul, is_ignored, is_symbol, is_unspaced};
+
+/// The longest run of signs behind a letter that belongs to the word, as in `C++`.
+const LONGEST_SIGNS: usize = 3;
 
 /// The words of a text, folded, with one space between them.
 pub fn fold(text: &str) -> String {
-    let mut folded = String::with_capacity(text.len());
-    let mut length = 0;
-    let mut push = |c: char| {
-        if !c.is_alphanumeric() {
-            length = 0;
-            if !folded.is_empty() && !folded.ends_with(' ') {
-                folded.push(' ');
-            }
-        } else if length < LONGEST_WORD {
-            length += 1;
-            folded.push(c);
-        }
-    };
-    for c in text.chars() {
-        match c {
-            'a'..='z' | '0'..='9' => push(c),
-            'A'..='Z' => push(c.to_ascii_lowercase()),
-            // An apostrophe stands within a word.
-            '\'' | '’' => {}
-            _ if c.is_ascii() => push(' '),
-            _ => fold_char(c, &mut push),
-        }
+    let mut folder = Folder { folded: String::with_capacity(text.len()), ..Folder::default() };
+    if text.is_ascii() {
+        text.chars().for_each(|c| folder.ascii(c));
+    } else {
+        // Composed, a letter and its mark are one character wherever there is one: what is left apart follows its letter.
+        text.nfkc().for_each(|c| folder.push(c));
     }
-    let end = folded.trim_end().len();
-    folded.truncate(end);
-    folded
+    folder.finish()
 }
 
-fn fold_char(c: char, push: &mut impl FnMut(char)) {
-    for c in c.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
-        match apart(c) {
-            Some(letters) => letters.chars().for_each(&mut *push),
-            // A letter in lower case may come with a mark of its own.
-            None if is_combining_mark(c) => {}
-            None => push(c),
+#[derive(Default)]
+struct Folder {
+    folded: String,
+    /// Whether the last word may go on.
+    in_word: bool,
+    /// Signs behind the last word, which belong to it if no letter follows.
+    signs: String,
+    /// The letter that a combining mark belongs to.
+    base: Option<char>,
+    /// Characters of a script without spaces that follow one another, each with its marks, and where each begins.
+    run: String,
+    starts: Vec<usize>,
+}
+
+impl Folder {
+    fn ascii(&mut self, c: char) {
+        match c {
+            'a'..='z' | '0'..='9' => self.letter(c),
+            'A'..='Z' => self.letter(c.to_ascii_lowercase()),
+            // An apostrophe stands within a word.
+            '\'' => {}
+            '+' | '#' => self.sign(c),
+            _ => self.end_word(),
         }
+    }
+
+    fn push(&mut self, c: char) {
+        if c.is_ascii() {
+            self.base = Some(c);
+            self.ascii(c);
+        } else if c == '’' || is_ignored(c, self.base) {
+        } else if is_combining_mark(c) {
+            self.mark(c);
+        } else {
+            self.base = Some(c);
+            if is_symbol(c) {
+                self.end_word();
+                self.letter(c);
+                self.end_word();
+            } else if !c.is_alphanumeric() {
+                self.end_word();
+            } else if is_unspaced(c) {
+                self.character(c);
+            } else if is_accented(c) {
+                self.accented(c);
+            } else if is_hangul(c) {
+                c.nfd().for_each(|sound| self.letter(sound));
+            } else {
+                c.to_lowercase().for_each(|c| self.letter(c));
+            }
+        }
+    }
+
+    /// Adds a letter to the word.
+    fn letter(&mut self, c: char) {
+        self.end_run();
+        self.end_signs(true);
+        if !self.in_word && !self.folded.is_empty() {
+            self.folded.push(' ');
+        }
+        self.in_word = true;
+        self.folded.push(c);
+    }
+
+    /// Adds a Latin, Greek or Cyrillic letter without its accents.
+    fn accented(&mut self, c: char) {
+        for c in c.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
+            match apart(c) {
+                Some(letters) => letters.chars().for_each(|c| self.letter(c)),
+                // A letter in lower case may come with a mark of its own.
+                None if is_combining_mark(c) => {}
+                None => self.letter(c),
+            }
+        }
+    }
+
+    /// Adds a mark to the letter before it, unless it is an accent of one that is read without.
+    fn mark(&mut self, c: char) {
+        match self.base {
+            Some(base) if is_unspaced(base) && !self.starts.is_empty() => self.run.push(c),
+            Some(base) if self.in_word && !is_accented(base) && base.is_alphabetic() => self.letter(c),
+            _ => {}
+        }
+    }
+
+    /// Adds a character of a script without spaces.
+    fn character(&mut self, c: char) {
+        if self.starts.is_empty() {
+            self.end_word();
+        }
+        self.starts.push(self.run.len());
+        self.run.push(c);
+    }
+
+    /// Notes a sign that may belong to the word before it.
+    fn sign(&mut self, c: char) {
+        let goes_on = self.signs.chars().all(|sign| sign == c) && self.signs.len() < LONGEST_SIGNS;
+        if self.in_word && goes_on {
+            self.signs.push(c);
+        } else {
+            self.end_word();
+        }
+    }
+
+    /// Signs at the end of a word are part of its name, as in `C#`. One between two letters joins words; two do not.
+    fn end_signs(&mut self, before_letter: bool) {
+        if self.signs.is_empty() {
+            return;
+        }
+        if !before_letter || self.signs.len() > 1 {
+            self.folded.push_str(&self.signs);
+        }
+        self.signs.clear();
+        self.in_word = false;
+    }
+
+    fn end_word(&mut self) {
+        self.end_run();
+        self.end_signs(false);
+        self.in_word = false;
+    }
+
+    /// Writes the characters of a run: each pair of neighbours is a word, and so is one that stands alone.
+    fn end_run(&mut self) {
+        if self.starts.is_empty() {
+            return;
+        }
+        let ends = self.starts.iter().skip(1).copied().chain([self.run.len()]).skip(usize::from(self.starts.len() > 1));
+        for (start, end) in self.starts.iter().zip(ends) {
+            if !self.folded.is_empty() {
+                self.folded.push(' ');
+            }
+            self.folded.push_str(self.run.get(*start..end).unwrap_or_default());
+        }
+        self.run.clear();
+        self.starts.clear();
+        self.in_word = false;
+    }
+
+    fn finish(mut self) -> String {
+        self.end_word();
+        self.folded
     }
 }
 
@@ -70,14 +191,24 @@ pub fn words(folded: &str) -> impl Iterator<Item = &str> + Clone {
     folded.split(' ').filter(|word| !word.is_empty())
 }
 
-/// The distinct trigrams of a folded text, in ascending order: of each word with two spaces before and one behind it.
+/// Whether a folded word is a character, or a pair of them, of a script without spaces.
+pub fn is_pair(word: &str) -> bool {
+    word.chars().next().is_some_and(is_unspaced)
+}
+
+/// The distinct trigrams of a folded text, in ascending order: of each word with two spaces before and one behind it. A
+/// pair of characters has itself and each of its characters instead.
 pub fn trigrams(folded: &str) -> Vec<u64> {
     let mut trigrams = Vec::with_capacity(folded.len() + 4);
     for word in words(folded) {
+        if is_pair(word) {
+            pair_trigrams(word, &mut trigrams);
+            continue;
+        }
         let mut window = [' ', ' ', ' '];
         for c in word.chars().chain([' ']) {
             window = [window[1], window[2], c];
-            trigrams.push(packed(window));
+            trigrams.push(packed(window.map(u32::from)));
         }
     }
     trigrams.sort_unstable();
@@ -85,8 +216,30 @@ pub fn trigrams(folded: &str) -> Vec<u64> {
     trigrams
 }
 
-fn packed(window: [char; 3]) -> u64 {
-    window.iter().fold(0, |packed, c| packed << 21 | u64::from(u32::from(*c)))
+fn pair_trigrams(word: &str, trigrams: &mut Vec<u64>) {
+    let space = u32::from(' ');
+    let mut before = None;
+    let mut letters = word.chars().peekable();
+    while let Some(letter) = letters.next() {
+        // A character with marks is told apart from others by all of them, as far as so few bits can.
+        let mut character = u32::from(letter);
+        while let Some(mark) = letters.next_if(|c| is_combining_mark(*c)) {
+            character = (character.wrapping_mul(31) + u32::from(mark)) & CHARACTER;
+        }
+        trigrams.push(packed([space, space, character]));
+        if let Some(before) = before {
+            trigrams.push(packed([space, before, character]));
+        }
+        before = Some(character);
+    }
+}
+
+/// Bits of a character in a trigram.
+const CHARACTER_BITS: u32 = 21;
+const CHARACTER: u32 = (1 << CHARACTER_BITS) - 1;
+
+fn packed(window: [u32; 3]) -> u64 {
+    window.iter().fold(0, |packed, c| packed << CHARACTER_BITS | u64::from(*c))
 }
 
 /// How many of two ascending lists are in both.
@@ -115,15 +268,72 @@ mod tests {
             ("Crème Brûlée", "creme brulee"),
             ("Rvalue_static--promotion!", "rvalue static promotion"),
             ("Straße, Łódź; smørrebrød", "strasse lodz smorrebrod"),
-            ("don't", "dont"),
+            ("don't, don’t", "dont dont"),
             ("άνεμος ΆΝΕΜΟΣ", "ανεμοσ ανεμοσ"),
+            ("Й ё", "и е"),
+            ("x\u{304} Cre\u{300}me", "x creme"),
             ("İstanbul ﬁne ²", "istanbul fine 2"),
             ("  ", ""),
             ("", ""),
         ] {
             assert_eq!(fold(text), folded, "{text}");
         }
-        assert_eq!(fold(&"x".repeat(1_000)).len(), LONGEST_WORD);
+    }
+
+    #[test]
+    fn words_of_any_length_stay_whole() {
+        for letter in ["x", "é", "д", "म"] {
+            let word = letter.repeat(1_000);
+            assert_eq!(words(&fold(&word)).map(|word| word.chars().count()).collect::<Vec<_>>(), [1_000]);
+        }
+    }
+
+    #[test]
+    fn signs_behind_a_word_are_part_of_it() {
+        for (text, folded) in [
+            ("C", "c"),
+            ("C++", "c++"),
+            ("C#", "c#"),
+            ("C＃", "c#"),
+            ("C++11 and C#-code", "c++ 11 and c# code"),
+            ("a+b law#12 # + #tag", "a b law 12 tag"),
+            ("c++++++", "c+++"),
+            ("c+#", "c+"),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+        }
+    }
+
+    #[test]
+    fn marks_that_carry_meaning_are_kept() {
+        for (one, other) in [("ガス", "カス"), ("कम", "काम"), ("ความ", "ความ่"), ("क़", "क"), ("آب", "اب")] {
+            assert_ne!(fold(one), fold(other), "{one} {other}");
+        }
+        // However they are written.
+        for (one, other) in [("ガス", "カ\u{3099}ス"), ("ガス", "ｶﾞｽ"), ("क़", "क\u{93C}"), ("한", "\u{1112}\u{1161}\u{11AB}")]
+        {
+            assert_eq!(fold(one), fold(other), "{one} {other}");
+        }
+        // Signs that say how Arabic and Hebrew are read, and how characters look, are left out of most texts.
+        for (one, other) in [("كِتَاب", "كتاب"), ("שָׁלוֹם", "שלום"), ("👍🏽", "👍"), ("❤\u{FE0F}", "❤")] {
+            assert_eq!(fold(one), fold(other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn texts_without_spaces_become_pairs() {
+        for (text, folded) in [
+            ("東京都庁", "東京 京都 都庁"),
+            ("中文搜索引擎 2024年", "中文 文搜 搜索 索引 引擎 2024 年"),
+            ("iPhone手机壳", "iphone 手机 机壳"),
+            ("走り方、犬", "走り り方 犬"),
+            ("ไทย", "ไท ทย"),
+            ("กี่กา", "กี่ก กา"),
+            ("🎉", "🎉"),
+            ("party🎉🎊now", "party 🎉 🎊 now"),
+        ] {
+            assert_eq!(fold(text), folded, "{text}");
+        }
     }
 
     #[test]
@@ -131,5 +341,15 @@ mod tests {
         assert_eq!(trigrams("ab").len(), 3);
         assert_eq!(common(&trigrams("const generics"), &trigrams("generics const")), trigrams("const generics").len());
         assert!(trigrams("").is_empty());
+    }
+
+    #[test]
+    fn trigrams_of_pairs_know_every_character() {
+        let long = trigrams(&fold("東京都庁"));
+        assert_eq!(long.len(), 4 + 3);
+        for part in ["東", "庁", "京都", "都庁"] {
+            let part = trigrams(&fold(part));
+            assert_eq!(common(&part, &long), part.len());
+        }
     }
 }

@@ -30,6 +30,8 @@ pub struct Entry {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
+    /// As it is written; the text is the state's own.
+    pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
     /// Of the first label's entry only; the text is the state's own.
@@ -76,9 +78,12 @@ impl Index {
                 continue;
             }
             if let Some(number) = known.pop() {
+                if let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) {
+                    entry.label = label.clone();
+                }
                 self.change(number, folded, body, text.last_event_at, order > 0);
                 kept.push(number);
-            } else if let Some(number) = self.add(&text, folded, body, order > 0) {
+            } else if let Some(number) = self.add(&text, label, folded, body, order > 0) {
                 kept.push(number);
             }
         }
@@ -109,7 +114,14 @@ impl Index {
         }
     }
 
-    fn add(&mut self, text: &Text, folded: String, body: Option<Arc<str>>, further: bool) -> Option<u32> {
+    fn add(
+        &mut self,
+        text: &Text,
+        label: &Arc<str>,
+        folded: String,
+        body: Option<Arc<str>>,
+        further: bool,
+    ) -> Option<u32> {
         let number = match self.free.pop() {
             Some(number) => number,
             None if self.entries.len() < MAX_ENTRIES => {
@@ -124,6 +136,7 @@ impl Index {
             aggregate_type: text.aggregate_type.clone(),
             project_id: text.project_id.clone(),
             last_event_at: text.last_event_at,
+            label: label.clone(),
             folded: "".into(),
             words: 0,
             body: None,

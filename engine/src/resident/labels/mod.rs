@@ -7,6 +7,7 @@ pub mod candidates;
 pub mod fold;
 pub mod index;
 pub mod scores;
+mod script;
 mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +48,8 @@ pub struct Hit {
     pub scores: Scores,
     /// The best of the scores.
     pub score: f64,
+    /// The label is what is asked letter by letter, accents and case included.
+    pub as_written: bool,
     pub last_event_at: i64,
 }
 
@@ -150,7 +153,8 @@ impl Labels {
         self.is_behind()
     }
 
-    /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
+    /// The aggregates that answer a query, best first; of equals the one that is written as asked, then the one that changed
+    /// last, then by id.
     pub fn search(&self, query: &str, filter: Filter, most: usize) -> Vec<Hit> {
         let asked = LabelQuery::new(query, filter);
         let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
@@ -161,16 +165,18 @@ impl Labels {
             let Some(entry) = index.entry(number) else { continue };
             let scores = scorer.scores(number, entry);
             let score = scores.best().1;
-            let is_better = found.get(&entry.id).is_none_or(|hit| hit.score < score);
+            let as_written = entry.label.trim() == asked.written;
+            let is_better = found.get(&entry.id).is_none_or(|hit| (hit.score, hit.as_written) < (score, as_written));
             if scores.says_something() && is_better {
-                let hit = Hit { id: entry.id.clone(), scores, score, last_event_at: entry.last_event_at };
+                let hit = Hit { id: entry.id.clone(), scores, score, as_written, last_event_at: entry.last_event_at };
                 found.insert(&entry.id, hit);
             }
         }
         let mut found: Vec<Hit> = found.into_values().collect();
         let newer =
             |a: &Hit, b: &Hit| b.last_event_at.cmp(&a.last_event_at).then_with(|| a.id.as_str().cmp(b.id.as_str()));
-        found.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| newer(a, b)));
+        let closer = |a: &Hit, b: &Hit| b.score.total_cmp(&a.score).then(b.as_written.cmp(&a.as_written));
+        found.sort_by(|a, b| closer(a, b).then_with(|| newer(a, b)));
         found.truncate(most);
         found
     }
@@ -202,7 +208,8 @@ mod tests {
     }
 
     fn some_words(random: &mut fastrand::Rng) -> String {
-        const WORDS: [&str; 9] = ["alpha", "alpine", "beta", "Bêta", "gamma", "ga", "delta", "delay", "omega"];
+        const WORDS: [&str; 12] =
+            ["alpha", "alpine", "beta", "Bêta", "gamma", "ga", "delta", "delay", "omega", "東京都庁", "東京", "C++"];
         let words: Vec<&str> = (0..random.usize(0..4)).map(|_| WORDS[random.usize(..WORDS.len())]).collect();
         words.join(" ")
     }
@@ -229,7 +236,7 @@ mod tests {
             let now = |id: &AggregateId| texts[id.as_str()[1..].parse::<usize>().expect("a number")].clone();
             assert!(!kept.catch_up(now));
             let new = made_of(&texts);
-            for query in ["alpha", "betta gamma", "del", "omega alpine", &some_words(&mut random)] {
+            for query in ["alpha", "betta gamma", "del", "omega alpine", "都庁", &some_words(&mut random)] {
                 let asked = |labels: &Labels| labels.search(query, Filter::default(), 100);
                 assert_eq!(asked(&kept), asked(&new), "round {round}, '{query}'");
             }
@@ -243,6 +250,67 @@ mod tests {
         assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", FURTHER)]);
         let found = labels.search("vienna", Filter::default(), 10);
         assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", 1.0)]);
+    }
+
+    fn found(labels: &Labels, query: &str) -> Vec<String> {
+        labels.search(query, Filter::default(), 10).into_iter().map(|hit| hit.id.to_string()).collect()
+    }
+
+    fn labelled(all: &[&str]) -> Labels {
+        let texts = all.iter().enumerate().map(|(id, label)| Some(text(id, &[(*label).to_owned()], None, id as i64)));
+        made_of(&texts.collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn labels_that_differ_in_signs_or_marks_are_each_found_first() {
+        for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]] {
+            let labels = labelled(&all);
+            for (number, label) in all.iter().enumerate() {
+                assert_eq!(found(&labels, label)[0], format!("a{number}"), "{label} among {all:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_label_as_it_is_asked_comes_before_one_that_is_folded_alike() {
+        let labels = labelled(&["resume", "Résumé", "RESUME"]);
+        for (query, first) in [("resume", "a0"), ("Résumé", "a1"), (" RESUME ", "a2"), ("Resumé", "a2")] {
+            let found = labels.search(query, Filter::default(), 10);
+            assert_eq!((found.len(), found[0].id.as_str()), (3, first), "{query}");
+            assert!(found.iter().all(|hit| hit.score == 1.0), "{query}");
+        }
+    }
+
+    #[test]
+    fn texts_without_spaces_are_found_by_any_part_of_them() {
+        let labels = labelled(&["東京都庁", "中文搜索引擎", "กรุงเทพมหานคร", "黒猫", "party 🎉", "Handbook"]);
+        for (query, first) in [
+            ("都庁", "a0"),
+            ("京都", "a0"),
+            ("東京", "a0"),
+            ("東京都庁", "a0"),
+            ("搜索", "a1"),
+            ("引擎", "a1"),
+            ("中文 引擎", "a1"),
+            ("เทพ", "a2"),
+            ("猫", "a3"),
+            ("黒", "a3"),
+            ("🎉", "a4"),
+        ] {
+            assert_eq!(found(&labels, query).first().map(String::as_str), Some(first), "{query}");
+        }
+        assert!(found(&labels, "🎊").is_empty());
+        assert!(found(&labels, "大阪").is_empty());
+    }
+
+    #[test]
+    fn words_of_more_than_64_letters_are_told_apart_at_their_ends() {
+        let long = "x".repeat(100);
+        let labels = labelled(&[&format!("{long}a"), &format!("{long}b"), &"y".repeat(900)]);
+        for (query, first) in [(format!("{long}a"), "a0"), (format!("{long}b"), "a1"), ("y".repeat(900), "a2")] {
+            let found = labels.search(&query, Filter::default(), 10);
+            assert_eq!((found[0].id.as_str(), found[0].score), (first, 1.0), "{query}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::candidates::{BODY_WEIGHT, LabelQuery, likeness};
-use super::fold::{common, trigrams, words};
+use super::fold::{common, is_pair, trigrams, words};
 use super::index::{Entry, Index};
 use super::words::Words;
 
@@ -37,7 +37,7 @@ const LONGEST_WHOLE: usize = 120;
 pub struct Scores {
     /// The label is what is asked.
     pub exact: f64,
-    /// The label, or with less weight a word in it, begins with what is asked.
+    /// The label, or with less weight a word in it, begins with what is asked; or a pair of characters ends with it.
     pub prefix: f64,
     /// Trigrams that both have, of those that either has.
     pub trigram: f64,
@@ -131,6 +131,8 @@ impl<'a> Scorer<'a> {
             Some(rest) if rest.is_empty() || rest.starts_with(' ') => 0.85 + 0.15 * share,
             Some(_) => 0.7 + 0.25 * share,
             None if label.match_indices(asked).any(|(at, _)| label[..at].ends_with(' ')) => 0.6 + 0.3 * share,
+            // A single character of a script without spaces is the end of a pair.
+            None if is_pair(asked) && label.contains(asked) => 0.5 + 0.3 * share,
             None => 0.0,
         }
     }

@@ -2,6 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
+use super::fold::is_pair;
+
 /// Bits of a posting that count how often the word occurs; the others number the entry.
 const COUNT_BITS: u32 = 6;
 const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
@@ -13,8 +15,10 @@ pub const MAX_ENTRIES: usize = 1 << (32 - COUNT_BITS);
 pub struct Words {
     numbers: FxHashMap<Box<str>, u32>,
     words: Vec<Word>,
-    /// What a look through all words is narrowed by.
+    /// What a look through all words is narrowed by, and the numbers of their words. Pairs of characters have none: they
+    /// are what is asked, or are not.
     sketches: Vec<Sketch>,
+    sketched: Vec<u32>,
     free: Vec<u32>,
     /// Words of all entries, repeated ones too, and how many entries have any.
     total: u64,
@@ -25,6 +29,8 @@ struct Word {
     text: Box<str>,
     /// Ascending.
     postings: Vec<u32>,
+    /// Where its sketch stands.
+    sketch: Option<u32>,
 }
 
 /// Which letters a word has once and twice, and how many: two words at a small distance differ in few of them.
@@ -61,7 +67,7 @@ impl Words {
     pub fn size_bytes(&self) -> usize {
         // A word stands twice, and what finds it by its text takes as much as a pointer or two.
         let of = |word: &Word| 2 * (word.text.len() + 32) + word.postings.capacity() * size_of::<u32>();
-        self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * size_of::<Sketch>()
+        self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * (size_of::<Sketch>() + size_of::<u32>())
     }
 
     /// Adds an entry's folded text.
@@ -94,11 +100,11 @@ impl Words {
                 word.postings.remove(place);
             }
             if word.postings.is_empty() {
-                *word = Word { text: "".into(), postings: Vec::new() };
+                let word = std::mem::replace(word, Word { text: "".into(), postings: Vec::new(), sketch: None });
                 self.numbers.remove(text);
                 self.free.push(number);
-                if let Some(sketch) = self.sketches.get_mut(number as usize) {
-                    *sketch = Sketch::default();
+                if let Some(place) = word.sketch {
+                    self.remove_sketch(place);
                 }
             }
         }
@@ -108,28 +114,36 @@ impl Words {
         if let Some(number) = self.numbers.get(text) {
             return *number;
         }
-        let word = Word { text: text.into(), postings: Vec::new() };
-        let number = match self.free.pop() {
-            Some(number) => {
-                self.words[number as usize] = word;
-                self.sketches[number as usize] = Sketch::of(text);
-                number
-            }
-            None => {
-                self.words.push(word);
-                self.sketches.push(Sketch::of(text));
-                self.words.len() as u32 - 1
-            }
-        };
+        let place = self.free.pop();
+        let number = place.unwrap_or(self.words.len() as u32);
+        let sketch = (!is_pair(text)).then_some(self.sketches.len() as u32);
+        if sketch.is_some() {
+            self.sketches.push(Sketch::of(text));
+            self.sketched.push(number);
+        }
+        let word = Word { text: text.into(), postings: Vec::new(), sketch };
+        match self.words.get_mut(number as usize) {
+            Some(free) => *free = word,
+            None => self.words.push(word),
+        }
         self.numbers.insert(text.into(), number);
         number
     }
 
+    /// Takes a sketch out; the last one takes its place.
+    fn remove_sketch(&mut self, place: u32) {
+        self.sketches.swap_remove(place as usize);
+        self.sketched.swap_remove(place as usize);
+        let moved = self.sketched.get(place as usize).and_then(|number| self.words.get_mut(*number as usize));
+        if let Some(word) = moved {
+            word.sketch = Some(place);
+        }
+    }
+
     /// The words that pass a look at their sketches.
     pub fn like(&self, admits: impl Fn(Sketch) -> bool) -> impl Iterator<Item = (u32, &str)> {
-        let sketches =
-            self.sketches.iter().enumerate().filter(move |(_, sketch)| sketch.length > 0 && admits(**sketch));
-        sketches.filter_map(|(number, _)| Some((number as u32, &*self.words.get(number)?.text)))
+        let sketches = self.sketches.iter().zip(&self.sketched).filter(move |(sketch, _)| admits(**sketch));
+        sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))
     }
 
     /// The entries that have a word, and how often.
@@ -186,5 +200,21 @@ mod tests {
         words.remove(1, "two");
         words.remove(2, "new");
         assert_eq!((words.numbers.len(), words.total), (0, 0));
+        assert_eq!((words.sketches.len(), words.sketched.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_sketch_is_moved_with_its_word() {
+        let mut words = Words::default();
+        words.insert(1, "one two 東京 three");
+        words.remove(1, "one 東京");
+        let mut all: Vec<&str> = words.like(|_| true).map(|(_, word)| word).collect();
+        all.sort_unstable();
+        assert_eq!(all, ["three", "two"]);
+        words.remove(1, "three");
+        words.insert(2, "four");
+        let like_four = words.like(|sketch| Sketch::of("four").may_be_near(sketch, 0));
+        assert_eq!(like_four.map(|(_, word)| word).collect::<Vec<_>>(), ["four"]);
+        assert!(words.find("東京").is_none());
     }
 }
