@@ -5,13 +5,23 @@ use serde_json::{Map, Value};
 
 /// The fields that every article of a repository has; of these front matter sets the title and the tags only.
 const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"];
+/// The line of the file where front matter begins, after its `---`.
+const FIRST_LINE: usize = 2;
 /// The longest name of a field that is taken over from front matter.
 const LONGEST_NAME: usize = 64;
 
-/// Returns the fields of the article that a file holds.
-pub fn fields(path: &str, slug: &str, text: &str) -> Map<String, Value> {
+/// A line of front matter that is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BadLine {
+    /// Counted from 1 in the file.
+    pub line: usize,
+    pub reason: &'static str,
+}
+
+/// Returns the fields of the article that a file holds. `bad` gets the lines of its front matter that cannot be read.
+pub fn fields(path: &str, slug: &str, text: &str, bad: &mut Vec<BadLine>) -> Map<String, Value> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (front, body) = split_front_matter(text);
+    let (front, body) = split_front_matter(text, bad);
     let folders: Vec<&str> = path.rsplit_once('/').map(|(folders, _)| folders.split('/').collect()).unwrap_or_default();
     let title = front.get("title").and_then(scalar_text).or_else(|| first_heading(body));
     let tags =
@@ -29,9 +39,58 @@ pub fn fields(path: &str, slug: &str, text: &str) -> Map<String, Value> {
 }
 
 /// Splits a file into its front matter and the rest; what is no YAML mapping is part of the rest.
-fn split_front_matter(text: &str) -> (Map<String, Value>, &str) {
-    let parsed = find_front_matter(text).and_then(|(yaml, rest)| Some((parse_front_matter(yaml)?, rest)));
+fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String, Value>, &'a str) {
+    let parsed = find_front_matter(text)
+        .and_then(|(yaml, rest)| Some((parse_front_matter(yaml).or_else(|| read_by_entries(yaml, bad))?, rest)));
     parsed.unwrap_or_else(|| (Map::new(), text))
+}
+
+/// Reads front matter that is no YAML as a whole entry by entry, and leaves the bad ones out. Text between two rules is no
+/// front matter: it does not begin with a name, or has no entry that can be read.
+fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Value>> {
+    let mut front = Map::new();
+    let mut left_out = Vec::new();
+    let entries = entries(yaml);
+    let (_, first) = entries.iter().find(|(_, entry)| !entry.trim().is_empty())?;
+    let (name, value) = first.split_once(':')?;
+    if name.is_empty() || name.contains(char::is_whitespace) || !value.starts_with(char::is_whitespace) {
+        return None;
+    }
+    for (line, entry) in entries {
+        let Some(read) = parse_front_matter(entry) else {
+            left_out.push(BadLine { line, reason: "it is no YAML of the form `name: value`" });
+            continue;
+        };
+        for (name, value) in read {
+            if front.contains_key(&name) {
+                left_out.push(BadLine { line, reason: "an earlier line has the same name" });
+            } else {
+                front.insert(name, value);
+            }
+        }
+    }
+    if front.is_empty() {
+        return None;
+    }
+    bad.append(&mut left_out);
+    Some(front)
+}
+
+/// Splits front matter into its entries, each with the line of the file where it begins. Lines that are indented, items of
+/// lists, comments and empty lines go on with the entry before them.
+fn entries(yaml: &str) -> Vec<(usize, &str)> {
+    let mut entries = Vec::new();
+    let (mut start, mut end, mut first_line) = (0, 0, FIRST_LINE);
+    for (line, text) in (FIRST_LINE..).zip(yaml.split_inclusive('\n')) {
+        let begins = !text.starts_with([' ', '\t', '-', '#', '\r', '\n']);
+        if begins && end > start {
+            entries.push((first_line, yaml.get(start..end).unwrap_or_default()));
+            (start, first_line) = (end, line);
+        }
+        end += text.len();
+    }
+    entries.push((first_line, yaml.get(start..end).unwrap_or_default()));
+    entries
 }
 
 /// Finds the lines between `---` at the very beginning and the next `---` or `...`.
@@ -120,7 +179,18 @@ mod tests {
     use super::*;
 
     fn fields_of(path: &str, text: &str) -> Value {
-        Value::Object(fields(path, "slug", text))
+        Value::Object(fields(path, "slug", text, &mut Vec::new()))
+    }
+
+    #[test]
+    fn bad_lines_of_front_matter_are_told_and_the_good_ones_count() {
+        let text =
+            "---\ntitle: One: two\ntags:\n- a\n- b\nstatus: draft\nnonsense\nopen: [\nstatus: twice\n---\n# Heading\n";
+        let mut bad = Vec::new();
+        let fields = fields("a.md", "slug", text, &mut bad);
+        assert_eq!((&fields["title"], &fields["tags"]), (&json!("Heading"), &json!(["a", "b"])));
+        assert_eq!((&fields["status"], &fields["body"]), (&json!("draft"), &json!("# Heading\n")));
+        assert_eq!(bad.iter().map(|bad| bad.line).collect::<Vec<_>>(), [2, 7, 8, 9]);
     }
 
     #[test]

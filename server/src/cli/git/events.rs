@@ -1,7 +1,7 @@
 //! Turns the changes of a history into events whose ids are the same at every import.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use git2::{Oid, Repository};
 use jiff::Timestamp;
@@ -10,13 +10,15 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::article;
+use super::article::{self, BadLine};
 use super::history::{Act, Change, History};
 use crate::cli::batch::Origin;
 use crate::cli::event::Event;
 
 /// The namespace of the ids of articles and their events. Another one would make a second copy of every article.
 const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
+/// 0000-01-01T00:00:00Z.
+const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
 /// The largest file that becomes an article.
 const LARGEST_FILE: usize = 512 * 1024;
 
@@ -27,6 +29,8 @@ pub struct Writer<'a> {
     project: &'a str,
     /// What the fields of each article that exists were last, as digests.
     known: HashMap<usize, Digests>,
+    /// Bad lines of front matter that were told, by path: a file that changes often is told of once.
+    told: HashSet<(String, BadLine)>,
 }
 
 type Digests = BTreeMap<String, [u8; 32]>;
@@ -34,7 +38,7 @@ type Digests = BTreeMap<String, [u8; 32]>;
 impl<'a> Writer<'a> {
     /// Starts at the beginning of a history.
     pub fn new(repository: &'a Repository, history: &'a History, project: &'a str) -> Self {
-        Self { repository, history, project, known: HashMap::new() }
+        Self { repository, history, project, known: HashMap::new(), told: HashSet::new() }
     }
 
     /// Gives `put` the event of a change, if the change makes one.
@@ -91,7 +95,14 @@ impl<'a> Writer<'a> {
                 return Ok(None);
             }
         };
-        let fields = article::fields(&change.path, slug, &text);
+        let mut bad = Vec::new();
+        let fields = article::fields(&change.path, slug, &text, &mut bad);
+        for bad in bad {
+            let (path, line, reason) = (&change.path, bad.line, bad.reason);
+            if self.told.insert((path.clone(), bad)) {
+                note(&format!("warning: {path}:{line}: the line of front matter is left out: {reason}"));
+            }
+        }
         let digests = digests(&fields);
         Ok(Some(match self.known.insert(change.article, digests.clone()) {
             None => ("article.created", fields),
@@ -141,6 +152,7 @@ fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> 
 
 /// Returns a commit's time as RFC 3339 with milliseconds.
 fn time_text(seconds: i64) -> Option<String> {
-    let time = Timestamp::from_second(seconds).ok()?;
+    // The server takes times of the years 0000 to 9999.
+    let time = Timestamp::from_second(seconds).ok().filter(|time| *time >= YEAR_0000)?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
 }

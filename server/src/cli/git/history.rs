@@ -11,6 +11,12 @@ use super::slug::Slugs;
 /// What a path must look like to hold Markdown, as git matches paths.
 const MARKDOWN: [&str; 2] = ["*.[mM][dD]", "*.[mM][aA][rR][kK][dD][oO][wW][nN]"];
 
+/// How much of a file's lines, in percent, is left after a rename. With another share, a later import would take a renamed
+/// file for a new article.
+const RENAME_SIMILARITY: u16 = 50;
+/// Files of one commit that are compared with each other to find renames; of more than that, only those with the same content.
+const RENAME_LIMIT: usize = 1_000;
+
 /// The first-parent history of HEAD, oldest first.
 #[derive(Debug)]
 pub struct History {
@@ -213,7 +219,10 @@ fn steps(
 fn find_renames(diff: &mut Diff<'_>) -> Result<(), git2::Error> {
     let has = |status: Delta| diff.deltas().any(|delta| delta.status() == status);
     if has(Delta::Added) && has(Delta::Deleted) {
-        diff.find_similar(Some(DiffFindOptions::new().renames(true)))?;
+        // What is not said here comes from the git settings of whoever runs the import.
+        let mut options = DiffFindOptions::new();
+        options.renames(true).rename_threshold(RENAME_SIMILARITY).rename_limit(RENAME_LIMIT);
+        diff.find_similar(Some(&mut options))?;
     }
     Ok(())
 }

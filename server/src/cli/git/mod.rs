@@ -68,14 +68,26 @@ pub fn project_slug(repository: &Repository) -> String {
     }
 }
 
-/// Adds to a conflict what may be behind it: a stream stays in the project that its first event named.
+/// Adds to a conflict what may be behind it: a stream stays in the project that its first event named, and an event what it
+/// was when it was imported.
 fn explain(error: anyhow::Error) -> anyhow::Error {
-    let mut calls = error.chain().filter_map(|cause| cause.downcast_ref::<CallError>());
-    if calls.any(|call| call.has_status(StatusCode::CONFLICT)) {
-        return error
-            .context("if this history was imported into another project before, --project has to name that one");
+    let code = error.chain().find_map(|cause| match cause.downcast_ref::<CallError>()? {
+        CallError::Refused(refusal) if refusal.status == StatusCode::CONFLICT => refusal.body.get("code")?.as_str(),
+        _ => None,
+    });
+    let hint = match code {
+        Some("project_mismatch") => {
+            Some("this history was imported into another project before: --project has to name that one")
+        }
+        Some("event_id_conflict") => {
+            Some("this history was imported before by a version of this program that read the file otherwise")
+        }
+        _ => None,
+    };
+    match hint {
+        Some(hint) => error.context(hint),
+        None => error,
     }
-    error
 }
 
 fn write_events(

@@ -229,3 +229,60 @@ fn a_repository_without_commits_has_no_events_and_the_folder_names_the_project()
     assert_eq!(project_slug(&scratch.repository), "my-notes");
     assert!(open(scratch.folder.parent().expect("made two deep")).is_err());
 }
+
+#[test]
+fn renames_are_found_whatever_the_git_settings_say() {
+    let scratch = Scratch::new();
+    let mut config = scratch.repository.config().expect("a configuration");
+    config.set_i32("diff.renameLimit", 1).expect("set");
+    config.set_str("diff.renames", "false").expect("set");
+    let text = |number: usize, more: &str| {
+        let lines: String = (0..20).map(|line| format!("Line {line} of text {number}, like no other.\n")).collect();
+        format!("{lines}{more}").into_bytes()
+    };
+    let tree = |folder: &str, more: &str| -> Vec<(String, Vec<u8>)> {
+        (0..5).map(|number| (format!("{folder}/{number}.md"), text(number, more))).collect()
+    };
+    for (minute, files) in [(0, tree("old", "")), (1, tree("new", "One more line.\n"))] {
+        let files: Vec<(&str, &[u8])> = files.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())).collect();
+        scratch.commit(minute, &files);
+    }
+    let events = scratch.events(&[]);
+    assert_eq!((of_type(&events, "article.created").len(), of_type(&events, "article.updated").len()), (5, 5));
+    assert!(of_type(&events, "article.deleted").is_empty());
+}
+
+#[test]
+fn bad_lines_of_front_matter_are_told_once_with_file_and_line() {
+    let scratch = Scratch::new();
+    for minute in 0..3 {
+        let text = format!("---\ntitle: One: two\nstatus: draft\n---\nBody {minute}.\n");
+        scratch.commit(minute, &[("docs/a.md", text.as_bytes())]);
+    }
+    let told = std::cell::RefCell::new(Vec::new());
+    let note = |text: &str| told.borrow_mut().push(text.to_owned());
+    let history = History::read(&scratch.repository, &note).expect("readable").expect("commits");
+    let mut writer = Writer::new(&scratch.repository, &history, "notes");
+    for change in &history.changes {
+        writer.write(change, &note, |_, _| Ok(())).expect("written");
+    }
+    let told = told.into_inner();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains("docs/a.md:2:"), "{told:?}");
+}
+
+#[test]
+fn a_conflict_is_explained_by_its_code() {
+    let refused = |code: &str| {
+        let refusal = crate::cli::client::Refusal {
+            status: StatusCode::CONFLICT,
+            message: "refused".into(),
+            body: json!({"code": code}),
+            retry_after: None,
+        };
+        explain(CallError::Refused(Box::new(refusal)).into()).to_string()
+    };
+    assert!(refused("project_mismatch").contains("--project"));
+    assert!(refused("event_id_conflict").contains("imported before"));
+    assert!(!refused("aggregate_type_mismatch").contains("imported"));
+}
