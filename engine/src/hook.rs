@@ -227,17 +227,31 @@ pub struct Route<'a> {
     pub agents: &'a [Value],
 }
 
+/// The field of a state by which hooks are told the label of an aggregate: the text by which its type says it is known.
+pub const LABEL: &str = "_label";
+
 /// What `work` is given.
 pub struct Work<'a> {
     /// The state of the task, with its id as `_id`.
     pub task: &'a Value,
     pub messages: &'a [Value],
-    /// The state of the aggregate that the task is about, as a row.
+    /// The state of the aggregate that the task is about, as [`Work::row`] makes it.
     pub aggregate: Option<&'a Value>,
     /// Nodes beside the aggregate's own: `{id, aggregate_type, label, slug, linked}` each.
     pub related: &'a [Value],
     /// The time of the event that made the task; milliseconds since the epoch.
     pub now_ms: i64,
+}
+
+impl Work<'_> {
+    /// The row of an aggregate as pipelines show it, with its label.
+    pub fn row(aggregate: &Aggregate, definition: &Definition) -> Value {
+        let row = aggregate.row(definition);
+        let fields = row.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| &***name != LABEL);
+        let mut labelled: Object = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+        labelled.push(LABEL, definition.label_of(&aggregate.state));
+        labelled.into()
+    }
 }
 
 /// What `tool` is given.

@@ -4,6 +4,7 @@ mod admission;
 mod admitted;
 mod catalogue;
 mod consumer;
+mod content;
 mod contract;
 mod coverage;
 mod crashed;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::circuit::Circuit;
+use super::circuit::{Circuit, Step};
 use super::ended::Interrupted;
 use super::interrupt::Interrupt;
 use crate::core::State;
@@ -49,11 +49,11 @@ pub struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Calls a hook for each input, in order. `event_of` tells an input's event.
+    /// Calls a hook for each input, in order. `step_of` tells the step that an input stands for.
     pub async fn run<I, T>(
         &mut self,
         inputs: &[Arc<I>],
-        event_of: impl Fn(&I) -> &Arc<str>,
+        step_of: impl Fn(&I) -> Step<'_>,
         hook: HookCall<I, T>,
     ) -> Result<Vec<Attempt<T>>, Interrupted>
     where
@@ -72,7 +72,7 @@ impl Calls<'_> {
                 // The threads are gone: nothing is known of these events.
                 return Err(Interrupted);
             }
-            let outcomes = self.again(rest, outcomes, hook, on_error).await?;
+            let outcomes = self.again(rest, outcomes, &step_of, hook, on_error).await?;
             for (input, (outcome, tries)) in rest.iter().zip(outcomes) {
                 let attempt = match outcome {
                     Ok(done) => {
@@ -81,7 +81,7 @@ impl Calls<'_> {
                     }
                     Err(_) if on_error == OnError::Skip => Attempt::Skipped,
                     Err(failure) => {
-                        let opened = self.circuit.failed(event_of(input));
+                        let opened = self.circuit.failed(step_of(input));
                         Attempt::Failed { failure, attempts: tries, opened }
                     }
                 };
@@ -103,10 +103,14 @@ impl Calls<'_> {
     }
 
     /// Tries the failed ones again, all of them after each wait. Returns how often each was tried.
+    ///
+    /// A failure for an aggregate that is failing already is parked at once: the circuit does not open for one aggregate,
+    /// whose events would otherwise hold up the log with a wait each.
     async fn again<I, T>(
         &self,
         inputs: &[Arc<I>],
         outcomes: Vec<Outcome<T>>,
+        step_of: &impl Fn(&I) -> Step<'_>,
         hook: HookCall<I, T>,
         on_error: OnError,
     ) -> Result<Vec<(Outcome<T>, u32)>, Interrupted>
@@ -116,9 +120,13 @@ impl Calls<'_> {
     {
         let mut outcomes: Vec<(Outcome<T>, u32)> = outcomes.into_iter().map(|outcome| (outcome, 1)).collect();
         let mut waits = self.waits(on_error);
+        let gives_up = on_error == OnError::Park || matches!(self.policy, RetryPolicy::Limited);
+        let is_hopeless: Vec<bool> =
+            inputs.iter().map(|input| gives_up && self.circuit.is_failing(step_of(input).aggregate_id)).collect();
         loop {
-            let failed: Vec<usize> =
-                outcomes.iter().enumerate().filter(|(_, (outcome, _))| outcome.is_err()).map(|(at, _)| at).collect();
+            let tried = outcomes.iter().zip(&is_hopeless).enumerate();
+            let failed = tried.filter(|(_, ((outcome, _), hopeless))| outcome.is_err() && !**hopeless);
+            let failed: Vec<usize> = failed.map(|(at, _)| at).collect();
             let Some(wait) = waits.next().filter(|_| !failed.is_empty()) else { return Ok(outcomes) };
             self.wait(wait, on_error).await?;
             let retried: Vec<Arc<I>> = failed.iter().filter_map(|at| inputs.get(*at).cloned()).collect();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::attempt::{Attempt, Calls, RetryPolicy};
+use super::circuit::Step;
 use super::circuits::Circuits;
 use super::ended::Interrupted;
 use super::event_context::EventContext;
@@ -48,7 +49,7 @@ impl<'a> Enricher<'a> {
         let calls = calls.filter(|(_, _, wanted)| !wanted.is_empty()).map(|(plugin, circuit, wanted)| async move {
             let inputs: Vec<Arc<EventContext>> = wanted.iter().filter_map(|at| contexts.get(*at).cloned()).collect();
             let mut calls = Calls { state, plugin, circuit, policy };
-            (plugin, wanted, calls.run(&inputs, |context| &context.event.event_id, call).await)
+            (plugin, wanted, calls.run(&inputs, step_of, call).await)
         });
         let mut enriched: Vec<Vec<Enriched>> = contexts.iter().map(|_| Vec::new()).collect();
         for (plugin, wanted, attempts) in join_all(calls).await {
@@ -60,6 +61,10 @@ impl<'a> Enricher<'a> {
         }
         Ok(enriched)
     }
+}
+
+fn step_of(context: &EventContext) -> Step<'_> {
+    Step { event_id: &context.event.event_id, aggregate_id: context.event.aggregate_id.as_str() }
 }
 
 /// Calls the hook with an event and the aggregate after it.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::attempt::{Calls, RetryPolicy};
+use super::circuit::Step;
 use super::circuits::Circuits;
 use super::ended::Ended;
 use super::event_context::EventContext;
@@ -17,6 +18,11 @@ use crate::hook::Hook;
 /// What a hook is called with because of an event.
 pub trait Input: Send + Sync + 'static {
     fn context(&self) -> &Arc<EventContext>;
+
+    /// The aggregate whose content the hook works on: the event's, unless the event is only about it.
+    fn aggregate_id(&self) -> &str {
+        self.context().event.aggregate_id.as_str()
+    }
 }
 
 /// Calls that wait for their turn.
@@ -57,11 +63,15 @@ impl<I: Input> Waiting<I> {
         let Some((plugin, inputs)) = self.by_plugin.pop_first() else { return Ok(None) };
         let circuit = circuits.get_mut(plugin);
         let mut calls = Calls { state: &self.state, plugin, circuit, policy: RetryPolicy::UntilWanted(interrupt) };
-        let attempts = calls.run(&inputs, |input| &input.context().event.event_id, call).await?;
+        let attempts = calls.run(&inputs, step_of, call).await?;
         let given = inputs.into_iter().zip(attempts).filter_map(|(input, attempt)| {
             let value = parking.receive(circuits, plugin, self.hook, input.context(), attempt)?;
             Some((input, value))
         });
         Ok(Some(Given { plugin, values: given.collect() }))
     }
+}
+
+fn step_of<I: Input>(input: &I) -> Step<'_> {
+    Step { event_id: &input.context().event.event_id, aggregate_id: input.aggregate_id() }
 }

@@ -69,6 +69,11 @@ impl Input for WorkInput {
     fn context(&self) -> &Arc<EventContext> {
         &self.context
     }
+
+    /// What the task is about: each task is an aggregate of its own, and tells nothing of why work on it fails.
+    fn aggregate_id(&self) -> &str {
+        Task::new(&self.context.after).subject().unwrap_or(self.context.event.aggregate_id.as_str())
+    }
 }
 
 impl WorkInput {
@@ -80,7 +85,8 @@ impl WorkInput {
         context: &Arc<EventContext>,
     ) -> Self {
         let about = subject(context).and_then(|id| view.aggregate(&id));
-        let row = |aggregate: &Arc<Aggregate>| Some(aggregate.row(&*view.definition(&aggregate.aggregate_type)?));
+        let row =
+            |aggregate: &Arc<Aggregate>| Some(Work::row(aggregate, &*view.definition(&aggregate.aggregate_type)?));
         let messages = context.after.state.get("messages").and_then(Value::as_array).unwrap_or_default().to_vec();
         WorkInput {
             context: context.clone(),

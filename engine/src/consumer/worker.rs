@@ -171,7 +171,7 @@ impl Worker {
     fn stopped_task(&self, plugin: PluginIndex, event: &Event) -> NewEvent {
         let name = self.state.plugins.name(plugin);
         let given = dispatch::Given {
-            title: format!("The plugin {name} is stopped after {} failures in a row", circuit::FAILURES),
+            title: format!("The plugin {name} is stopped: it failed for {} aggregates in a row", circuit::FAILURES),
             assignee: Assignee::User(self.state.record.owner_id.clone()),
             priority: Priority::High,
             due_at: None,

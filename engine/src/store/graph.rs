@@ -36,7 +36,7 @@ const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NO
 pub struct GraphCheckpoint {
     pub position: u64,
     pub generation: u64,
-    /// By plugin: failures in a row, and whether its circuit is open.
+    /// By plugin: the aggregates for which it fails one after the other, and whether its circuit is open.
     pub circuits: Object,
 }
 

@@ -1,5 +1,6 @@
 //! What hooks are given, as scripts see it.
 
+use foldwork_engine::hook::LABEL;
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::definition::Definition;
@@ -29,7 +30,7 @@ pub(super) fn event(event: &Event) -> Dynamic {
     Dynamic::from_map(map)
 }
 
-/// The aggregate as a pipeline shows it after `$fold`, without what plugins derived.
+/// The aggregate as a pipeline shows it after `$fold`, with its label and without what plugins derived.
 pub(super) fn state(aggregate: &Aggregate, definition: &Definition) -> Dynamic {
     let mut map = to_map(&aggregate.state);
     map.insert("_id".into(), text_to_dynamic(aggregate.id.as_str()));
@@ -40,6 +41,8 @@ pub(super) fn state(aggregate: &Aggregate, definition: &Definition) -> Dynamic {
     map.insert("_created_at".into(), format_date(aggregate.created_at).into());
     map.insert("_last_event_at".into(), format_date(aggregate.last_event_at).into());
     map.insert("_traits".into(), to_dynamic(&definition.traits_value()));
+    let label = definition.label_of(&aggregate.state);
+    map.insert(LABEL.into(), label.as_deref().map_or(Dynamic::UNIT, text_to_dynamic));
     Dynamic::from_map(map)
 }
 

@@ -32,7 +32,7 @@ pub struct PluginBody {
     /// What becomes of a step that fails.
     on_error: Word<FailurePolicies>,
     settings: AnyObject,
-    /// Stopped after failures in a row.
+    /// Stopped after failures for several aggregates in a row.
     status: Word<PluginStates>,
     /// The event whose failure stopped it.
     #[oai(nullable)]

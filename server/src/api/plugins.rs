@@ -65,9 +65,9 @@ impl Api {
         Ok(Written::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
     }
 
-    /// Lets a plugin work again that was stopped after failures in a row.
+    /// Lets a plugin work again that was stopped after failures for several aggregates in a row.
     ///
-    /// After five failures in a row a plugin is stopped, and the steps that it misses are parked.
+    /// A plugin that fails for five different aggregates in a row is stopped, and the steps that it misses are parked.
     #[oai(path = "/plugins/:name/resume", method = "post", operation_id = "resume_plugin")]
     async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<Written<ResumeResult>> {
         Ok(Written::new(&ResumeResult { resumed: answer(access.0.resume_plugin(&name).await)? }))

@@ -263,7 +263,8 @@ mod tests {
 
     #[test]
     fn labels_that_differ_in_signs_or_marks_are_each_found_first() {
-        for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]] {
+        for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]]
+        {
             let labels = labelled(&all);
             for (number, label) in all.iter().enumerate() {
                 assert_eq!(found(&labels, label)[0], format!("a{number}"), "{label} among {all:?}");

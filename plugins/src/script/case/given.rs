@@ -110,7 +110,7 @@ impl Given {
             ],
         );
         Ok(Given {
-            row: aggregate.row(&definition),
+            row: Work::row(&aggregate, &definition),
             agents: agents.collect(),
             related: related.collect(),
             messages: messages.collect(),

@@ -1,10 +1,14 @@
 //! Functions on Markdown: CommonMark with tables, footnotes and strikethrough.
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
-use rhai::{Array, Dynamic, Engine, INT, ImmutableString, Map};
+use rhai::{Dynamic, Engine, INT, ImmutableString, Map, NativeCallContext};
 
+use super::listing::Listing;
 use super::{Refused, function};
 use crate::script::guard::checkpoint;
+
+/// Places that a link or a heading takes in a list: the map itself, and its two entries.
+const PLACES: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
@@ -20,14 +24,36 @@ pub(super) fn register(engine: &mut Engine) {
         "Lists the links of Markdown as `#{text, url}`: inline, by reference, and in angle brackets.",
         r##"markdown_links("[a](b.md) <http://c.d>") == [#{text: "a", url: "b.md"}, #{text: "http://c.d", url: "http://c.d"}]"##,
     )
-    .register_into_engine(engine, markdown_links);
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str| {
+        markdown_links(markdown, Listing::new(&context, PLACES, None)?)?.whole("links")
+    });
+    function(
+        "markdown_links",
+        &["markdown: string", "most: int", "map"],
+        "Lists the first links of Markdown as `#{items, more}`: `more` tells whether the text has links that are not listed.",
+        r##"markdown_links("[a](b.md) <http://c.d>", 1) == #{items: [#{text: "a", url: "b.md"}], more: true}"##,
+    )
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
+        Ok::<_, Refused>(markdown_links(markdown, Listing::new(&context, PLACES, Some(most))?)?.bounded())
+    });
     function(
         "markdown_headings",
         &["markdown: string", "array"],
         "Lists the headings of Markdown as `#{level, text}`.",
         r##"markdown_headings("# One\n\nText\n\n## Two") == [#{level: 1, text: "One"}, #{level: 2, text: "Two"}]"##,
     )
-    .register_into_engine(engine, markdown_headings);
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str| {
+        markdown_headings(markdown, Listing::new(&context, PLACES, None)?)?.whole("headings")
+    });
+    function(
+        "markdown_headings",
+        &["markdown: string", "most: int", "map"],
+        "Lists the first headings of Markdown as `#{items, more}`: `more` tells whether the text has headings that are not listed.",
+        r##"markdown_headings("# One\n\n## Two", 1) == #{items: [#{level: 1, text: "One"}], more: true}"##,
+    )
+    .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
+        Ok::<_, Refused>(markdown_headings(markdown, Listing::new(&context, PLACES, Some(most))?)?.bounded())
+    });
 }
 
 fn parser(markdown: &str) -> Parser<'_> {
@@ -65,8 +91,7 @@ fn end_line(text: &mut String) {
     }
 }
 
-fn markdown_links(markdown: &str) -> Result<Array, Refused> {
-    let mut links = Array::new();
+fn markdown_links(markdown: &str, mut links: Listing) -> Result<Listing, Refused> {
     // The link that is open, and its text so far.
     let mut open: Option<(ImmutableString, String)> = None;
     for event in parser(markdown) {
@@ -77,9 +102,13 @@ fn markdown_links(markdown: &str) -> Result<Array, Refused> {
                 open = Some((format!("{mail}{dest_url}").into(), String::new()));
             }
             Event::End(TagEnd::Link) => {
-                if let Some((url, text)) = open.take() {
-                    let entries = [("text".into(), text.into()), ("url".into(), Dynamic::from(url))];
-                    links.push(Dynamic::from_map(Map::from_iter(entries)));
+                let Some((url, text)) = open.take() else { continue };
+                let link = || {
+                    let entries = [("text".into(), text.as_str().into()), ("url".into(), Dynamic::from(url.clone()))];
+                    Dynamic::from_map(Map::from_iter(entries))
+                };
+                if !links.push(text.len() + url.len(), link) {
+                    break;
                 }
             }
             Event::Text(part) | Event::Code(part) => {
@@ -93,17 +122,20 @@ fn markdown_links(markdown: &str) -> Result<Array, Refused> {
     Ok(links)
 }
 
-fn markdown_headings(markdown: &str) -> Result<Array, Refused> {
-    let mut headings = Array::new();
+fn markdown_headings(markdown: &str, mut headings: Listing) -> Result<Listing, Refused> {
     let mut open: Option<(INT, String)> = None;
     for event in parser(markdown) {
         checkpoint()?;
         match event {
             Event::Start(Tag::Heading { level, .. }) => open = Some((level as INT, String::new())),
             Event::End(TagEnd::Heading(_)) => {
-                if let Some((level, text)) = open.take() {
+                let Some((level, text)) = open.take() else { continue };
+                let heading = || {
                     let entries = [("level".into(), Dynamic::from_int(level)), ("text".into(), text.trim().into())];
-                    headings.push(Dynamic::from_map(Map::from_iter(entries)));
+                    Dynamic::from_map(Map::from_iter(entries))
+                };
+                if !headings.push(text.trim().len(), heading) {
+                    break;
                 }
             }
             Event::Text(part) | Event::Code(part) => {

@@ -1,10 +1,11 @@
 //! The functions of the host: what scripts can do beyond the language. Each is documented by a sentence and an example.
 //!
 //! They compute and touch nothing. Arguments are bounded before the work begins, since no call inside one of them is
-//! seen by the interpreter.
+//! seen by the interpreter. Functions that list things return `#{items, more}` where the caller says how many it takes.
 
 mod json;
 mod language;
+mod listing;
 mod log;
 mod markdown;
 mod path;

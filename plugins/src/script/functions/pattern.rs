@@ -2,16 +2,19 @@
 //! groups a search within one match that visits each of its places once.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use regex_automata::hybrid::dfa;
 use regex_automata::hybrid::regex::{Cache, Regex};
 use regex_automata::nfa::thompson;
 use regex_automata::nfa::thompson::backtrack::{self, BoundedBacktracker};
+use regex_automata::util::captures::Captures;
 use regex_automata::util::interpolate;
 use regex_automata::{Anchored, Input, Match, MatchError, MatchErrorKind};
-use rhai::{Array, Dynamic, Engine, ImmutableString, NativeCallContext};
+use rhai::{Dynamic, Engine, INT, ImmutableString, NativeCallContext};
 
+use super::listing::Listing;
 use super::{Refused, function, thrown, too_large};
 use crate::script::convert::text_to_dynamic;
 use crate::script::guard::checkpoint;
@@ -28,7 +31,7 @@ const VISITED_BYTES: usize = 256 << 10;
 
 pub(super) fn register(engine: &mut Engine) {
     let patterns = Arc::new(Patterns::default());
-    let same = patterns.clone();
+    let (all, first) = (patterns.clone(), patterns.clone());
     function(
         "regex_find_all",
         &["text: string", "pattern: string", "array"],
@@ -36,7 +39,23 @@ pub(super) fn register(engine: &mut Engine) {
         r#"regex_find_all("a1 b22", "[a-z]([0-9]+)") == ["1", "22"]"#,
     )
     .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str| {
-        same.compiled(pattern)?.find_all(text, context.engine().max_array_size())
+        let (found, end) = all.compiled(pattern)?.find_all(text, Listing::new(&context, 1, None)?)?;
+        if end == End::TooExpensive { Err(too_expensive()) } else { found.whole("matches") }
+    });
+    function(
+        "regex_find_all",
+        &["text: string", "pattern: string", "most: int", "map"],
+        "Lists the first matches as `#{items, more}`: `more` tells whether there are matches that are not listed. Matches that \
+         are too long to look for their groups are not, and neither is the rest of a text that the expression is too expensive for.",
+        r#"regex_find_all("a1 b22 c", "[a-z]([0-9]+)", 1) == #{items: ["1"], more: true}"#,
+    )
+    .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, most: INT| {
+        let listing = Listing::new(&context, 1, Some(most))?;
+        let (mut found, end) = first.compiled(pattern)?.find_all(text, listing)?;
+        if end == End::TooExpensive {
+            found.leave_out();
+        }
+        Ok::<_, Refused>(found.bounded())
     });
     function(
         "regex_replace",
@@ -104,26 +123,37 @@ impl Pattern {
         Ok(Pattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
     }
 
-    fn find_all(&self, text: &str, most: usize) -> Result<Array, Refused> {
-        let mut found = Array::new();
-        self.each(text, |matched, groups| {
-            if found.len() >= most {
-                return Err(too_large(format!("a list of more than {most} matches is")));
-            }
-            let part = match groups {
-                Some(groups) => groups.get_group(1).map_or("", |span| text.get(span.range()).unwrap_or_default()),
-                None => text.get(matched.range()).unwrap_or_default(),
+    /// Adds the matches in a text to a list that may begin with no room. A match whose groups are not known is left out.
+    fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, End), Refused> {
+        let mut is_one_left_out = false;
+        let end = self.each(text, |matched, groups| {
+            let span = match groups {
+                Groups::None => Some(matched.range()),
+                Groups::Known(groups) => groups.get_group(1).map(|span| span.range()),
+                Groups::TooLong => {
+                    found.leave_out();
+                    is_one_left_out = true;
+                    return Ok(ControlFlow::Continue(()));
+                }
             };
-            found.push(text_to_dynamic(part));
-            Ok(())
+            let part = span.and_then(|span| text.get(span)).unwrap_or_default();
+            Ok(match found.push(part.len(), || text_to_dynamic(part)) {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
         })?;
-        Ok(found)
+        Ok((found, if is_one_left_out { End::TooExpensive } else { end }))
     }
 
     fn replace(&self, text: &str, replacement: &str, most: usize) -> Result<Dynamic, Refused> {
         let mut out = String::new();
         let mut end = 0;
-        self.each(text, |matched, groups| {
+        let end_of_search = self.each(text, |matched, groups| {
+            let groups = match groups {
+                Groups::None => None,
+                Groups::Known(groups) => Some(groups),
+                Groups::TooLong => return Err(too_expensive()),
+            };
             out.push_str(text.get(end..matched.start()).unwrap_or_default());
             end = matched.end();
             let index = |name: &str| groups.and_then(|groups| groups.group_info().to_index(matched.pattern(), name));
@@ -144,43 +174,57 @@ impl Pattern {
             if out.len() > most {
                 return Err(too_large("a text after replacing is"));
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
+        if end_of_search == End::TooExpensive {
+            return Err(too_expensive());
+        }
         out.push_str(text.get(end..).unwrap_or_default());
         Ok(Dynamic::from(ImmutableString::from(out)))
     }
 
-    /// Calls a function for each match, with its groups where the pattern has some.
+    /// Calls a function for each match, with its groups where the pattern has some, until the function ends the search.
     fn each(
         &self,
         text: &str,
-        mut on_match: impl FnMut(Match, Option<&regex_automata::util::captures::Captures>) -> Result<(), Refused>,
-    ) -> Result<(), Refused> {
-        let refused = |error: MatchError| match error.kind() {
-            MatchErrorKind::Quit { .. } => thrown("\\b meets a letter beyond ASCII; write (?-u:\\b)"),
-            _ => thrown("the regular expression is too expensive for this text"),
-        };
+        mut on_match: impl FnMut(Match, Groups<'_>) -> Result<ControlFlow<()>, Refused>,
+    ) -> Result<End, Refused> {
         let kept = self.cache.lock().unwrap_or_else(PoisonError::into_inner).take();
         let mut cache: Cache = kept.unwrap_or_else(|| self.regex.create_cache());
         let mut searched = self.groups.as_ref().map(|groups| (groups, groups.create_cache(), groups.create_captures()));
         let mut at = 0;
         let mut last_end = None;
+        let mut end = End::Complete;
         while at <= text.len() {
             checkpoint()?;
             let input = Input::new(text).range(at..);
-            let Some(matched) = self.regex.try_search(&mut cache, &input).map_err(&refused)? else { break };
+            let matched = match self.regex.try_search(&mut cache, &input) {
+                Ok(Some(matched)) => matched,
+                Ok(None) => break,
+                Err(error) if is_quit(&error) => return Err(quit()),
+                Err(_) => {
+                    end = End::TooExpensive;
+                    break;
+                }
+            };
             // An empty match right behind the last one is none; the next begins a character further on.
             if matched.is_empty() && last_end == Some(matched.end()) {
                 at = text[at..].chars().next().map_or(text.len() + 1, |next| at + next.len_utf8());
                 continue;
             }
-            match &mut searched {
-                None => on_match(matched, None)?,
+            let flow = match &mut searched {
+                None => on_match(matched, Groups::None)?,
                 Some((groups, cache, captures)) => {
                     let input = Input::new(text).range(matched.range()).anchored(Anchored::Yes);
-                    groups.try_captures(cache, input, captures).map_err(&refused)?;
-                    on_match(matched, Some(captures))?;
+                    match groups.try_captures(cache, input, captures) {
+                        Ok(()) => on_match(matched, Groups::Known(captures))?,
+                        Err(error) if is_quit(&error) => return Err(quit()),
+                        Err(_) => on_match(matched, Groups::TooLong)?,
+                    }
                 }
+            };
+            if flow.is_break() {
+                break;
             }
             last_end = Some(matched.end());
             at = matched.end();
@@ -189,8 +233,38 @@ impl Pattern {
         if cache.forward().clear_count() + cache.reverse().clear_count() == 0 {
             *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
         }
-        Ok(())
+        Ok(end)
     }
+}
+
+/// The groups of a match.
+enum Groups<'a> {
+    /// The pattern has no groups.
+    None,
+    Known(&'a Captures),
+    /// The match is too long to look for them.
+    TooLong,
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// At the end of the text, or where its caller ended it.
+    Complete,
+    /// The automaton gave up, or a match was too long to look for its groups.
+    TooExpensive,
+}
+
+fn is_quit(error: &MatchError) -> bool {
+    matches!(error.kind(), MatchErrorKind::Quit { .. })
+}
+
+fn quit() -> Refused {
+    thrown("\\b meets a letter beyond ASCII; write (?-u:\\b)")
+}
+
+fn too_expensive() -> Refused {
+    thrown("the regular expression is too expensive for this text")
 }
 
 /// The innermost reason, which says what is wrong in one line.

@@ -1,9 +1,9 @@
 //! Functions on texts.
 
-use rhai::{Engine, INT, ImmutableString};
+use rhai::{Dynamic, Engine, INT, ImmutableString};
 use sha2::{Digest, Sha256};
 
-use super::{Refused, function, language, too_large};
+use super::{function, language};
 
 /// Longest text that is compared for similarity, in characters: the time grows with the square.
 const COMPARED: usize = 2_000;
@@ -25,8 +25,8 @@ pub(super) fn register(engine: &mut Engine) {
     .register_into_engine(engine, word_count);
     function(
         "similarity",
-        &["a: string", "b: string", "float"],
-        "Tells how alike two texts are, from 0.0 to 1.0, by Jaro and Winkler; each may have 2,000 characters.",
+        &["a: string", "b: string", "float | ()"],
+        "Tells how alike two texts are, from 0.0 to 1.0, by Jaro and Winkler; `()` where one has more than 2,000 characters.",
         r#"similarity("folding", "folding") == 1.0"#,
     )
     .register_into_engine(engine, similarity);
@@ -50,9 +50,7 @@ fn word_count(text: &str) -> INT {
     text.split_whitespace().filter(|word| word.chars().any(char::is_alphanumeric)).count() as INT
 }
 
-fn similarity(a: &str, b: &str) -> Result<f64, Refused> {
-    if a.chars().nth(COMPARED).or_else(|| b.chars().nth(COMPARED)).is_some() {
-        return Err(too_large(format!("a text of more than {COMPARED} characters for similarity is")));
-    }
-    Ok(strsim::jaro_winkler(a, b))
+fn similarity(a: &str, b: &str) -> Dynamic {
+    let is_too_long = |text: &str| text.chars().nth(COMPARED).is_some();
+    if is_too_long(a) || is_too_long(b) { Dynamic::UNIT } else { Dynamic::from_float(strsim::jaro_winkler(a, b)) }
 }

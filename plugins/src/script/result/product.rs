@@ -10,14 +10,31 @@ const MOST_PARTS: usize = 20;
 /// Ways of being a part.
 const CONTENTS: [&str; 3] = ["text", "data", "file"];
 
-/// `#{artifacts, message, review}`, each of them optional.
+/// What a task is told whose plugin does not say why it does not apply.
+const NOT_APPLICABLE: &str = "The plugin has nothing to do for this task.";
+
+/// `#{artifacts, message, review}`, each of them optional; `()` and `#{does_not_apply}` say that there is nothing to do.
 pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Result<Product, String> {
-    let fields = Fields::of("product".into(), value, &["artifacts", "message", "review"])?;
+    if value.is_null() {
+        return Ok(not_applicable(NOT_APPLICABLE));
+    }
+    let fields = Fields::of("product".into(), value, &["artifacts", "message", "review", "does_not_apply"])?;
+    if let Some(reason) = fields.text("does_not_apply")? {
+        return match fields.object.len() {
+            1 => Ok(not_applicable(reason)),
+            _ => Err(format!("{} stands beside other fields, and must be the only one", fields.path("does_not_apply"))),
+        };
+    }
     Ok(Product {
         artifacts: fields.list("artifacts", MOST_ARTIFACTS, |path, item| artifact(path, item, aggregate_type))?,
         message: fields.text("message")?.map(str::to_owned),
         review: fields.flag("review")?,
     })
+}
+
+/// Ends the task with a message; there is nothing that a person could review.
+fn not_applicable(reason: &str) -> Product {
+    Product { artifacts: Vec::new(), message: Some(reason.to_owned()), review: false }
 }
 
 /// `#{name, parts, effect}`.
@@ -47,12 +64,26 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_does_not_apply_ends_with_a_message_and_without_review() {
+        let answered = |json: &str| {
+            let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
+            read(&value, Some("article"))
+        };
+        assert_eq!(answered("null"), Ok(not_applicable(NOT_APPLICABLE)));
+        assert_eq!(answered(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));
+        assert_eq!(
+            answered(r#"{"does_not_apply": "It has no text.", "review": true}"#),
+            Err("product.does_not_apply stands beside other fields, and must be the only one".to_owned())
+        );
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_paths() {
         let refused = |json: &str| {
             let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
             read(&value, Some("article")).expect_err("refused")
         };
-        assert_eq!(refused("null"), "product is (), not a map");
+        assert_eq!(refused("7"), "product is an integer, not a map");
         assert_eq!(refused(r#"{"review": "yes"}"#), "product.review is a string, not a boolean");
         assert_eq!(
             refused(r#"{"artifacts": [{"name": "a", "parts": [{"text": "x", "data": {}}]}]}"#),
