@@ -470,6 +470,24 @@ mod tests {
         })
     }
 
+    #[test]
+    fn a_part_ends_at_its_bytes_and_has_one_event_at_least() {
+        let sizes = [Some(10), Some(30), Some(70), Some(5), None, Some(5), Some(5)];
+        let event_ref = |(version, size_bytes)| EventRef {
+            aggregate_id: "a".into(),
+            version,
+            position: version,
+            occurred_at: None,
+            size_bytes,
+        };
+        let mut refs: VecDeque<EventRef> = (1..).zip(sizes).map(event_ref).collect();
+        let mut parts = Vec::new();
+        while !refs.is_empty() {
+            parts.push(take_part(&mut refs, 3, 60).len());
+        }
+        assert_eq!(parts, [2, 1, 1, 1, 2]);
+    }
+
     #[tokio::test]
     async fn a_batch_is_written_once_and_read_in_order() {
         let alone = Store::connect("mem://").await.expect("memory");

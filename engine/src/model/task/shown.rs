@@ -43,18 +43,18 @@ pub fn shown(aggregate: &Aggregate) -> Object {
     ])
 }
 
-/// The task with its messages, its artifacts, and its timeline: everything that happened, in order.
-pub fn shown_whole<'e>(aggregate: &Aggregate, events: impl IntoIterator<Item = &'e Event>) -> Object {
+/// The task with its messages, its artifacts, and its timeline: an entry for each event, in order.
+pub fn shown_whole(aggregate: &Aggregate, timeline: Vec<Value>) -> Object {
     let task = Task::new(aggregate);
     let mut whole = shown(aggregate);
     whole.push(MESSAGES, task.messages().to_vec());
     whole.push(ARTIFACTS, task.artifacts().to_vec());
-    whole.push("timeline", events.into_iter().map(entry).collect::<Vec<_>>());
+    whole.push("timeline", timeline);
     whole
 }
 
 /// One event of the timeline. Of messages and artifacts it has the ids: they stand beside it.
-fn entry(event: &Event) -> Value {
+pub fn timeline_entry(event: &Event) -> Value {
     let ids = |name: &str| -> Vec<Value> {
         let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();
         items.iter().filter_map(|item| item.get("id").cloned()).collect()

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use crate::core::append::Decide;
 use crate::core::staging::View;
+use crate::core::stream_pages::StreamPages;
 use crate::error::{Error, Result};
 use crate::mailbox::person::{check_assignee, parts};
 use crate::mailbox::selection::{self, Selection, select};
@@ -13,7 +14,6 @@ use crate::mailbox::{agent, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::date::format_date;
-use crate::model::event::Event;
 use crate::model::facts::{Assignee, Priority};
 use crate::model::task::content::{Draft, Stamp};
 use crate::model::task::record::field;
@@ -169,8 +169,12 @@ impl Reader {
             return Err(Error::invalid(format!("timeline is {timeline}; allowed is 0 to {TIMELINE}")));
         }
         let first = task.version.saturating_sub(timeline) + 1;
-        let events: Vec<Event> = self.entered.state().log.read_stream(&task.id, first, task.version).await?;
-        Ok(shown::shown_whole(task, &events))
+        let mut pages = StreamPages::new(task.id.clone(), first..=task.version);
+        let mut entries = Vec::new();
+        while let Some(events) = pages.next(&self.entered.state().log).await? {
+            entries.extend(events.iter().map(shown::timeline_entry));
+        }
+        Ok(shown::shown_whole(task, entries))
     }
 
     /// Tasks, newest first; the place of the next page is a first position.
