@@ -11,7 +11,6 @@ pub mod memory;
 pub mod mount;
 mod native;
 mod registry;
-mod schema;
 pub mod script;
 mod suggestion;
 

@@ -58,8 +58,11 @@ impl Roster {
             None => self.tasks.remove(&task.id),
         };
         for (agent, change) in [(before, -1), (agent, 1)] {
-            if let Some(agent) = agent {
-                *self.open.entry(agent).or_default() += change;
+            let Some(agent) = agent else { continue };
+            let open = self.open.entry(agent.clone()).or_default();
+            *open += change;
+            if *open == 0 {
+                self.open.remove(&agent);
             }
         }
     }

@@ -15,10 +15,12 @@ use crate::hook::{Hook, Outcome, Plugin, Work};
 use crate::mailbox::deliver::Delivery;
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
+use crate::model::event::Event;
 use crate::model::facts::{Artifact, Product};
 use crate::model::graph::Direction;
 use crate::model::id::AggregateId;
 use crate::model::task::content::{Draft, Effect, Message, Stamp};
+use crate::model::task::record::field;
 use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::resident::graph::{Kinds, StateView, Walk};
@@ -41,7 +43,7 @@ pub struct WorkInput {
 
 /// The plugin whose work an event asks for: from then on a task waits for its agent.
 pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
-    if &*context.event.aggregate_type != TASK || !asks_for_work(TaskEvent::parse(&context.event.event_type)?) {
+    if &*context.event.aggregate_type != TASK || !asks_for_work(&context.event)? {
         return None;
     }
     let task = Task::new(&context.after);
@@ -53,16 +55,18 @@ pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Opt
 }
 
 /// Whether an event may leave a task waiting for its agent.
-fn asks_for_work(event: TaskEvent) -> bool {
-    match event {
+fn asks_for_work(event: &Event) -> Option<bool> {
+    Some(match TaskEvent::parse(&event.event_type)? {
         TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked | TaskEvent::Resumed => true,
         // A scripted agent claims nothing, so nothing of the kind is taken from it.
         TaskEvent::Released | TaskEvent::Expired | TaskEvent::Claimed => false,
         TaskEvent::Unassigned | TaskEvent::Message | TaskEvent::Artifact | TaskEvent::InputRequested => false,
         TaskEvent::Delivered | TaskEvent::Completed | TaskEvent::Failed | TaskEvent::Canceled => false,
         TaskEvent::Approved | TaskEvent::Edited | TaskEvent::Rejected | TaskEvent::Deferred => false,
-        TaskEvent::Read | TaskEvent::Unread => false,
-    }
+        TaskEvent::Read | TaskEvent::Unread | TaskEvent::Overdue => false,
+        // Where it stays with its agent, that one has it already.
+        TaskEvent::Escalated => event.payload.contains(field::ASSIGNEE_ID),
+    })
 }
 
 impl Input for WorkInput {

@@ -74,6 +74,11 @@ impl Folded {
         self.workloads.agents_before(position)
     }
 
+    /// The tasks that some agents hold.
+    pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
+        self.workloads.held_by(agents)
+    }
+
     /// The open tasks of an agent, counted.
     pub fn workload(&self, agent: &str) -> Workload {
         self.workloads.of(agent)

@@ -17,6 +17,8 @@ use crate::store::presence::PresenceRecord;
 const GATHER: Duration = Duration::from_secs(1);
 /// How old what other servers have written may be, in milliseconds.
 const STALE_MS: i64 = 1_000;
+/// Agents whose rows one statement removes.
+const FORGOTTEN_AT_ONCE: usize = 500;
 
 /// The agents of one workspace.
 pub struct Presence {
@@ -74,6 +76,26 @@ impl Presence {
     /// The position up to which an agent has taken in its feed, as far as is known here.
     pub fn acknowledged(&self, agent: &str) -> u64 {
         self.inner().known.get(agent).map_or(0, |record| record.acknowledged)
+    }
+
+    /// Removes what is known of agents that are gone.
+    pub async fn forget(&self, agents: &[Arc<str>]) -> Result<()> {
+        {
+            let mut inner = self.inner();
+            for agent in agents {
+                inner.known.remove(agent);
+                inner.unwritten.remove(agent);
+            }
+        }
+        for some in agents.chunks(FORGOTTEN_AT_ONCE) {
+            self.log.forget_presence(some).await?;
+        }
+        Ok(())
+    }
+
+    /// The agents of whom something is kept in the store.
+    pub async fn kept(&self) -> Result<Vec<Arc<str>>> {
+        Ok(self.log.read_presence().await?.into_iter().map(|(agent, _)| agent).collect())
     }
 
     /// Writes what was said. What cannot be written is tried again later.
@@ -151,6 +173,8 @@ mod tests {
         assert_eq!(there.last_seen_at("a"), None);
         there.refresh(STALE_MS).await.expect("read");
         assert_eq!((there.last_seen_at("a"), there.acknowledged("a")), (Some(500), 3));
+        there.forget(std::slice::from_ref(&agent)).await.expect("removed");
+        assert_eq!((there.last_seen_at("a"), there.kept().await.expect("read")), (None, Vec::new()));
         // What it heard itself is kept though the store knows less.
         there.seen([&agent], 900);
         there.refresh(STALE_MS * 3).await.expect("read");

@@ -1,16 +1,11 @@
 //! Leases that go on: a heartbeat, or the same claim again, moves their ends. That is no event.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use super::selection::{Selection, select};
 use crate::core::State;
 use crate::error::Result;
-use crate::model::task::{Status, Task};
-use crate::resident::Snapshot;
+use crate::model::task::Task;
 use crate::store::leases::LeaseRow;
-
-/// The columns that tell which tasks agents hold.
-pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| vec!["status".into(), "claimed_by".into()]);
 
 /// A lease that was to be renewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,16 +17,12 @@ pub struct Renewed {
     pub until: Option<i64>,
 }
 
-/// Renews what these agents hold, each lease for as long as it was claimed for. The snapshot has the columns of [`PATHS`].
-pub async fn renew(state: &State, snapshot: &Snapshot, agent_ids: &[Arc<str>], now_ms: i64) -> Result<Vec<Renewed>> {
-    let selection = Selection {
-        statuses: Some(vec![Status::InProgress]),
-        claimed_by: Some(agent_ids.to_vec()),
-        ..Selection::default()
-    };
-    let held = select(snapshot, &selection, u64::MAX, usize::MAX).items;
-    let leases = held.iter().filter_map(|task| {
-        let lease = Task::new(task).lease()?;
+/// Renews what these agents hold, each lease for as long as it was claimed for. No other task is looked at.
+pub async fn renew(state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result<Vec<Renewed>> {
+    let held = state.folded.held_by(agent_ids);
+    let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));
+    let leases = tasks.filter_map(|task| {
+        let lease = Task::new(&task).lease()?;
         let until = now_ms.saturating_add(lease.seconds.saturating_mul(1_000));
         Some((
             Arc::from(lease.agent_id),

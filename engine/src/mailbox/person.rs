@@ -46,6 +46,8 @@ pub enum TaskCommand {
     Assign {
         /// `None`: to nobody.
         assignee: Option<Assignee>,
+        /// When it is due from then on; `None`: as before. Milliseconds since the epoch.
+        due_at: Option<i64>,
     },
     Read,
     Unread,
@@ -157,7 +159,9 @@ pub fn decide(
                 [(field::MESSAGES, Value::from(vec![message.entry(Role::User, stamp)])), (field::UNREAD, true.into())];
             done(TaskEvent::Asked, Object::from_iter(told))
         }
-        TaskCommand::Assign { assignee } => assigned(view, &task, assignee.as_ref(), next)?.into_iter().collect(),
+        TaskCommand::Assign { assignee, due_at } => {
+            assigned(view, &task, assignee.as_ref(), *due_at, next)?.into_iter().collect()
+        }
         TaskCommand::Read if !task.is_unread() => Vec::new(),
         TaskCommand::Unread if task.is_unread() => Vec::new(),
         TaskCommand::Read => done(TaskEvent::Read, Object::from_iter([(field::UNREAD, false)])),
@@ -187,22 +191,32 @@ fn after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
     task.current_artifacts().into_iter().filter(is_kept).chain(edited).collect()
 }
 
-/// The event of an assignment; none where the task waits for that assignee already.
-fn assigned(view: &View<'_>, task: &Task<'_>, assignee: Option<&Assignee>, next: Status) -> Result<Option<NewEvent>> {
+/// The event of an assignment; none where the task waits for that assignee already, until the same time.
+fn assigned(
+    view: &View<'_>,
+    task: &Task<'_>,
+    assignee: Option<&Assignee>,
+    due_at: Option<i64>,
+    next: Status,
+) -> Result<Option<NewEvent>> {
     if let Some(Assignee::Agent(id)) = assignee {
         find_enabled_agent(view, id)?;
     }
     let (kind, id) = parts(assignee);
     let (had_kind, had_id) = (task.text(field::ASSIGNEE_TYPE), task.text(field::ASSIGNEE_ID));
-    if task.status() == next && kind == had_kind && id.as_deref() == had_id {
+    let due_at = due_at.filter(|due_at| task.date(field::DUE_AT) != Some(*due_at));
+    if task.status() == next && kind == had_kind && id.as_deref() == had_id && due_at.is_none() {
         return Ok(None);
     }
-    let told = Object::from_iter([
+    let mut told = Object::from_iter([
         (field::ASSIGNEE_TYPE, Value::from(kind)),
         (field::ASSIGNEE_ID, id.into()),
         (field::ATTEMPT, 1.into()),
         (field::UNREAD, true.into()),
     ]);
+    if let Some(due_at) = due_at {
+        told.push(field::DUE_AT, format_date(due_at));
+    }
     let event_kind = if assignee.is_some() { TaskEvent::Assigned } else { TaskEvent::Unassigned };
     let mut event = event(task, event_kind, next, told);
     event.metadata =

@@ -29,7 +29,6 @@ pub struct Selection {
     pub source_type: Option<Arc<str>>,
     pub unread: Option<bool>,
     pub priorities: Option<Vec<Priority>>,
-    pub claimed_by: Option<Vec<Arc<str>>>,
 }
 
 /// Tasks, and where the next ones begin, if there are more.
@@ -100,9 +99,6 @@ impl Selection {
                 let priority = task.text(field::PRIORITY).unwrap_or(Priority::default().name());
                 wanted.iter().any(|wanted| wanted.name() == priority)
             })
-            && self.claimed_by.as_ref().is_none_or(|wanted| {
-                task.text(field::CLAIMED_BY).is_some_and(|agent| wanted.iter().any(|wanted| **wanted == *agent))
-            })
     }
 
     /// The rows of a segment that may be meant: all that are, and few others.
@@ -142,9 +138,6 @@ impl Selection {
         }
         if let Some(kind) = &self.source_type {
             keep(field::SOURCE_TYPE, &[kind]);
-        }
-        if let Some(agents) = &self.claimed_by {
-            keep(field::CLAIMED_BY, &agents.iter().map(|agent| &**agent).collect::<Vec<_>>());
         }
         if let Some(wanted) = self.priorities.as_ref().filter(|wanted| !wanted.contains(&Priority::Normal)) {
             keep(field::PRIORITY, &wanted.iter().map(|priority| priority.name()).collect::<Vec<_>>());

@@ -1,10 +1,10 @@
-//! The timers of one open workspace: leases that end and deferrals that are over, found from the states of tasks and decided in
-//! the log.
+//! The timers of one open workspace: leases that end, deferrals that are over and due dates that pass, found from the states of
+//! tasks and decided in the log.
 //!
 //! Any number of servers may run them on one store: what is due is decided against the log's end, where the first has done
 //! it. Nothing is kept but in memory, since every state tells what its task waits for.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use futures_util::stream;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::deadline::{self, Due};
+use super::deadline::{self, Due, Kind};
 use crate::core::State;
 use crate::core::append::{Append, Appender};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
-use crate::model::task::Task;
+use crate::model::task::{LEASE_S, Task};
 use crate::store::leases::LeaseRow;
 
 /// Deadlines that are seen to at once.
@@ -34,6 +34,9 @@ const PAGE: usize = 4_096;
 const PAUSE: Duration = Duration::from_secs(1);
 /// Where other servers append too, what they did is looked for so often.
 const REFRESH: Duration = Duration::from_secs(10);
+/// How long an agent may renew a lease that ended before the workspace was opened, in milliseconds: three heartbeats. It could not
+/// while no server ran.
+const GRACE_MS: i64 = LEASE_S * 1_000;
 
 /// The timers at work.
 pub struct Timers {
@@ -60,23 +63,26 @@ impl Timers {
 #[derive(Default)]
 struct Schedule {
     /// When each is looked at, which may be later than its state says, and what it waits for.
-    by_task: HashMap<AggregateId, (i64, Due)>,
-    by_time: BTreeSet<(i64, AggregateId)>,
+    by_task: HashMap<Key, (i64, Due)>,
+    by_time: BTreeSet<(i64, Key)>,
 }
 
+/// A task, and one of the things that it waits for.
+type Key = (AggregateId, Kind);
+
 impl Schedule {
-    fn set(&mut self, id: &AggregateId, due: Option<(i64, Due)>) {
-        self.remove(id);
+    fn set(&mut self, key: Key, due: Option<(i64, Due)>) {
+        if let Some((at, _)) = self.by_task.remove(&key) {
+            self.by_time.remove(&(at, key.clone()));
+        }
         if let Some((at, due)) = due {
-            self.by_time.insert((at, id.clone()));
-            self.by_task.insert(id.clone(), (at, due));
+            self.by_time.insert((at, key.clone()));
+            self.by_task.insert(key, (at, due));
         }
     }
 
     fn remove(&mut self, id: &AggregateId) {
-        if let Some((at, _)) = self.by_task.remove(id) {
-            self.by_time.remove(&(at, id.clone()));
-        }
+        Kind::ALL.into_iter().for_each(|kind| self.set((id.clone(), kind), None));
     }
 
     fn next(&self) -> Option<i64> {
@@ -87,8 +93,8 @@ impl Schedule {
     fn take_due(&mut self, now_ms: i64) -> Vec<(AggregateId, Due)> {
         let mut due = Vec::new();
         while due.len() < BATCH && self.next().is_some_and(|at| at <= now_ms) {
-            let Some((_, id)) = self.by_time.pop_first() else { break };
-            due.extend(self.by_task.remove(&id).map(|(_, what)| (id, what)));
+            let Some((_, key)) = self.by_time.pop_first() else { break };
+            due.extend(self.by_task.remove(&key).map(|(_, what)| (key.0, what)));
         }
         due
     }
@@ -96,10 +102,20 @@ impl Schedule {
 
 async fn run(state: Arc<State>, appender: Appender, mut stopped: watch::Receiver<bool>) {
     let mut head = state.folded.head().follow();
-    let mut timers = Running { state, appender, schedule: Schedule::default(), position: None };
+    let mut timers = Running {
+        opened_at: state.clock.now_ms(),
+        state,
+        appender,
+        schedule: Schedule::default(),
+        position: None,
+        leased: HashSet::new(),
+        ended: Vec::new(),
+        swept: false,
+    };
     while !*stopped.borrow() {
         head.borrow_and_update();
         timers.take_in();
+        timers.forget_leases().await;
         let wait = match timers.see_to_due().await {
             Ok(true) => continue,
             Ok(false) => None,
@@ -127,6 +143,14 @@ struct Running {
     schedule: Schedule,
     /// Up to where the log was taken in.
     position: Option<u64>,
+    /// When these timers began. What ended before, nobody could renew.
+    opened_at: i64,
+    /// Open tasks that were held, of which the store may have rows.
+    leased: HashSet<AggregateId>,
+    /// Those of them that have ended since, or are deleted.
+    ended: Vec<AggregateId>,
+    /// Whether the rows were removed that tasks left which ended elsewhere.
+    swept: bool,
 }
 
 impl Running {
@@ -153,16 +177,68 @@ impl Running {
         if &*event.aggregate_type == TASK {
             match self.state.folded.get(event.aggregate_id.as_str()) {
                 Some(task) => self.look_at(&task),
-                None => self.schedule.remove(&event.aggregate_id),
+                None => {
+                    self.schedule.remove(&event.aggregate_id);
+                    self.ended.extend(self.leased.take(&event.aggregate_id));
+                }
             }
         }
     }
 
     fn look_at(&mut self, task: &Aggregate) {
-        let due = Due::of(&Task::new(task)).filter(|_| !task.deleted);
-        // What was put off as it was renewed is not put back.
-        if self.schedule.by_task.get(&task.id).map(|(_, due)| *due) != due {
-            self.schedule.set(&task.id, due.map(|due| (due.until(), due)));
+        for kind in Kind::ALL {
+            let due = Due::of(&Task::new(task), kind).filter(|_| !task.deleted);
+            if matches!(due, Some(Due::Lease { .. })) && !self.leased.contains(&task.id) {
+                self.leased.insert(task.id.clone());
+            }
+            let key = (task.id.clone(), kind);
+            // What was put off as it was renewed is not put back.
+            if self.schedule.by_task.get(&key).map(|(_, due)| *due) != due {
+                let placed = due.map(|due| (self.looked_at(due), due));
+                self.schedule.set(key, placed);
+            }
+        }
+        if task.deleted || !Task::new(task).status().is_open() {
+            self.ended.extend(self.leased.take(&task.id));
+        }
+    }
+
+    /// When a deadline is looked at: when it has come, but where a lease ended before these timers began, its agent may
+    /// come back first.
+    fn looked_at(&self, due: Due) -> i64 {
+        match due {
+            Due::Lease { seconds, until, .. } if until < self.opened_at => {
+                self.opened_at.saturating_add(seconds.saturating_mul(1_000).min(GRACE_MS))
+            }
+            due => due.until(),
+        }
+    }
+
+    /// Removes the rows of leases that nobody asks for any more: those of tasks that have ended.
+    async fn forget_leases(&mut self) {
+        let forgotten = async {
+            if !self.swept {
+                let kept = self.state.log.leased_tasks().await?;
+                // What has a row is in the log: no task is missing from then on.
+                self.state.refresh().await?;
+                let is_open = |id: &AggregateId| {
+                    let task = self.state.folded.get(id.as_str());
+                    task.is_some_and(|task| !task.deleted && Task::new(&task).status().is_open())
+                };
+                let (open, ended): (Vec<_>, Vec<_>) = kept.into_iter().map(AggregateId::from).partition(is_open);
+                self.leased.extend(open);
+                self.ended.extend(ended);
+                self.swept = true;
+            }
+            while !self.ended.is_empty() {
+                let some = self.ended.len().saturating_sub(BATCH);
+                self.state.log.forget_leases(&self.ended[some..]).await?;
+                self.ended.truncate(some);
+            }
+            Ok::<(), Error>(())
+        };
+        if let Err(error) = forgotten.await {
+            tracing::debug!(%error, "rows of leases that have ended were not removed");
         }
     }
 
@@ -177,10 +253,10 @@ impl Running {
         if due.is_empty() {
             return Ok(false);
         }
-        let (state, appender) = (&self.state, &self.appender);
+        let (state, appender, opened_at) = (&self.state, &self.appender, self.opened_at);
         let seen: Vec<_> = stream::iter(due)
             .map(|(id, due)| async move {
-                let result = see_to(state, appender, &id, due, now_ms).await;
+                let result = see_to(state, appender, &id, due, (now_ms, opened_at)).await;
                 (id, due, result)
             })
             .buffer_unordered(AT_ONCE)
@@ -190,9 +266,9 @@ impl Running {
         for (id, due, result) in seen {
             match result {
                 Ok(None) => {}
-                Ok(Some(later)) => self.schedule.set(&id, Some((later, due))),
+                Ok(Some(later)) => self.schedule.set((id, due.kind()), Some((later, due))),
                 Err(error) => {
-                    self.schedule.set(&id, Some((now_ms, due)));
+                    self.schedule.set((id, due.kind()), Some((now_ms, due)));
                     outcome = Err(error);
                 }
             }
@@ -230,14 +306,22 @@ fn is_task(aggregate: &Arc<Aggregate>) -> bool {
 }
 
 /// Sees to one deadline. Returns when to look again, where it was put off.
-async fn see_to(state: &State, appender: &Appender, id: &AggregateId, due: Due, now_ms: i64) -> Result<Option<i64>> {
-    if let Due::Lease { claim, until } = due {
+async fn see_to(
+    state: &State,
+    appender: &Appender,
+    id: &AggregateId,
+    due: Due,
+    (now_ms, opened_at): (i64, i64),
+) -> Result<Option<i64>> {
+    let mut uncounted = false;
+    if let Due::Lease { claim, until, .. } = due {
         // Its row first: from then on nobody renews the lease. What the agent completes before the event below counts.
         let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
         let row = state.log.expire_lease(&lease, now_ms).await?;
         if row.claim == claim && !row.expired {
             return Ok(Some(row.until));
         }
+        uncounted = row.until < opened_at;
     }
     let task_id = id.clone();
     let append = Append {
@@ -247,7 +331,9 @@ async fn see_to(state: &State, appender: &Appender, id: &AggregateId, due: Due, 
         actor: "system".into(),
         managed: true,
         upload: None,
-        decide: Box::new(move |view| Ok(deadline::decide(view, task_id.as_str(), due, now_ms).into_iter().collect())),
+        decide: Box::new(move |view| {
+            Ok(deadline::decide(view, task_id.as_str(), due, now_ms, uncounted).into_iter().collect())
+        }),
     };
     appender.append(append).await?;
     Ok(None)

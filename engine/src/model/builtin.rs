@@ -68,6 +68,8 @@ fn task() -> Definition {
         Field::new(field::SOURCE, FieldType::Object),
         Field::new(field::METADATA, FieldType::Object),
         Field::new(field::DUE_AT, FieldType::Date),
+        Field::new(field::OVERDUE_FOR, FieldType::Date),
+        Field::new(field::ESCALATED, FieldType::Integer),
         grows(field::ARTIFACTS),
         grows(field::MESSAGES),
         Field::new(field::UNREAD, FieldType::Boolean),

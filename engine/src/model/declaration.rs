@@ -185,7 +185,7 @@ fn parse_field(value: &Value, at: &str, wrong: &mut Violations) -> Option<Field>
         }
     };
     let field_type = choice(object.get("type"), &FieldType::ALL, FieldType::name, &format!("{at}/type"), wrong);
-    if !object.contains("type") {
+    if object.get("type").is_none_or(Value::is_null) {
         wrong.add(format!("{at}/type"), "required");
     }
     let (name, field_type) = (name?, field_type?);
@@ -210,7 +210,8 @@ fn parse_field(value: &Value, at: &str, wrong: &mut Violations) -> Option<Field>
     field.pattern = parse_pattern(object.get("pattern"), at, wrong);
     field.allowed = parse_allowed(object.get("enum"), at, wrong);
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, wrong);
-    if let Some(default) = object.get("default") {
+    // Clients that are generated send null for what they leave out: it is no default, and a required field stays required.
+    if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
         payload::check_value(&field, default, &format!("{at}/default"), wrong);
         field.default = Some(default.clone());
     }
@@ -296,6 +297,7 @@ fn parse_events(value: Option<&Value>, type_name: &str, wrong: &mut Violations) 
             wrong.add(&at, format!("expected an event type of the form {type_name}.<verb>"));
         }
         match schema.as_object() {
+            None if schema.is_null() => {}
             Some(schema) => {
                 refuse_unknown(schema, &["description", "fields"], &at, wrong);
                 parse_fields(schema.get("fields"), &format!("{at}/fields"), wrong);
@@ -303,5 +305,6 @@ fn parse_events(value: Option<&Value>, type_name: &str, wrong: &mut Violations) 
             None => wrong.add(&at, format!("expected an object, found {}", schema.type_name())),
         }
     }
-    object.clone()
+    let given = object.iter().filter(|(_, schema)| !schema.is_null());
+    Arc::new(given.map(|(name, schema)| (name.clone(), schema.clone())).collect())
 }

@@ -73,7 +73,7 @@ pub enum Assignee {
     User(Arc<str>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Priority {
     Low,
     #[default]

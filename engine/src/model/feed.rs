@@ -27,6 +27,8 @@ pub enum News {
     Resumed,
     Unassigned,
     Canceled,
+    Overdue,
+    Escalated,
 }
 
 impl News {
@@ -43,6 +45,8 @@ impl News {
             News::Resumed => "task.resumed",
             News::Unassigned => "task.unassigned",
             News::Canceled => "task.canceled",
+            News::Overdue => "task.overdue",
+            News::Escalated => "task.escalated",
         }
     }
 
@@ -59,6 +63,8 @@ impl News {
             TaskEvent::Deferred => Some(News::Deferred),
             TaskEvent::Resumed => Some(News::Resumed),
             TaskEvent::Canceled => Some(News::Canceled),
+            TaskEvent::Overdue => Some(News::Overdue),
+            TaskEvent::Escalated => Some(News::Escalated),
             // It is given out again, if it is: as work, or as the question that is still open.
             TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
                 Status::Pending => Some(News::Assigned),
@@ -271,7 +277,10 @@ mod tests {
             event(12, "expired", status("pending")),
             event(13, "failed", status("failed")),
             event(14, "expired", status("awaiting_reply")),
-            event(15, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
+            event(15, "overdue", Object::new()),
+            event(16, "escalated", Object::new()),
+            event(17, "escalated", assigned("agent", "b")),
+            event(18, "unassigned", Object::from_iter([(field::ASSIGNEE_ID, Value::Null)])),
         ];
         let expected = [
             vec![says("a", "task.created")],
@@ -288,7 +297,10 @@ mod tests {
             vec![says("a", "task.assigned")],
             vec![],
             vec![says("a", "task.asked")],
-            vec![says("a", "task.unassigned")],
+            vec![says("a", "task.overdue")],
+            vec![says("a", "task.escalated")],
+            vec![says("a", "task.unassigned"), says("b", "task.assigned")],
+            vec![says("b", "task.unassigned")],
         ];
         assert_eq!(told(&events), expected);
     }

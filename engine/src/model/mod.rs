@@ -20,6 +20,7 @@ pub mod fold;
 pub mod graph;
 pub mod id;
 pub mod json;
+pub mod json_schema;
 pub mod license;
 pub mod object;
 pub mod payload;

@@ -36,14 +36,16 @@ pub fn check(payload: &Object, verb: &str, definition: &Definition, at: &str, wr
     }
 }
 
-/// Writes the defaults of fields that are missing in the payload of a first event.
+/// Writes the defaults of fields that are missing in the payload of a first event. Null stands for a missing value where the
+/// field is required: the aggregate would begin without it.
 pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) {
     if verb != CREATED {
         return;
     }
     for field in definition.fields() {
-        if let Some(default) = field.default.as_ref().filter(|_| !payload.contains(&field.name)) {
-            payload.push(field.name.clone(), default.clone());
+        let is_missing = payload.get(&field.name).is_none_or(|value| field.required && value.is_null());
+        if let Some(default) = field.default.as_ref().filter(|_| is_missing) {
+            payload.insert(field.name.clone(), default.clone());
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Which agents there are, and how much each has to do: its open tasks, counted as they change.
+//! Which agents there are, and how much each has to do: its open tasks, counted as they change, and those that it holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Resident;
 use crate::model::aggregate::Aggregate;
@@ -35,6 +35,9 @@ struct Inner {
     registered: BTreeMap<u64, AggregateId>,
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, Counted>,
+    /// Tasks that are claimed, with the agents that hold them, and the other way round: a heartbeat asks for these alone.
+    holders: FxHashMap<AggregateId, Arc<str>>,
+    held: FxHashMap<Arc<str>, BTreeSet<AggregateId>>,
 }
 
 /// What is counted of a task that waits for an agent.
@@ -70,7 +73,10 @@ impl Workloads {
             // Read under the lock: whoever comes here last has seen the newest.
             match resident.get(id.as_str()) {
                 Some(agent) if &*agent.aggregate_type == AGENT => inner.set_agent(&agent),
-                task => inner.set(id, task.as_deref().and_then(open_task)),
+                task => {
+                    inner.set(id, task.as_deref().and_then(open_task));
+                    inner.hold(id, task.as_deref().and_then(holder));
+                }
             }
         }
     }
@@ -79,6 +85,14 @@ impl Workloads {
     pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.registered.range(..position).rev().map(|(_, id)| id.clone()).collect()
+    }
+
+    /// The tasks that some agents hold. Others are not looked at.
+    pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = FxHashSet::default();
+        let agents = agents.iter().filter(|agent| asked.insert(Arc::clone(agent)));
+        agents.filter_map(|agent| inner.held.get(agent)).flatten().cloned().collect()
     }
 
     /// The open tasks of an agent.
@@ -95,6 +109,27 @@ impl Inner {
         match agent.deleted {
             true => drop(self.registered.remove(&agent.first_position)),
             false => drop(self.registered.insert(agent.first_position, agent.id.clone())),
+        }
+    }
+
+    fn hold(&mut self, id: &AggregateId, holder: Option<Arc<str>>) {
+        let before = match &holder {
+            Some(holder) => self.holders.insert(id.clone(), holder.clone()),
+            None => self.holders.remove(id),
+        };
+        if before == holder {
+            return;
+        }
+        if let Some(before) = before
+            && let Some(tasks) = self.held.get_mut(&before)
+        {
+            tasks.remove(id);
+            if tasks.is_empty() {
+                self.held.remove(&before);
+            }
+        }
+        if let Some(holder) = holder {
+            self.held.entry(holder).or_default().insert(id.clone());
         }
     }
 
@@ -161,6 +196,11 @@ fn open_task(task: &Aggregate) -> Option<OpenTask> {
     Some(OpenTask { agent: agent.into(), status, is_unread, created_at: task.created_at })
 }
 
+/// The agent that holds a task, if one does.
+fn holder(task: &Aggregate) -> Option<Arc<str>> {
+    Task::new(task).lease().filter(|_| !task.deleted).map(|lease| lease.agent_id.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +251,37 @@ mod tests {
         assert_eq!(known(u64::MAX), ["aaa", "a"]);
         observe("aa", 3, false);
         assert_eq!(known(u64::MAX), ["aaa", "aa", "a"]);
+    }
+
+    #[test]
+    fn of_many_tasks_those_that_an_agent_holds_are_found_without_a_look_at_the_others() {
+        let (resident, workloads) = (Resident::default(), Workloads::default());
+        let claimed = |id: &str, version: u64, agent: &str| {
+            let waiting = task(id, version, agent, "in_progress");
+            let mut state = Object::clone(&waiting.state);
+            state.push("claimed_by", agent);
+            state.push("claim", 1_i64);
+            state.push("lease_until", Value::Date(1));
+            Arc::new(Aggregate { state: Arc::new(state), ..Aggregate::clone(&waiting) })
+        };
+        let observe = |tasks: Vec<Arc<Aggregate>>| {
+            let ids = Workloads::observed_among(&tasks);
+            resident.publish(tasks.into_iter(), 1);
+            workloads.observe(&resident, &ids);
+        };
+        let held = |agents: &[&str]| -> Vec<String> {
+            let agents: Vec<Arc<str>> = agents.iter().map(|agent| Arc::from(*agent)).collect();
+            workloads.held_by(&agents).iter().map(ToString::to_string).collect()
+        };
+        observe((0..1_000).map(|number| task(&format!("t{number}"), 1, "a", "pending")).collect());
+        assert!(held(&["a"]).is_empty());
+        observe(vec![claimed("t1", 2, "a"), claimed("t2", 2, "a"), claimed("t3", 2, "b")]);
+        assert_eq!(held(&["a", "a", "nobody"]), ["t1", "t2"]);
+        observe(vec![task("t1", 3, "a", "pending"), claimed("t2", 3, "b")]);
+        assert_eq!((held(&["a"]), held(&["b"])), (Vec::new(), vec!["t2".to_owned(), "t3".to_owned()]));
+        observe(vec![task("t2", 4, "b", "approved"), task("t3", 3, "b", "failed")]);
+        let inner = workloads.inner.lock().expect("no panic");
+        assert!(inner.holders.is_empty() && inner.held.is_empty());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use surrealdb::types::Value as Record;
 
 use super::{Database, Error, Result, convert};
+use crate::model::id::AggregateId;
 
 /// A lease as it is renewed or ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +59,24 @@ impl Database {
         let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
         let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
         convert::list(found.first())?.map(read_lease).collect()
+    }
+}
+
+impl Database {
+    /// The tasks of which there are rows.
+    pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
+        let found = self.query("SELECT VALUE task FROM lease", []).await?;
+        let tasks = convert::list(found.first())?.filter_map(|task| match task {
+            Record::String(task) => Some(Arc::from(task.as_str())),
+            _ => None,
+        });
+        Ok(tasks.collect())
+    }
+
+    /// Removes the rows of tasks that have ended.
+    pub async fn forget_leases(&self, tasks: &[AggregateId]) -> Result<()> {
+        let ids: Vec<Record> = tasks.iter().map(|id| lease_id(id.as_str())).collect();
+        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
     }
 }
 
@@ -115,5 +134,18 @@ mod tests {
         assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
         // One that was never renewed ends as its claim says; a later claim ends an earlier one's row.
         assert_eq!(log.expire_lease(&row(7, 700, false), 700).await.expect("asked"), row(7, 700, true));
+    }
+
+    #[tokio::test]
+    async fn rows_of_tasks_that_have_ended_are_removed() {
+        let store = Store::connect("mem://").await.expect("memory");
+        let log = store.workspace("0-1").await.expect("a database");
+        let rows: Vec<LeaseRow> =
+            ["a", "b", "c"].map(|task| LeaseRow { task_id: task.into(), ..row(1, 10, false) }).into();
+        log.renew_leases(&rows).await.expect("renewed");
+        let ended = ["a", "c", "never"].map(|task| AggregateId::from(Arc::from(task)));
+        log.forget_leases(&ended).await.expect("removed");
+        assert_eq!(log.leased_tasks().await.expect("read"), [Arc::from("b")]);
+        log.forget_leases(&[]).await.expect("nothing to remove");
     }
 }

@@ -44,6 +44,13 @@ impl Database {
         let rows: Vec<Record> = rows.iter().map(row).collect();
         self.query_again(WRITE, [("rows", Record::Array(rows.into()))]).await.map(drop)
     }
+
+    /// Removes what is kept of agents that are gone.
+    pub async fn forget_presence(&self, agents: &[Arc<str>]) -> Result<()> {
+        let ids = agents.iter().map(|agent| convert::record_id("presence", agent.to_string()));
+        let ids: Vec<Record> = ids.collect();
+        self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
+    }
 }
 
 fn row((agent, record): &(Arc<str>, PresenceRecord)) -> Record {

@@ -163,7 +163,13 @@ impl Writer {
             true => Err(Error::conflict("scripted_agent", "a plugin does the agent's work: disable it instead")),
             false => Ok(Some(Object::new())),
         });
-        deleted.await.map(drop)
+        let view = deleted.await?;
+        let state = self.entered.state();
+        // The agent is gone already; at the next start it is tried again.
+        if let Err(error) = state.presence.forget(&[view.agent.id.text()]).await {
+            tracing::debug!(%error, "what is kept of an agent that is gone was not removed");
+        }
+        Ok(())
     }
 
     /// Appends one event to an agent that is registered, unless there is nothing to say.

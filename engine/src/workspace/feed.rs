@@ -241,7 +241,7 @@ mod tests {
     }
 
     async fn assign(writer: &Writer, task: &Aggregate, agent: &Aggregate) {
-        let command = TaskCommand::Assign { assignee: Some(Assignee::Agent(agent.id.text())) };
+        let command = TaskCommand::Assign { assignee: Some(Assignee::Agent(agent.id.text())), due_at: None };
         writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("assigned");
     }
 

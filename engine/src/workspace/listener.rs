@@ -110,8 +110,7 @@ impl Listener {
         }
         self.seen(&agents).await?;
         let held: Vec<Arc<str>> = agents.iter().map(|agent| agent.id.text()).collect();
-        let snapshot = self.entered.snapshot_with(&leases::PATHS).await?;
-        leases::renew(state, &snapshot, &held, state.clock.now_ms()).await?;
+        leases::renew(state, &held, state.clock.now_ms()).await?;
         let pending = |agent: &Arc<Aggregate>| state.folded.workload(agent.id.as_str()).pending;
         Ok(Heard { updated: agents.iter().map(|agent| (agent.id.text(), pending(agent))).collect(), unknown })
     }

@@ -7,6 +7,7 @@ pub mod agents;
 pub mod aggregates;
 pub mod answers;
 pub mod articles;
+mod aside;
 mod entered;
 pub mod events;
 pub mod feed;

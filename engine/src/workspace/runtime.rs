@@ -13,8 +13,10 @@ use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
 use crate::core::clearing::keep_clearing;
+use crate::error::Result;
 use crate::mailbox::selection;
 use crate::mailbox::timers::Timers;
+use crate::model::agent::is_agent;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.
 const STOP_WITHIN: Duration = Duration::from_secs(3);
@@ -95,7 +97,20 @@ impl Runtime {
 }
 
 async fn keep_writing_presence(state: Arc<State>) {
+    if let Err(error) = forget_absent(&state).await {
+        tracing::debug!(%error, "what is kept of agents that are gone was not removed");
+    }
     state.presence.keep_writing().await;
+}
+
+/// Removes the presence of agents that were deleted where nobody could remove it.
+async fn forget_absent(state: &State) -> Result<()> {
+    let kept = state.presence.kept().await?;
+    // Who has a row is in the log: no agent is missing from then on.
+    state.refresh().await?;
+    let is_there = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| is_agent(&found));
+    let gone: Vec<Arc<str>> = kept.into_iter().filter(|id| !is_there(id)).collect();
+    state.presence.forget(&gone).await
 }
 
 /// The operations under way, counted.

@@ -34,7 +34,9 @@ impl Reader {
         let plugin = plugin.ok_or_else(|| Error::not_found("tool", name))?;
         let profile = state.plugins.about(plugin).tool.as_ref();
         let arguments = profile.map_or(arguments.clone(), |profile| profile.completed(arguments));
-        let violations = state.plugins.get(plugin).check_arguments(&arguments);
+        let (checking, checked) = (state.clone(), arguments.clone());
+        let checked = tokio::task::spawn_blocking(move || checking.plugins.get(plugin).check_arguments(&checked));
+        let violations = checked.await.map_err(Error::internal)?;
         if !violations.is_empty() {
             return Err(Error::from(violations));
         }

@@ -2,14 +2,15 @@
 
 use foldwork_engine::hook::{Hook, ToolProfile};
 use foldwork_engine::model::json;
+use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::{Object, Value};
+use foldwork_engine::model::violation::Violation;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::File;
 use crate::mcp;
 use crate::registry::LoadError;
-use crate::schema::Schema;
 
 /// The table as it is written.
 #[derive(Deserialize)]
@@ -70,10 +71,15 @@ impl File<'_> {
     fn schema(&self, written: &Spanned<Object>) -> Result<Schema, LoadError> {
         let at = written.span().start;
         let refused = |reason: String| self.at(at, format!("this is no JSON Schema: {reason}"));
+        let placed = |wrong: Violation| match wrong.pointer.as_str() {
+            "" => refused(wrong.message),
+            place => refused(format!("{place}: {}", wrong.message)),
+        };
         if written.get_ref().get("type").and_then(Value::as_str) != Some("object") {
             return Err(self.at(at, "the schema is not one of an object: it needs type = \"object\""));
         }
-        Schema::compile(written.get_ref()).map_err(refused)
+        let schema = serde_json::to_value(written.get_ref()).map_err(|error| refused(error.to_string()))?;
+        Schema::compile(&schema).map_err(placed)
     }
 
     fn pipeline(&self, written: &Spanned<String>, input: &Object) -> Result<Value, LoadError> {

@@ -48,7 +48,7 @@ impl Server {
     async fn called(&self, access: Access, tool: &Tool, arguments: JsonObject) -> Result<serde_json::Value, Object> {
         let Settings { answer_bytes, upload_bytes, .. } = *self.settings;
         let call = Call { answer_bytes, upload_bytes, upload_url: access.upload_url };
-        let checked = tool.check(arguments);
+        let checked = tool.check(arguments).await;
         let answer = match &tool.run {
             Run::Read(run) => run(access.reader, checked.map_err(|error| self.settings.described(error))?, call).await,
             Run::Write(run) => {

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
+use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::{Error, Reader, Result, Writer};
 use rmcp::model::{JsonObject, Tool as Description, ToolAnnotations};
 use schemars::generate::{Contract, SchemaSettings};
@@ -12,13 +13,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::schema::Schema;
-
 /// A tool of the server's own.
 pub struct Tool {
     pub description: Description,
     /// What its arguments are like.
-    pub input: Schema,
+    pub input: Arc<Schema>,
     pub run: Run,
 }
 
@@ -90,13 +89,13 @@ impl Tool {
 
     fn new<A: JsonSchema, O: JsonSchema>(words: &Words, annotations: ToolAnnotations, run: Run) -> Tool {
         let (input, output) = (schema_of::<A>(Contract::Deserialize), schema_of::<O>(Contract::Serialize));
-        let compiled = Schema::compile(&input).expect("a schema that is made of a type is one");
+        let compiled = Schema::compile(&Value::Object(input.clone())).expect("a schema that is made of a type is one");
         let description = Description::new(words.name, words.description, Arc::new(input))
             .with_title(words.title)
             .with_raw_output_schema(Arc::new(output))
             // What is in a workspace is all there is to see.
             .with_annotations(annotations.open_world(false));
-        Tool { description, input: compiled, run }
+        Tool { description, input: Arc::new(compiled), run }
     }
 
     /// Whether it changes something.
@@ -105,10 +104,13 @@ impl Tool {
     }
 
     /// What is wrong with its arguments is told with its place. Null says that an argument is not given.
-    pub fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
+    ///
+    /// Long arguments take a while to check, which is no work for the threads that serve.
+    pub async fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
         arguments.retain(|_, value| !value.is_null());
-        let arguments = Value::Object(arguments);
-        let violations = self.input.violations(&arguments);
+        let (input, arguments) = (self.input.clone(), Value::Object(arguments));
+        let checking = tokio::task::spawn_blocking(move || (input.violations(&arguments), arguments));
+        let (violations, arguments) = checking.await.map_err(Error::internal)?;
         match arguments {
             Value::Object(arguments) if violations.is_empty() => Ok(arguments),
             _ => Err(Error::from(violations)),

@@ -22,19 +22,29 @@ pub struct Api;
 struct FieldDefinition {
     name: String,
     r#type: Word<FieldTypes>,
+    #[oai(nullable)]
     required: Option<bool>,
+    #[oai(nullable)]
     default: Option<AnyValue>,
+    #[oai(nullable)]
     r#enum: Option<Vec<AnyValue>>,
+    #[oai(nullable)]
     min: Option<f64>,
+    #[oai(nullable)]
     max: Option<f64>,
+    #[oai(nullable)]
     pattern: Option<String>,
     /// The field is the label of the aggregate's node.
+    #[oai(nullable)]
     label: Option<bool>,
     /// The field holds personal data.
+    #[oai(nullable)]
     personal: Option<bool>,
     /// How its values fold; the last one counts where it is not given.
+    #[oai(nullable)]
     fold: Option<Word<FieldFolds>>,
     /// For references: the type referred to.
+    #[oai(nullable)]
     reference_type: Option<String>,
 }
 

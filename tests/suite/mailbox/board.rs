@@ -49,7 +49,15 @@ pub async fn act(server: &Server, id: &str, act: &str, body: Value) -> Value {
 
 /// A task for an agent, as it was made.
 pub async fn task(server: &Server, agent: &str) -> String {
-    let body = json!({"title": "Draft it", "assignee_type": "agent", "assignee_id": agent});
+    task_with(server, agent, &json!({})).await
+}
+
+/// A task for an agent, with more said of it.
+pub async fn task_with(server: &Server, agent: &str, more: &Value) -> String {
+    let mut body = json!({"title": "Draft it", "assignee_type": "agent", "assignee_id": agent});
+    for (name, value) in more.as_object().expect("fields") {
+        body[name] = value.clone();
+    }
     let (status, task) = post(server, "/mailbox", &body).await;
     assert_eq!(status, 201, "{task}");
     task["id"].as_str().expect("an id").to_owned()

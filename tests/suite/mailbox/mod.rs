@@ -2,5 +2,6 @@
 
 mod board;
 mod deadlines;
+mod overdue;
 mod races;
 mod transitions;

@@ -15,7 +15,7 @@ use foldwork_tests::server::{Server, worked};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::board::{Answer, DRAFTER, HELPER, bring, get, post, server, task};
+use super::board::{Answer, DRAFTER, HELPER, bring, get, post, server, task, task_with};
 
 /// A table of the file: its rows by where a task stands, their cells by what is done.
 struct Table {
@@ -55,10 +55,11 @@ fn the_table_has_every_status_and_everything_that_may_be_done() {
     }
     let people = Action::ALL.map(Act::Person);
     let agents = Verb::ALL.map(Act::Agent);
-    for act in people.into_iter().chain(agents) {
+    let times = [Deadline::Overdue, Deadline::Escalate].map(Act::Time);
+    for act in people.into_iter().chain(agents).chain(times) {
         assert!(done.iter().any(|column| column == act.name()), "{}", act.name());
     }
-    assert_eq!(Deadline::ALL.len(), 2, "`later` is a lease that ends and a deferral that is over");
+    assert_eq!(Deadline::ALL.len(), 4, "`later` is a lease that ends and a deferral that is over");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -187,6 +188,35 @@ async fn time_does_what_the_table_says() {
         let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
         if after["status"] != *expected.as_str() {
             failures.push(format!("{row}, later: expected {expected}, found {}", after["status"]));
+        }
+    }
+    all_well(failures);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_overdue_is_where_the_table_says() {
+    let (server, table) = (server().await, Table::read("Scripted agents, and time"));
+    let mut failures = Vec::new();
+    // Within half a minute no lease ends and no deferral is over.
+    let due = json!({"due_at": "2026-01-01T00:00:20Z"});
+    let escalated = json!({"due_at": "2026-01-01T00:00:10Z", "metadata": {"review": {"escalate": [
+        {"after": 10, "to": {"assignee_type": "agent", "assignee_id": HELPER}, "priority": "urgent"}]}}});
+    let mut tasks = Vec::new();
+    for (row, cells) in &table.rows {
+        for (column, body) in [("overdue", &due), ("escalate", &escalated)] {
+            let id = task_with(&server, DRAFTER, body).await;
+            bring(&server, &id, DRAFTER, row).await;
+            tasks.push((id, row, column, &cells[column]));
+        }
+    }
+    server.pass(20_000).await.expect("the time that both wait for");
+    for (id, row, column, expected) in tasks {
+        let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
+        let is_open = after["resolution"].is_null();
+        let is_told = after["overdue"] == json!(is_open) && (!is_open || after["unread"] == json!(true));
+        let is_given = column == "overdue" || !is_open || after["assignee_id"] == HELPER;
+        if after["status"] != *expected.as_str() || !is_told || !is_given {
+            failures.push(format!("{row}, {column}: expected {expected}, found {after}"));
         }
     }
     all_well(failures);

@@ -46,6 +46,10 @@ pub enum Deadline {
     Wake,
     /// A lease ends.
     Expire,
+    /// The due date passes. That decides nothing.
+    Overdue,
+    /// The task has been overdue for as long as a step of its escalation waits.
+    Escalate,
 }
 
 impl Act {
@@ -127,12 +131,14 @@ impl Verb {
 }
 
 impl Deadline {
-    pub const ALL: [Deadline; 2] = [Deadline::Wake, Deadline::Expire];
+    pub const ALL: [Deadline; 4] = [Deadline::Wake, Deadline::Expire, Deadline::Overdue, Deadline::Escalate];
 
     pub fn name(self) -> &'static str {
         match self {
             Deadline::Wake => "wake",
             Deadline::Expire => "expire",
+            Deadline::Overdue => "overdue",
+            Deadline::Escalate => "escalate",
         }
     }
 }

@@ -3,6 +3,7 @@
 use super::content::{Draft, Effect, Stamp, content_part, data_part};
 use super::record::Task;
 use super::review::plain;
+use crate::model::json_schema::Meter;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, excerpt};
 
@@ -42,12 +43,13 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
         }
         Edit::Artifacts(drafts) => matched(&current, drafts)?,
     };
-    let review = task.review();
+    let schema = task.review().schema().map_err(|refused| vec![Violation { pointer: String::new(), ..refused }])?;
+    let mut meter = Meter::default();
     let (mut made, mut wrong) = (Vec::with_capacity(pairs.len()), Vec::new());
     for (number, (before, draft)) in pairs.iter().enumerate() {
         let mut entry = draft.entry(*before, number, stamp);
-        if review.has_schema() {
-            wrong.extend(argument(&entry).map(|value| review.mistakes(&value, "")).unwrap_or_default());
+        if let (Some(schema), Some(value)) = (&schema, argument(&entry)) {
+            wrong.extend(schema.violations_within(&plain(&value), &mut meter));
         }
         if let Some(before) = before {
             entry.push("patch", difference(before, &entry));

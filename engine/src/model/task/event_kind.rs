@@ -24,12 +24,16 @@ pub enum TaskEvent {
     Expired,
     Failed,
     Canceled,
+    /// The due date has passed.
+    Overdue,
+    /// The task stayed overdue: somebody else gets it, or its priority is higher.
+    Escalated,
     Read,
     Unread,
 }
 
 impl TaskEvent {
-    pub const ALL: [TaskEvent; 21] = [
+    pub const ALL: [TaskEvent; 23] = [
         TaskEvent::Created,
         TaskEvent::Assigned,
         TaskEvent::Unassigned,
@@ -49,6 +53,8 @@ impl TaskEvent {
         TaskEvent::Expired,
         TaskEvent::Failed,
         TaskEvent::Canceled,
+        TaskEvent::Overdue,
+        TaskEvent::Escalated,
         TaskEvent::Read,
         TaskEvent::Unread,
     ];
@@ -75,6 +81,8 @@ impl TaskEvent {
             TaskEvent::Expired => "task.expired",
             TaskEvent::Failed => "task.failed",
             TaskEvent::Canceled => "task.canceled",
+            TaskEvent::Overdue => "task.overdue",
+            TaskEvent::Escalated => "task.escalated",
             TaskEvent::Read => "task.read",
             TaskEvent::Unread => "task.unread",
         }

@@ -6,6 +6,7 @@
 mod act;
 pub mod content;
 pub mod edit;
+pub mod escalation;
 mod event_kind;
 pub mod record;
 pub mod review;

@@ -3,6 +3,7 @@
 use super::review::Review;
 use super::status::Status;
 use crate::model::aggregate::Aggregate;
+use crate::model::facts::Priority;
 use crate::model::value::{Object, Value};
 
 /// Fields of a task's state.
@@ -18,6 +19,9 @@ pub mod field {
     pub const UNREAD: &str = "unread";
     pub const RESOLUTION: &str = "resolution";
     pub const DUE_AT: &str = "due_at";
+    /// The due date that has passed, as far as the log tells, and the steps of the escalation that were taken since.
+    pub const OVERDUE_FOR: &str = "overdue_for";
+    pub const ESCALATED: &str = "escalated";
     pub const MESSAGES: &str = "messages";
     pub const ARTIFACTS: &str = "artifacts";
     /// Who made it: a user's id, or `plugin:<name>`.
@@ -103,6 +107,22 @@ impl<'a> Task<'a> {
     /// When a deferred task wakes, if it does by itself.
     pub fn wakes_at(&self) -> Option<i64> {
         self.date(field::DEFERRED_UNTIL).filter(|_| self.status() == Status::Deferred)
+    }
+
+    /// Whether the log tells that the due date has passed.
+    pub fn is_overdue(&self) -> bool {
+        self.date(field::DUE_AT).is_some_and(|due_at| self.date(field::OVERDUE_FOR) == Some(due_at))
+    }
+
+    /// The steps of the escalation that were taken.
+    pub fn escalated(&self) -> usize {
+        let taken = self.get(field::ESCALATED).and_then(Value::as_int).unwrap_or(0);
+        usize::try_from(taken).unwrap_or(0)
+    }
+
+    pub fn priority(&self) -> Priority {
+        let named = |priority: &Priority| self.text(field::PRIORITY) == Some(priority.name());
+        Priority::ALL.into_iter().find(named).unwrap_or_default()
     }
 
     pub fn date(&self, name: &str) -> Option<i64> {

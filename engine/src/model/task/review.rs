@@ -1,27 +1,31 @@
-//! What a task's maker says of its review, in `metadata.review`: which decisions there are, and what an edit must be like.
-
-use jsonschema::{PatternOptions, Validator};
+//! What a task's maker says of its review, in `metadata.review`: which decisions there are, what an edit must be like, and who
+//! gets the task when it is overdue.
 
 use super::act::Action;
-use crate::model::value::Value;
+use super::escalation::{self, Step};
+use crate::model::json_schema::Schema;
+use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
 /// Bytes that a schema may have: it is compiled for each edit.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
-/// Mistakes of one value that are told.
-const MAX_MISTAKES: usize = 20;
 
 /// `metadata.review` of a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Review<'a> {
     allowed: Option<&'a [Value]>,
     schema: Option<&'a Value>,
+    escalate: Option<&'a Value>,
 }
 
 impl<'a> Review<'a> {
     pub fn of(metadata: Option<&'a Value>) -> Review<'a> {
         let part = |name: &str| metadata?.get("review")?.get(name).filter(|value| !value.is_null());
-        Review { allowed: part("allowed_decisions").and_then(Value::as_array), schema: part("arguments_schema") }
+        Review {
+            allowed: part("allowed_decisions").and_then(Value::as_array),
+            schema: part("arguments_schema"),
+            escalate: part("escalate"),
+        }
     }
 
     /// Whether the review has this action. What decides nothing is always there.
@@ -30,26 +34,20 @@ impl<'a> Review<'a> {
         !action.is_decision() || self.allowed.is_none_or(named)
     }
 
-    /// Whether there is a schema for what an edit makes.
-    pub fn has_schema(&self) -> bool {
-        self.schema.is_some()
+    /// What happens while the task stays overdue.
+    pub fn escalation(&self) -> Vec<Step> {
+        escalation::steps(self.escalate)
     }
 
-    /// What is wrong with an edited value, at places below `at`; nothing where there is no schema.
-    pub fn mistakes(&self, value: &Value, at: &str) -> Vec<Violation> {
-        let Some(schema) = self.schema else { return Vec::new() };
-        let validator = match compile(schema) {
-            Ok(validator) => validator,
-            Err(message) => return vec![Violation { pointer: at.to_owned(), message }],
-        };
-        let value = plain(value);
-        let mistakes = validator.iter_errors(&value).take(MAX_MISTAKES);
-        let told = mistakes.map(|mistake| Violation {
-            pointer: format!("{at}{}", mistake.instance_path()),
-            message: mistake.masked().to_string(),
-        });
-        told.collect()
+    /// The schema for what an edit makes, compiled, if there is one.
+    pub fn schema(&self) -> Result<Option<Schema>, Violation> {
+        self.schema.map(compile).transpose()
     }
+}
+
+/// Whether metadata says anything of a review, so that there is something to check.
+pub fn is_in(metadata: &Object) -> bool {
+    metadata.get("review").is_some_and(|review| !review.is_null())
 }
 
 /// What is wrong with the review in the metadata of a task that is to be made.
@@ -70,20 +68,26 @@ pub fn check(metadata: &Value) -> Vec<Violation> {
         }
     }
     if let Some(schema) = review.get("arguments_schema").filter(|schema| !schema.is_null())
-        && let Err(message) = compile(schema)
+        && let Err(refused) = compile(schema)
     {
-        add("/arguments_schema", message);
+        add(&format!("/arguments_schema{}", refused.pointer), refused.message);
+    }
+    if let Some(steps) = review.get("escalate").filter(|steps| !steps.is_null()) {
+        for refused in escalation::check(steps) {
+            add(&format!("/escalate{}", refused.pointer), refused.message);
+        }
     }
     wrong
 }
 
-/// A validator that fetches nothing, and whose patterns take time in proportion to what they look at.
-fn compile(schema: &Value) -> Result<Validator, String> {
+fn compile(schema: &Value) -> Result<Schema, Violation> {
     if schema.size_bytes() > MAX_SCHEMA_BYTES {
-        return Err(format!("the schema is larger than {MAX_SCHEMA_BYTES} bytes"));
+        let message = format!("the schema is larger than {MAX_SCHEMA_BYTES} bytes");
+        return Err(Violation { pointer: String::new(), message });
     }
-    let options = jsonschema::options().with_pattern_options(PatternOptions::regex().size_limit(1 << 20)).offline();
-    options.build(&plain(schema)).map_err(|error| format!("the schema cannot be used: {}", error.masked()))
+    let explained =
+        |wrong: Violation| Violation { message: format!("the schema cannot be used: {}", wrong.message), ..wrong };
+    Schema::compile(&plain(schema)).map_err(explained)
 }
 
 /// The value as the validator reads it.

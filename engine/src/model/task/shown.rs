@@ -36,6 +36,8 @@ pub fn shown(aggregate: &Aggregate) -> Object {
         (INPUT_REQUEST, get(INPUT_REQUEST)),
         (DEFERRED_UNTIL, date(DEFERRED_UNTIL)),
         (DUE_AT, date(DUE_AT)),
+        ("overdue", task.is_overdue().into()),
+        (ESCALATED, Value::Int(task.escalated() as i64)),
         (CREATED_BY, get(CREATED_BY)),
         ("created_at", format_date(aggregate.created_at).into()),
         ("updated_at", format_date(aggregate.last_event_at).into()),

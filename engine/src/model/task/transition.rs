@@ -20,8 +20,10 @@ enum Cell {
     Done,
     /// Back to the status that it was taken from.
     Back,
-    /// Back for another attempt, or failed after the last one.
+    /// Back for another attempt, or failed after the last one. What counts as no attempt is no last one.
     Again,
+    /// To `pending` where somebody else gets the task, else the status stays.
+    Given,
     /// Like `Again` if trying again is worth it, else failed.
     Failed,
 }
@@ -35,6 +37,10 @@ pub struct Circumstances {
     pub retryable: bool,
     /// The deferral is until another time than the one before.
     pub other_time: bool,
+    /// The agent could do nothing about the end of its lease, so that it is no attempt.
+    pub uncounted: bool,
+    /// Somebody else gets the task.
+    pub reassigned: bool,
 }
 
 /// The status of a task after an act; `None` where the act is in conflict with where the task stands.
@@ -42,7 +48,8 @@ pub struct Circumstances {
 /// Everybody asks this function: people, agents, scripted deliveries and deadlines.
 pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<Status> {
     let status = task.status();
-    let again = || if task.attempt() >= MAX_ATTEMPTS { Status::Failed } else { task.taken_from() };
+    let is_last = task.attempt() >= MAX_ATTEMPTS && !circumstances.uncounted;
+    let again = || if is_last { Status::Failed } else { task.taken_from() };
     match cell(status, act) {
         Cell::No => None,
         Cell::To(next) => Some(next),
@@ -52,6 +59,7 @@ pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<S
         Cell::Done => Some(if circumstances.unreviewed { Status::Completed } else { Status::Review }),
         Cell::Back => Some(task.taken_from()),
         Cell::Again => Some(again()),
+        Cell::Given => Some(if circumstances.reassigned { Status::Pending } else { status }),
         Cell::Failed => Some(if circumstances.retryable { again() } else { Status::Failed }),
     }
 }
@@ -120,20 +128,22 @@ fn of_agent(status: Status, verb: Verb) -> Cell {
 
 #[rustfmt::skip]
 fn of_time(status: Status, deadline: Deadline) -> Cell {
-    use Cell::{Again, Back, No};
+    use Cell::{Again, Back, Given, No, Stays};
     use Status::*;
-    let [wake, expire] = match status {
-        //                wake  expire
-        InProgress    => [No,   Again],
-        Deferred      => [Back, No],
+    let [wake, expire, overdue, escalate] = match status {
+        //                wake  expire overdue escalate
+        InProgress    => [No,   Again, Stays,  Given],
+        Deferred      => [Back, No,    Stays,  Given],
         Pending | Review | InputRequired | AwaitingReply
-                      => [No,   No],
+                      => [No,   No,    Stays,  Given],
         Approved | Rejected | Completed | Failed | Canceled
-                      => [No,   No],
+                      => [No,   No,    No,     No],
     };
     match deadline {
         Deadline::Wake => wake,
         Deadline::Expire => expire,
+        Deadline::Overdue => overdue,
+        Deadline::Escalate => escalate,
     }
 }
 

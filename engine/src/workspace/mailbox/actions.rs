@@ -9,6 +9,7 @@ use crate::mailbox::{effect, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::event::Expected;
 use crate::model::task::content::Stamp;
+use crate::workspace::aside::aside;
 use crate::workspace::entered::Operation;
 use crate::workspace::rights::Writer;
 
@@ -23,7 +24,7 @@ impl Writer {
 
     /// Does something with a task, and returns it as it is then.
     pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<Arc<Aggregate>> {
-        if let TaskCommand::Assign { assignee } = &command {
+        if let TaskCommand::Assign { assignee, .. } = &command {
             self.entered.check_user(assignee.as_ref()).await?;
         }
         let (id, command, stamp) = (id.to_owned(), Arc::new(command), self.entered.stamp());
@@ -59,8 +60,8 @@ impl Operation {
         let edited = match &**command {
             TaskCommand::Edit { edit, .. } => {
                 state.refresh().await?;
-                let task = find(state.folded.get(id), id)?;
-                Some(person::edited(&task, expected, edit, stamp)?)
+                let (task, edit, stamp) = (find(state.folded.get(id), id)?, edit.clone(), stamp.clone());
+                Some(aside(move || person::edited(&task, expected, &edit, &stamp)).await?)
             }
             _ => None,
         };

@@ -46,7 +46,7 @@ impl Writer {
         if ids.is_empty() || ids.len() > MAX_TASKS {
             return Err(Error::invalid_at("/ids", format!("expected 1 to {MAX_TASKS} tasks, found {}", ids.len())));
         }
-        if let TaskCommand::Assign { assignee } = &command {
+        if let TaskCommand::Assign { assignee, .. } = &command {
             self.entered.check_user(assignee.as_ref()).await?;
         }
         let writer = self.clone();

@@ -19,7 +19,6 @@ impl Operation {
     pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<Renewed>> {
         let state = self.state();
         state.refresh().await?;
-        let snapshot = self.entered().snapshot_with(&leases::PATHS).await?;
-        leases::renew(state, &snapshot, agent_ids, state.clock.now_ms()).await
+        leases::renew(state, agent_ids, state.clock.now_ms()).await
     }
 }

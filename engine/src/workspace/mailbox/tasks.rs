@@ -22,6 +22,7 @@ use crate::model::value::{Object, Value};
 use crate::workspace::Page;
 use crate::workspace::answers::RequestId;
 use crate::workspace::articles::unknown_project;
+use crate::workspace::aside::aside;
 use crate::workspace::entered::{Entered, Operation, first_event};
 use crate::workspace::rights::{Reader, Writer};
 
@@ -79,7 +80,16 @@ impl NewTask {
         if self.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Error::invalid_at("/idempotency_key", format!("expected 1 to {MAX_KEY} bytes")));
         }
-        let wrong = review::check(&self.metadata.clone().into());
+        Ok(())
+    }
+
+    /// Checks what the metadata says of the review. A schema is compiled for that.
+    async fn check_review(&self) -> Result<()> {
+        if !review::is_in(&self.metadata) {
+            return Ok(());
+        }
+        let metadata = Value::from(self.metadata.clone());
+        let wrong = aside(move || Ok(review::check(&metadata))).await?;
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
     }
 
@@ -121,6 +131,7 @@ impl Writer {
     /// Makes a task. Tells too whether it was there before.
     pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
         new.check()?;
+        new.check_review().await?;
         self.entered.check_user(new.assignee.as_ref()).await?;
         let stamp = self.entered.stamp();
         // The key is in the id: so it is unique for as long as there is a log.
@@ -209,7 +220,6 @@ impl Entered {
             source_type: filter.source_type.as_deref().map(Arc::from),
             unread: filter.unread,
             priorities: filter.priorities.clone(),
-            claimed_by: None,
         };
         let snapshot = self.snapshot_with(&selection::PATHS).await?;
         let selected = select(&snapshot, &selection, before.unwrap_or(u64::MAX), limit);

@@ -90,7 +90,7 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
                 (None, Some(id)) => Some(Assignee::User(id.into())),
                 (None, None) => None,
             };
-            TaskCommand::Assign { assignee }
+            TaskCommand::Assign { assignee, due_at: None }
         }
     })
 }

@@ -1,9 +1,9 @@
 //! Answers: what `tool` returns.
 
+use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::{Object, Value};
 
 use super::kind;
-use crate::schema::Schema;
 
 /// A map that is what the manifest says, where it says something.
 pub(in crate::script) fn read(value: &Value, schema: Option<&Schema>) -> Result<Object, String> {

@@ -27,7 +27,10 @@ pub fn command(action: Action, said: &Object, now_ms: i64) -> Result<TaskCommand
         Action::Reject => TaskCommand::Reject { reason: one_text(said, &["reason", "message", "comment"])? },
         Action::Defer => TaskCommand::Defer { until: until(said, now_ms)?, reason: one_text(said, &["reason"])? },
         Action::Ask => TaskCommand::Ask { message: required_message(said, &["message", "question", "text"])? },
-        Action::Assign => TaskCommand::Assign { assignee: new_assignee(said)? },
+        Action::Assign => {
+            let (assignee, due_at) = (new_assignee(said)?, time(said, "due_at")?);
+            TaskCommand::Assign { assignee, due_at }
+        }
         Action::Read => TaskCommand::Read,
         Action::Unread => TaskCommand::Unread,
     })

@@ -31,7 +31,7 @@ pub struct TaskBody {
     /// What the task came from; `aggregate_id` is what it is about.
     source: AnyObject,
     /// As it was given. `review.allowed_decisions` narrows the actions, `review.arguments_schema` is what an edit must
-    /// keep to.
+    /// keep to, `review.escalate` says what happens while the task stays overdue.
     metadata: AnyObject,
     /// There is something new for whom the task waits for.
     unread: bool,
@@ -52,8 +52,13 @@ pub struct TaskBody {
     /// When a deferred task wakes by itself.
     #[oai(nullable)]
     deferred_until: Option<String>,
+    /// When this time comes, `task.overdue` is in the timeline and the task is unread again.
     #[oai(nullable)]
     due_at: Option<String>,
+    /// The due date has passed.
+    overdue: bool,
+    /// Steps of `metadata.review.escalate` that were taken since.
+    escalated: u64,
     /// The user who made it, or `plugin:<name>`.
     #[oai(nullable)]
     created_by: Option<String>,
@@ -169,6 +174,11 @@ pub struct CreateTask {
     /// A project's id or slug.
     #[oai(nullable)]
     project_id: Option<String>,
+    /// `review.allowed_decisions` narrows the actions. `review.arguments_schema` is a JSON Schema that an edit must keep to:
+    /// at most 64 KiB and 500 subschemas, with references within it alone. `review.escalate` has up to 20 steps
+    /// `{after, to, priority}` for a task that stays overdue: `after` is a time after `due_at` (seconds, or a text such as
+    /// `30m`, `2h` or `PT2H`), `to` who gets the task then (`agent:ID`, `user:ID`, or as an assignment says it), `priority`
+    /// what it is raised to.
     #[oai(nullable)]
     metadata: Option<AnyObject>,
     /// `api` where it is not given.
@@ -268,6 +278,10 @@ pub struct AssignTask {
     agent_id: Option<String>,
     #[oai(nullable)]
     user_id: Option<String>,
+    /// RFC 3339: when it is due from then on; as before where it is not given. A task that was overdue is so again when
+    /// this time comes.
+    #[oai(nullable)]
+    due_at: Option<String>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }

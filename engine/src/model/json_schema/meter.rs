@@ -1,0 +1,105 @@
+//! The work that a validator has with a value, counted before it begins.
+
+use serde_json::Value;
+
+use super::graph::{Graph, Node, size};
+
+/// Steps that the check of one value may take, of some ten nanoseconds each.
+const MAX_STEPS: u64 = 40_000_000;
+/// Steps of one evaluation.
+const EVALUATION: u64 = 10;
+/// Evaluations that may be nested in each other: each takes a piece of the stack.
+const MAX_NESTED: usize = 256;
+
+/// Counts evaluations and steps, as if no keyword ended the check early.
+#[derive(Debug, Default)]
+pub struct Meter {
+    steps: u64,
+    evaluations: u64,
+}
+
+impl Meter {
+    pub(super) fn evaluations(&self) -> u64 {
+        self.evaluations
+    }
+
+    /// Counts the check of a value. Returns why it is too much.
+    pub(super) fn evaluate(&mut self, graph: &Graph, value: &Value) -> Result<(), &'static str> {
+        self.at(graph, 0, value, 1, 0)
+    }
+
+    fn at(
+        &mut self,
+        graph: &Graph,
+        place: usize,
+        value: &Value,
+        times: u64,
+        nested: usize,
+    ) -> Result<(), &'static str> {
+        let Some(node) = graph.nodes.get(place) else { return Ok(()) };
+        if nested >= MAX_NESTED {
+            return Err("the schema and the value are nested too deep to be checked");
+        }
+        self.evaluations = self.evaluations.saturating_add(times);
+        self.take(times, EVALUATION.saturating_add(node.steps))?;
+        let below = nested + 1;
+        for next in &node.same_value {
+            self.at(graph, *next, value, times.saturating_mul(node.times), below)?;
+        }
+        match value {
+            Value::String(text) => self.take(times, text_steps(text, node.byte_steps))?,
+            Value::Array(items) => {
+                if node.unique_items {
+                    self.take(times, size(value))?;
+                }
+                for (index, item) in items.iter().enumerate() {
+                    for next in node.prefix_items.get(index).into_iter().chain(&node.items) {
+                        self.at(graph, *next, item, times, below)?;
+                    }
+                }
+            }
+            Value::Object(members) => {
+                for (name, value) in members {
+                    self.member(graph, node, name, value, (times, below))?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn member(
+        &mut self,
+        graph: &Graph,
+        node: &Node,
+        name: &str,
+        value: &Value,
+        (times, nested): (u64, usize),
+    ) -> Result<(), &'static str> {
+        self.take(times, 1)?;
+        if !node.property_names.is_empty() {
+            let name = Value::from(name);
+            for next in &node.property_names {
+                self.at(graph, *next, &name, times, nested)?;
+            }
+        }
+        for (steps, next) in &node.pattern_properties {
+            self.take(times, text_steps(name, *steps))?;
+            self.at(graph, *next, value, times, nested)?;
+        }
+        match node.properties.get(name) {
+            Some(next) => self.at(graph, *next, value, times, nested),
+            None => node.other_properties.iter().try_for_each(|next| self.at(graph, *next, value, times, nested)),
+        }
+    }
+
+    fn take(&mut self, times: u64, steps: u64) -> Result<(), &'static str> {
+        self.steps = self.steps.saturating_add(times.saturating_mul(steps));
+        if self.steps > MAX_STEPS { Err("checking the value against the schema takes too many steps") } else { Ok(()) }
+    }
+}
+
+fn text_steps(text: &str, byte_steps: u64) -> u64 {
+    let bytes = text.len() as u64;
+    bytes.saturating_mul(byte_steps).saturating_add(bytes / 16)
+}

@@ -1,0 +1,242 @@
+//! JSON Schemas that clients write: compiled within bounds, and applied to values within a number of steps.
+//!
+//! A validator cannot be interrupted, so its work is counted before it begins. [`graph`] reads the schema and rejects
+//! references that multiply or never end; [`meter`] goes through a value as the validator would, and counts.
+
+mod graph;
+mod meter;
+
+use std::fmt::{self, Write};
+
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use serde_json::Value;
+
+use self::graph::{Graph, MAX_PATTERN_BYTES};
+pub use self::meter::Meter;
+use super::violation::Violation;
+
+/// Bytes that a schema may have as JSON: it is compiled for each use.
+const MAX_BYTES: usize = 64 << 10;
+/// Violations of one value that are reported.
+const MAX_VIOLATIONS: usize = 20;
+/// Evaluations up to which every violation is looked for. The validator makes an error for each before it returns the first, so
+/// a larger value is only told to fit or not to.
+const MAX_LISTED: u64 = 20_000;
+/// Characters of a value, and of a whole message, that an error shows.
+const MAX_SHOWN: usize = 100;
+const MAX_MESSAGE: usize = 500;
+/// Stack of a compilation and of a check, in bytes. Both recurse, within the bounds of [`graph`] and [`meter`].
+const STACK_BYTES: usize = 16 << 20;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Schema {
+    validator: Validator,
+    graph: Graph,
+}
+
+impl Schema {
+    /// Compiles a schema. Nothing is fetched, and patterns take time in proportion to the text.
+    ///
+    /// The violations' pointers begin at the schema.
+    pub fn compile(schema: &Value) -> Result<Schema, Violation> {
+        if !is_within(schema, MAX_BYTES) {
+            return Err(refused("", format!("the schema is larger than {MAX_BYTES} bytes")));
+        }
+        let graph = Graph::read(schema)?;
+        let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
+        let options = jsonschema::options().with_pattern_options(patterns).offline();
+        let compiled = stacker::grow(STACK_BYTES, || options.build(schema));
+        let validator = compiled.map_err(|error| refused(error.instance_path().as_str(), message(&error)))?;
+        Ok(Schema { validator, graph })
+    }
+
+    /// Returns what the schema does not allow in a value, with pointers that begin at the value.
+    ///
+    /// A value that would take too many steps to check is a violation too.
+    pub fn violations(&self, value: &Value) -> Vec<Violation> {
+        self.violations_within(value, &mut Meter::default())
+    }
+
+    /// Like [`Schema::violations`], for one of several values whose checks share the steps that one may take.
+    pub fn violations_within(&self, value: &Value, meter: &mut Meter) -> Vec<Violation> {
+        stacker::grow(STACK_BYTES, || self.counted(value, meter))
+    }
+
+    fn counted(&self, value: &Value, meter: &mut Meter) -> Vec<Violation> {
+        let before = meter.evaluations();
+        if let Err(reason) = meter.evaluate(&self.graph, value) {
+            return vec![refused("", reason.into())];
+        }
+        if meter.evaluations() - before > MAX_LISTED {
+            return match self.validator.is_valid(value) {
+                true => Vec::new(),
+                false => vec![refused("", "the value does not match the schema".into())],
+            };
+        }
+        let errors = self.validator.iter_errors(value).take(MAX_VIOLATIONS);
+        errors.map(|error| refused(error.instance_path().as_str(), message(&error))).collect()
+    }
+}
+
+fn refused(pointer: &str, message: String) -> Violation {
+    Violation { pointer: pointer.to_owned(), message }
+}
+
+/// The validator's message, with as much of the value and of itself as an error shows.
+fn message(error: &ValidationError<'_>) -> String {
+    let value = cut(MAX_SHOWN, error.instance());
+    cut(MAX_MESSAGE, &error.masked_with(value))
+}
+
+/// The beginning of what is shown. The rest is never written.
+fn cut(most: usize, shown: &impl fmt::Display) -> String {
+    let mut text = Bounded { text: String::new(), left: most };
+    if write!(text, "{shown}").is_err() {
+        text.text.push('…');
+    }
+    text.text
+}
+
+/// A text that takes so many characters and then fails.
+struct Bounded {
+    text: String,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let mut chars = more.chars();
+        let taken = chars.by_ref().take(self.left).map(|letter| self.text.push(letter)).count();
+        self.left -= taken;
+        if chars.next().is_none() { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
+/// Whether a value has at most so many bytes as JSON.
+fn is_within(value: &Value, most: usize) -> bool {
+    let mut text = Bounded { text: String::new(), left: most };
+    write!(text, "{value}").is_ok() && text.text.len() <= most
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Definitions of so many levels, each of which refers to the next one so often.
+    fn levels(levels: usize, times: usize) -> Value {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..levels {
+            let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
+            definitions.insert(format!("l{level}"), json!({"allOf": vec![next; times]}));
+        }
+        definitions.insert(format!("l{levels}"), json!({"type": "string"}));
+        json!({"$ref": "#/$defs/l0", "$defs": definitions})
+    }
+
+    fn reason(schema: &Value) -> String {
+        let refused = Schema::compile(schema).expect_err("a schema that is rejected");
+        format!("{}: {}", refused.pointer, refused.message)
+    }
+
+    #[test]
+    fn violations_carry_their_places_and_the_beginnings_of_values() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
+        let schema = Schema::compile(&schema).expect("a schema");
+        assert_eq!(schema.violations(&json!({"a": [1, 2]})), []);
+        let found = schema.violations(&json!({"a": [1, "x"]}));
+        assert_eq!(found, [refused("/a/1", "\"x\" is not of type \"integer\"".into())]);
+        let long = schema.violations(&json!({"a": ["y".repeat(1 << 20)]}));
+        assert!(long[0].message.len() < 2 * MAX_SHOWN, "{}", long[0].message.len());
+        assert_eq!(schema.violations(&json!({"a": vec!["x"; 1_000]})).len(), MAX_VIOLATIONS);
+    }
+
+    #[test]
+    fn what_is_no_schema_is_rejected_with_its_place() {
+        let wrong = reason(&json!({"properties": {"a": {"type": "text"}}}));
+        assert!(wrong.starts_with("/properties/a/type: "), "{wrong}");
+        assert!(reason(&json!({"$ref": "https://example.org/schema"})).starts_with("/$ref: "));
+        assert!(reason(&json!({"properties": {"a": {"$ref": "#/$defs/nowhere"}}})).starts_with("/properties/a/$ref: "));
+        assert!(reason(&json!({"$defs": {"a": {"$id": "https://example.org/a"}}})).starts_with("/$defs/a/$id: "));
+        assert!(reason(&json!({"description": "x".repeat(MAX_BYTES)})).contains("larger than"));
+    }
+
+    #[test]
+    fn references_that_multiply_are_rejected_before_anything_follows_them() {
+        assert!(reason(&levels(29, 2)).contains("evaluations"));
+        let schema = Schema::compile(&levels(6, 2)).expect("few enough");
+        assert_eq!(schema.violations(&json!("text")), []);
+        assert_eq!(schema.violations(&json!(1)).len(), MAX_VIOLATIONS);
+        assert!(reason(&levels(graph::MAX_NESTED, 1)).contains("nested"));
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_for_the_same_value_is_rejected() {
+        assert!(reason(&json!({"$ref": "#"})).contains("refers to itself"));
+        let through =
+            json!({"$defs": {"a": {"anyOf": [{"type": "null"}, {"not": {"$ref": "#/$defs/a"}}]}}, "$ref": "#/$defs/a"});
+        assert!(reason(&through).contains("refers to itself"));
+        // Below a property it is another value.
+        let list = json!({"properties": {"value": {"type": "integer"}, "next": {"$ref": "#"}}});
+        let schema = Schema::compile(&list).expect("a recursive schema");
+        assert_eq!(schema.violations(&json!({"value": 1, "next": {"value": 2}})), []);
+        assert_eq!(schema.violations(&json!({"next": {"next": {"value": "x"}}}))[0].pointer, "/next/next/value");
+    }
+
+    #[test]
+    fn references_that_multiply_with_the_depth_of_a_value_end_the_check() {
+        let twice = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
+        let schema = Schema::compile(&twice).expect("a schema");
+        let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!({"a": value}));
+        assert_eq!(schema.violations(&nested(5)), []);
+        let found = schema.violations(&nested(40));
+        assert!(found[0].message.contains("steps"), "{found:?}");
+    }
+
+    #[test]
+    fn a_value_nested_deeper_than_the_validator_may_go_is_a_violation() {
+        let schema = Schema::compile(&json!({"additionalProperties": {"$ref": "#"}})).expect("a schema");
+        let nested = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({"a": value}));
+        assert_eq!(schema.violations(&nested(20)), []);
+        assert!(schema.violations(&nested(1_000))[0].message.contains("nested"));
+    }
+
+    #[test]
+    fn patterns_are_bounded_in_number_and_size_and_in_what_they_look_at() {
+        let patterns = |count: usize, pattern: &str| {
+            let properties = (0..count).map(|number| (format!("p{number}"), json!({"pattern": pattern})));
+            json!({"properties": properties.collect::<serde_json::Map<_, _>>()})
+        };
+        Schema::compile(&patterns(32, "^[a-z]+$")).expect("a schema");
+        assert!(reason(&patterns(33, "^[a-z]+$")).contains("patterns"));
+        assert!(reason(&patterns(1, "(((a{100}){100}){100}){100}")).starts_with("/properties/p0/pattern: "));
+        assert!(reason(&patterns(1, "(a")).starts_with("/properties/p0/pattern: "));
+        let schema = Schema::compile(&patterns(1, r"^(\w+\s?){1,5}$")).expect("a schema");
+        assert_eq!(schema.violations(&json!({"p0": "some words"})), []);
+        let found = schema.violations(&json!({"p0": "a".repeat(1 << 20)}));
+        assert!(found[0].message.contains("steps"), "{found:?}");
+        let schema = Schema::compile(&patterns(1, "^[a-z]+$")).expect("a schema");
+        assert_eq!(schema.violations(&json!({"p0": "a".repeat(1 << 20)})), []);
+    }
+
+    #[test]
+    fn long_values_are_checked_whole() {
+        let schema = json!({"type": "array", "uniqueItems": true, "items": {"type": "integer", "minimum": 0}});
+        let schema = Schema::compile(&schema).expect("a schema");
+        let numbers: Vec<usize> = (0..100_000).collect();
+        assert_eq!(schema.violations(&json!(numbers)), []);
+        let twice: Vec<usize> = numbers.iter().map(|number| number / 2).collect();
+        assert_eq!(schema.violations(&json!(twice)), [refused("", "the value does not match the schema".into())]);
+    }
+
+    #[test]
+    fn few_subschemas_may_ask_what_others_left_unevaluated() {
+        let mut schema = json!({"type": "object"});
+        for _ in 0..5 {
+            schema = json!({"allOf": [schema], "unevaluatedProperties": false});
+        }
+        assert!(reason(&schema).contains("unevaluated"));
+    }
+}

@@ -1,0 +1,219 @@
+//! What happens to a task that stays overdue, in `metadata.review.escalate`: steps that give it to somebody else or raise its
+//! priority, each so long after it was due.
+
+use crate::model::facts::{Assignee, Priority};
+use crate::model::value::{Object, Value};
+use crate::model::violation::{Violation, Violations, excerpt};
+
+/// Steps of one task.
+pub const MAX_STEPS: usize = 20;
+/// The longest time between a due date and a step, in seconds: ten years.
+const MAX_AFTER_S: i64 = 10 * 366 * 86_400;
+/// Keys of a step, and of an assignee in it.
+const KEYS: [&str; 3] = ["after", "to", "priority"];
+const ASSIGNEE_KEYS: [&str; 4] = ["assignee_type", "assignee_id", "agent_id", "user_id"];
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    /// How long after the task was due.
+    pub after_ms: i64,
+    pub to: Option<Assignee>,
+    /// The priority that the task has from then on, unless its own is higher.
+    pub priority: Option<Priority>,
+}
+
+/// What is wrong with the steps of a task that is to be made, with pointers that begin at the list.
+pub fn check(steps: &Value) -> Vec<Violation> {
+    let mut wrong = Violations::default();
+    read(steps, &mut wrong);
+    wrong.into_vec()
+}
+
+/// The steps of a task; none where they are not given, or are not as they must be.
+pub fn steps(escalate: Option<&Value>) -> Vec<Step> {
+    let mut wrong = Violations::default();
+    let steps = escalate.map(|escalate| read(escalate, &mut wrong)).unwrap_or_default();
+    if wrong.is_empty() { steps } else { Vec::new() }
+}
+
+fn read(value: &Value, wrong: &mut Violations) -> Vec<Step> {
+    let Some(items) = value.as_array().filter(|items| items.len() <= MAX_STEPS) else {
+        wrong.add("", format!("expected an array of at most {MAX_STEPS} steps"));
+        return Vec::new();
+    };
+    let mut steps: Vec<Step> = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let at = format!("/{index}");
+        let Some(object) = item.as_object() else {
+            wrong.add(at, "expected an object {after, to, priority}");
+            continue;
+        };
+        let Some(step) = step(object, &at, wrong) else { continue };
+        if steps.last().is_some_and(|before| before.after_ms > step.after_ms) {
+            wrong.add(format!("{at}/after"), "expected at least the time of the step before");
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+fn step(object: &Object, at: &str, wrong: &mut Violations) -> Option<Step> {
+    for name in object.keys().filter(|name| !KEYS.contains(&&***name)) {
+        wrong.add(at, format!("unknown key {}; allowed are {}", excerpt(&name.clone().into()), KEYS.join(", ")));
+    }
+    let given = |name: &str| object.get(name).filter(|value| !value.is_null());
+    let after_ms = given("after").and_then(after_ms);
+    if after_ms.is_none() {
+        let message =
+            "expected a time after the due date: seconds, such as 3600, or a duration, such as 30m, 2h, 1d or PT2H";
+        wrong.add(format!("{at}/after"), message);
+    }
+    let to = match given("to").map(assignee) {
+        None => None,
+        Some(Some(to)) => Some(to),
+        Some(None) => {
+            let message =
+                "expected agent:ID, user:ID, or an object with assignee_type and assignee_id, agent_id or user_id";
+            wrong.add(format!("{at}/to"), message);
+            return None;
+        }
+    };
+    let priority = match given("priority") {
+        None => None,
+        Some(name) => {
+            let found = Priority::ALL.into_iter().find(|priority| name.as_str() == Some(priority.name()));
+            if found.is_none() {
+                wrong.add(
+                    format!("{at}/priority"),
+                    format!("expected low, normal, high or urgent, found {}", excerpt(name)),
+                );
+                return None;
+            }
+            found
+        }
+    };
+    if to.is_none() && priority.is_none() {
+        wrong.add(at, "required: to, priority or both");
+    }
+    Some(Step { after_ms: after_ms?, to, priority })
+}
+
+/// A time that is to pass: a number of seconds, or a duration as a text.
+fn after_ms(value: &Value) -> Option<i64> {
+    let seconds = match value {
+        Value::Int(seconds) => *seconds,
+        Value::String(text) => seconds(text)?,
+        _ => return None,
+    };
+    (1..=MAX_AFTER_S).contains(&seconds).then(|| seconds * 1_000)
+}
+
+/// The seconds of `90s`, `30m`, `2h`, `1d`, or of a duration of ISO 8601 in days, hours, minutes and seconds.
+fn seconds(text: &str) -> Option<i64> {
+    let upper = text.trim().to_ascii_uppercase();
+    let parts = match upper.strip_prefix('P') {
+        None => upper.clone(),
+        // Months and years have no fixed length; behind the T an M is minutes.
+        Some(iso) => match iso.split_once('T') {
+            Some((days, rest)) if !days.contains('M') && !rest.is_empty() && !rest.contains('D') => {
+                format!("{days}{rest}")
+            }
+            None if iso.ends_with('D') => iso.to_owned(),
+            _ => return None,
+        },
+    };
+    let (mut total, mut number) = (None, String::new());
+    for letter in parts.chars() {
+        if letter.is_ascii_digit() {
+            number.push(letter);
+            continue;
+        }
+        let unit = match letter {
+            'S' => 1,
+            'M' => 60,
+            'H' => 3_600,
+            'D' => 86_400,
+            _ => return None,
+        };
+        let part = std::mem::take(&mut number).parse::<i64>().ok()?.checked_mul(unit)?;
+        total = Some(total.unwrap_or(0_i64).checked_add(part)?);
+    }
+    total.filter(|_| number.is_empty())
+}
+
+/// Who gets the task: as `assign` says it, or in one text.
+fn assignee(value: &Value) -> Option<Assignee> {
+    let named = |kind: &str, id: &str| match kind {
+        _ if id.is_empty() || id.len() > 128 => None,
+        "agent" => Some(Assignee::Agent(id.into())),
+        "user" => Some(Assignee::User(id.into())),
+        _ => None,
+    };
+    if let Some((kind, id)) = value.as_str().and_then(|text| text.split_once(':')) {
+        return named(kind, id);
+    }
+    let object = value.as_object()?;
+    if object.keys().any(|name| !ASSIGNEE_KEYS.contains(&&**name)) {
+        return None;
+    }
+    let text = |name: &str| object.get(name).and_then(Value::as_str);
+    match [text("agent_id"), text("user_id"), text("assignee_type"), text("assignee_id")] {
+        [Some(id), None, None, None] => named("agent", id),
+        [None, Some(id), None, None] => named("user", id),
+        [None, None, Some(kind), Some(id)] => named(kind, id),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::json::parse;
+
+    fn parsed(text: &str) -> Value {
+        parse(text.as_bytes()).expect("JSON")
+    }
+
+    #[test]
+    fn steps_are_read_in_every_spelling() {
+        let written = r#"[
+            {"after": 60, "priority": "high"},
+            {"after": "90s", "to": "agent:a"},
+            {"after": "2m", "to": {"agent_id": "a"}, "priority": null},
+            {"after": "1h", "to": {"user_id": "u"}},
+            {"after": "PT2H30M", "to": {"assignee_type": "user", "assignee_id": "u", "agent_id": null}},
+            {"after": "P1DT1S", "to": null, "priority": "urgent"}
+        ]"#;
+        assert_eq!(check(&parsed(written)), []);
+        let steps = steps(Some(&parsed(written)));
+        let times: Vec<i64> = steps.iter().map(|step| step.after_ms / 1_000).collect();
+        assert_eq!(times, [60, 90, 120, 3_600, 9_000, 86_401]);
+        let to: Vec<Option<&Assignee>> = steps.iter().map(|step| step.to.as_ref()).collect();
+        let (agent, user) = (Assignee::Agent("a".into()), Assignee::User("u".into()));
+        assert_eq!(to, [None, Some(&agent), Some(&agent), Some(&user), Some(&user), None]);
+        assert_eq!(steps[5].priority, Some(Priority::Urgent));
+    }
+
+    #[test]
+    fn everything_wrong_with_steps_is_reported_with_its_place() {
+        let places = |text: &str| -> Vec<String> {
+            check(&parsed(text)).into_iter().map(|violation| violation.pointer).collect()
+        };
+        assert_eq!(places("{}"), [""]);
+        assert_eq!(places(&format!("[{}]", vec![r#"{"after": 1, "priority": "low"}"#; 21].join(","))), [""]);
+        assert_eq!(places("[1]"), ["/0"]);
+        for after in
+            ["0", "-5", "1.5", "\"\"", "\"5\"", "\"h\"", "\"P1M\"", "\"PT\"", "\"1w\"", "1e30", "9000000000000"]
+        {
+            assert_eq!(places(&format!(r#"[{{"after": {after}, "priority": "high"}}]"#)), ["/0/after"], "{after}");
+        }
+        for to in ["\"somebody\"", "\"group:a\"", "\"agent:\"", "{}", r#"{"agent_id": "a", "user_id": "u"}"#, "7"] {
+            assert_eq!(places(&format!(r#"[{{"after": 1, "to": {to}}}]"#)), ["/0/to"], "{to}");
+        }
+        assert_eq!(places(r#"[{"after": 1, "priority": "highest"}]"#), ["/0/priority"]);
+        assert_eq!(places(r#"[{"after": 1}, {"after": 1, "priority": "low", "by": 1}]"#), ["/0", "/1"]);
+        assert_eq!(places(r#"[{"after": 2, "priority": "low"}, {"after": 1, "priority": "low"}]"#), ["/1/after"]);
+        assert_eq!(steps(Some(&parsed(r#"[{"after": 0, "priority": "high"}]"#))), []);
+    }
+}
