@@ -214,7 +214,7 @@ mod tests {
         assert!(reason(&patterns(33, "^[a-z]+$")).contains("patterns"));
         assert!(reason(&patterns(1, "(((a{100}){100}){100}){100}")).starts_with("/properties/p0/pattern: "));
         assert!(reason(&patterns(1, "(a")).starts_with("/properties/p0/pattern: "));
-        let schema = Schema::compile(&patterns(1, r"^(\w+\s?){1,5}$")).expect("a schema");
+        let schema = Schema::compile(&patterns(1, r"^(\w+\s?){1,3}$")).expect("a schema");
         assert_eq!(schema.violations(&json!({"p0": "some words"})), []);
         let found = schema.violations(&json!({"p0": "a".repeat(1 << 20)}));
         assert!(found[0].message.contains("steps"), "{found:?}");
