@@ -1,7 +1,6 @@
 //! The engine: a store, the workspaces in it that are open, and who may enter them.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use crate::access::Access;
 use crate::access::keys::CreatedKey;
@@ -10,31 +9,25 @@ use crate::access::settings::AccessSettings;
 use crate::access::tokens::key_set::FetchKeys;
 use crate::clock::Clock;
 use crate::core::plugins::Plugins;
-use crate::core::storage::SharedStorage;
-use crate::core::{Environment, Settings, State};
+use crate::core::Settings;
 use crate::error::{Error, Result};
 use crate::hook::Embed;
 use crate::model::access::{Caller, WorkspaceRecord};
+use crate::opening::Opener;
 use crate::registry::{Registry, Usage};
-use crate::store::{self, Store};
+use crate::store::Store;
 use crate::workspace::Entered;
 use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile, check_link, refusing};
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
-use crate::workspace::scripted::register_scripted;
 
 /// The engine. Cheap to share, and one is enough for a process.
 pub struct Engine {
-    store: Store,
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
     settings: Arc<Settings>,
-    plugins: Arc<Plugins>,
+    opener: Arc<Opener>,
     workspaces: Registry,
-    embed: OnceLock<Arc<dyn Embed>>,
-    storage: SharedStorage,
-    /// Workspaces that could not be loaded when they were asked for last.
-    failed: Mutex<HashSet<Arc<str>>>,
 }
 
 impl Engine {
@@ -46,15 +39,14 @@ impl Engine {
     ) -> Result<Arc<Engine>> {
         let access = Arc::new(Access::open(&store, clock.clone()).await?);
         let (plugins, settings) = (Arc::new(plugins), Arc::new(settings));
-        let storage = SharedStorage::new(store.blobs());
-        let (workspaces, embed, failed) = Default::default();
-        Ok(Arc::new(Engine { store, access, clock, settings, plugins, workspaces, embed, storage, failed }))
+        let opener = Opener::new(store, access.clone(), clock.clone(), settings.clone(), plugins);
+        let (opener, workspaces) = (Arc::new(opener), Registry::default());
+        Ok(Arc::new(Engine { access, clock, settings, opener, workspaces }))
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
     pub fn embed_with(&self, embed: Arc<dyn Embed>) {
-        // A second model would throw away what the first has made.
-        let _ = self.embed.set(embed);
+        self.opener.embed_with(embed);
     }
 
     /// On an empty store, makes the workspace `default` with an owner and a key of every scope, all at once: of several
@@ -137,54 +129,14 @@ impl Engine {
 
     /// The workspace as it runs here, opened on first use.
     async fn runtime(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
-        self.workspaces.enter(workspace_id, self.clock.now_ms(), || self.load(workspace_id)).await
-    }
-
-    /// Loads a workspace. One that cannot be loaded is not available to who asks for it, and tried again by whoever
-    /// asks next.
-    async fn load(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
-        let loaded = self.try_load(workspace_id).await;
-        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-        match loaded {
-            Err(error) if !matches!(error, Error::NotFound { .. }) => {
-                tracing::error!(%error, cause = ?error, workspace = %workspace_id, "a workspace cannot be loaded");
-                failed.insert(workspace_id.clone());
-                Err(match error {
-                    Error::Unavailable(_) => error,
-                    error => Error::Unavailable(store::Error::Opening(format!("workspace {workspace_id}: {error}"))),
-                })
-            }
-            other => {
-                failed.remove(workspace_id);
-                other
-            }
-        }
+        let (opener, id) = (self.opener.clone(), workspace_id.clone());
+        let open = || async move { opener.open(&id).await };
+        self.workspaces.enter(workspace_id, self.clock.now_ms(), open).await
     }
 
     /// How many workspaces could not be loaded when they were asked for last.
     pub fn workspaces_failed(&self) -> usize {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).len()
-    }
-
-    async fn try_load(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
-        let record = self.access.workspace(workspace_id).await?;
-        let log = self.store.workspace(workspace_id).await?;
-        let state = State::load(record, log, self.environment()).await?;
-        let runtime = Arc::new(Runtime::start(state));
-        register_scripted(&runtime).await?;
-        Ok(runtime)
-    }
-
-    /// What the workspaces of this engine have in common.
-    fn environment(&self) -> Environment {
-        Environment {
-            clock: self.clock.clone(),
-            settings: self.settings.clone(),
-            plugins: self.plugins.clone(),
-            embed: self.embed.get().cloned(),
-            storage: self.storage.clone(),
-            exclusive: self.store.is_exclusive(),
-        }
+        self.opener.failed()
     }
 
     /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next. One
@@ -243,7 +195,7 @@ impl Engine {
 
     /// Whether the store answers.
     pub async fn health(&self) -> Result<()> {
-        Ok(self.store.health().await?)
+        self.opener.health().await
     }
 
     /// Finishes what is under way in every workspace.

@@ -14,6 +14,9 @@ pub mod hook;
 mod mailbox;
 pub mod model;
 pub mod pipeline;
+mod opening;
+#[cfg(test)]
+mod opening_tests;
 mod registry;
 #[cfg(test)]
 mod registry_tests;

@@ -2,13 +2,16 @@
 //! uses it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use tokio::sync::{OnceCell, watch};
+use futures_util::future::join_all;
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 use crate::core::State;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::store;
 use crate::workspace::runtime::Runtime;
 
 /// All of them, by id.
@@ -23,16 +26,18 @@ struct Entry {
     last_used: i64,
 }
 
-/// A workspace that is open, or is being opened by whoever came first.
+/// A workspace that is open, or is being opened for whoever came first.
 struct Slot {
-    runtime: OnceCell<Arc<Runtime>>,
+    runtime: OnceLock<Arc<Runtime>>,
+    /// Held by the task that opens the workspace.
+    opening: Arc<tokio::sync::Mutex<()>>,
     /// Whether what ran here before has ended: two must never write to one log.
     closed: watch::Receiver<bool>,
 }
 
 impl Slot {
     fn after(closed: watch::Receiver<bool>) -> Arc<Slot> {
-        Arc::new(Slot { runtime: OnceCell::new(), closed })
+        Arc::new(Slot { runtime: OnceLock::new(), opening: Arc::default(), closed })
     }
 
     /// Returns when what ran here before has ended.
@@ -51,12 +56,13 @@ pub struct Usage {
 
 impl Registry {
     /// The workspace as it runs here, opened on first use.
-    pub async fn enter<F: Future<Output = Result<Arc<Runtime>>>>(
-        &self,
-        id: &Arc<str>,
-        now_ms: i64,
-        load: impl FnOnce() -> F,
-    ) -> Result<Arc<Runtime>> {
+    ///
+    /// Opening is a task of its own: it comes to its end, and hands over a whole runtime or leaves nothing behind,
+    /// whether or not the request that began it still waits.
+    pub async fn enter<F>(&self, id: &Arc<str>, now_ms: i64, load: impl FnOnce() -> F) -> Result<Arc<Runtime>>
+    where
+        F: Future<Output = Result<Arc<Runtime>>> + Send + 'static,
+    {
         let slot = {
             let mut entries = self.entries();
             let fresh = || Entry { slot: Slot::after(watch::channel(true).1), last_used: now_ms };
@@ -64,11 +70,26 @@ impl Registry {
             entry.last_used = now_ms;
             entry.slot.clone()
         };
-        let open = async || {
+        if let Some(runtime) = slot.runtime.get() {
+            return Ok(runtime.clone());
+        }
+        let permit = slot.opening.clone().lock_owned().await;
+        if let Some(runtime) = slot.runtime.get() {
+            return Ok(runtime.clone());
+        }
+        let loading = load();
+        let opening = async move {
             slot.predecessor_ended().await;
-            load().await
+            let runtime = loading.await?;
+            let runtime = slot.runtime.get_or_init(|| runtime).clone();
+            drop(permit);
+            Ok(runtime)
         };
-        slot.runtime.get_or_try_init(open).await.cloned()
+        match tokio::spawn(opening.in_current_span()).await {
+            Ok(opened) => opened,
+            Err(error) if error.is_cancelled() => Err(Error::Unavailable(store::Error::Closing)),
+            Err(error) => Err(Error::internal(error)),
+        }
     }
 
     /// Those that are open, the one that was not entered for longest first.
@@ -106,15 +127,24 @@ impl Registry {
         }))
     }
 
-    /// Takes all of them out, and stops what works on them.
+    /// Stops what works on all of them. Whoever enters from here on has the workspace opened anew, once what ran before has
+    /// stopped.
     pub async fn stop_all(&self) {
-        let all: Vec<Entry> = self.entries().drain().map(|(_, entry)| entry).collect();
-        for entry in all {
-            entry.slot.predecessor_ended().await;
-            if let Some(runtime) = entry.slot.runtime.get() {
-                runtime.stop().await;
-            }
+        let mut stopping = Vec::new();
+        for entry in self.entries().values_mut() {
+            let (stopped, closed) = watch::channel(false);
+            let slot = std::mem::replace(&mut entry.slot, Slot::after(closed));
+            stopping.push(async move {
+                slot.predecessor_ended().await;
+                // A workspace that is being opened is stopped once it is open.
+                let _opening = slot.opening.lock().await;
+                if let Some(runtime) = slot.runtime.get() {
+                    runtime.stop().await;
+                }
+                stopped.send_replace(true);
+            });
         }
+        join_all(stopping).await;
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Entry>> {

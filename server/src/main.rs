@@ -83,12 +83,15 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
             if let Some(url) = arguments.files {
                 config.files.url = url;
             }
-            start(&config)?.block_on(async {
-                let server = serve::listen(config).await?;
+            let runtime = start(&config)?;
+            let ended = runtime.block_on(async {
+                let server = serve::listen(config.clone()).await?;
+                serve::end_in_time(&config)?;
                 server.announce()?;
-                server.run(serve::stop_signal()).await?;
-                Ok(ExitCode::SUCCESS)
-            })
+                server.run(serve::stop_signal()).await
+            });
+            serve::end(runtime);
+            ended.map(|()| ExitCode::SUCCESS)
         }
         Command::Demo(arguments) => demo(arguments),
         Command::Openapi => {
@@ -108,16 +111,19 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
         Some(folder) => folder,
         None => std::env::current_dir()?,
     };
-    start(&config)?.block_on(async {
+    let runtime = start(&config)?;
+    let ended = runtime.block_on(async {
         let key = cli::demo::key(std::path::Path::new("data/demo.key"))?;
-        let server = serve::listen_with(config, Some(key.clone()), |_| Ok(())).await?;
+        let server = serve::listen_with(config.clone(), Some(key.clone()), |_| Ok(())).await?;
+        serve::end_in_time(&config)?;
         server.announce()?;
         let url = server.url();
         let serving = tokio::spawn(server.run(serve::stop_signal()));
         cli::demo::present(&cli::client::Client::new(&url, &key)?, &repository).await?;
-        serving.await??;
-        Ok(ExitCode::SUCCESS)
-    })
+        serving.await?
+    });
+    serve::end(runtime);
+    ended.map(|()| ExitCode::SUCCESS)
 }
 
 /// Starts the log and the threads that everything runs on.

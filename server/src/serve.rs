@@ -20,6 +20,11 @@ use crate::{Config, application, auth, config, embedding, telemetry};
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
+/// How long open workspaces may take to end what is under way, after connections had `[http] stop_timeout_s`.
+const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+/// How much longer the process may run after that.
+const END_WITHIN: Duration = Duration::from_millis(500);
+
 /// How often the memory of open workspaces is looked at.
 const MEMORY_LOOK: Duration = Duration::from_secs(30);
 
@@ -154,7 +159,9 @@ impl Listening {
         }
         // A workspace that is being closed is closed all the same.
         keeper.abort();
-        engine.close().await;
+        if tokio::time::timeout(CLOSE_WITHIN, engine.close()).await.is_err() {
+            tracing::warn!("workspaces are broken off, as they did not end in time");
+        }
         Ok(())
     }
 }
@@ -178,6 +185,30 @@ fn survive_file_limit() {
     if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
         tracing::warn!(%error, "a limit for files would end the process");
     }
+}
+
+/// Ends the runtime of a server that has run. Pipelines and other work that still occupies a thread ends with the process.
+pub fn end(runtime: tokio::runtime::Runtime) {
+    runtime.shutdown_timeout(END_WITHIN);
+}
+
+/// Ends the process in a bounded time after a stop signal, whatever its threads are occupied with.
+///
+/// A thread of its own waits for that: work that blocks every thread of the server's runtime holds up its timers too.
+/// Everything that was acknowledged to a client is on disk by then, so the exit code is that of an orderly end.
+pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
+    let limit = Duration::from_secs(config.http.stop_timeout_s) + CLOSE_WITHIN + END_WITHIN;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let wait = move || {
+        runtime.block_on(async {
+            stop_signal().await;
+            tokio::time::sleep(limit).await;
+        });
+        tracing::warn!("the process ends with work under way, as it did not end in time");
+        std::process::exit(0);
+    };
+    std::thread::Builder::new().name("stop".into()).spawn(wait)?;
+    Ok(())
 }
 
 /// SIGTERM or SIGINT.

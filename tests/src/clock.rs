@@ -20,6 +20,8 @@ pub struct FixedClock {
     /// Microseconds that pass each time the stopwatch is looked at.
     haste_us: AtomicU64,
     is_broken: AtomicBool,
+    /// How often the time was asked for.
+    looks: AtomicU64,
     gate: Gate,
 }
 
@@ -49,6 +51,7 @@ impl Default for FixedClock {
             haste_us: AtomicU64::new(0),
             is_broken: AtomicBool::new(false),
             gate: Gate::default(),
+            looks: AtomicU64::new(0),
         }
     }
 }
@@ -83,6 +86,11 @@ impl FixedClock {
         self.is_broken.store(true, Ordering::SeqCst);
     }
 
+    /// How often the time was asked for so far: what spins asks for it without end.
+    pub fn looks(&self) -> u64 {
+        self.looks.load(Ordering::SeqCst)
+    }
+
     pub fn repair(&self) {
         self.is_broken.store(false, Ordering::SeqCst);
     }
@@ -113,6 +121,7 @@ impl Gate {
 impl Clock for FixedClock {
     fn now_ms(&self) -> i64 {
         assert!(!self.is_broken.load(Ordering::SeqCst), "the clock is broken");
+        self.looks.fetch_add(1, Ordering::SeqCst);
         *self.now_ms.borrow()
     }
 

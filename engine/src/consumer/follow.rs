@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::core::State;
+use crate::core::background::Stopped;
 use crate::error::Result;
 
 /// Events for which a batch is worth its while.
@@ -15,7 +15,7 @@ const FAR: u64 = 256;
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 /// How long the consumer goes on after it was told to stop, to leave little for the next start to do again.
-const STOP_WITHIN: Duration = Duration::from_secs(2);
+const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// When a follower rests.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ pub async fn follow(
     state: Arc<State>,
     name: &'static str,
     rest: Rest,
-    mut stopped: watch::Receiver<bool>,
+    mut stopped: Stopped,
     step: impl AsyncFn(Arc<State>) -> Result<Stepped>,
 ) {
     let mut head = state.folded.head().follow();
@@ -54,7 +54,7 @@ pub async fn follow(
                 metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(lag as f64);
                 lag
             }
-            Ok(Stepped::MadeWay) if *stopped.borrow() => return,
+            Ok(Stepped::MadeWay) if stopped.has_begun() => return,
             Ok(Stepped::MadeWay) => u64::MAX,
             Err(error) => {
                 tracing::warn!(%error, consumer = name, "step failed, will be tried again");
@@ -62,7 +62,7 @@ pub async fn follow(
                 u64::MAX
             }
         };
-        if *stopped.borrow() {
+        if stopped.has_begun() {
             let end = *stop_at.get_or_insert_with(|| Instant::now() + STOP_WITHIN);
             if lag == 0 || wait > pause || Instant::now() >= end {
                 return;
@@ -72,7 +72,7 @@ pub async fn follow(
         if lag == 0 {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
-                _ = stopped.changed() => {}
+                () = stopped.begun() => {}
             }
         }
         let hurries = wait == pause
@@ -87,11 +87,11 @@ pub async fn follow(
 }
 
 /// Waits, but no longer than until the consumer is told to stop.
-pub async fn rest(stopped: &mut watch::Receiver<bool>, time: Duration) {
-    if !*stopped.borrow() {
+pub async fn rest(stopped: &mut Stopped, time: Duration) {
+    if !stopped.has_begun() {
         tokio::select! {
             () = tokio::time::sleep(time) => {}
-            _ = stopped.changed() => {}
+            () = stopped.begun() => {}
         }
     }
 }

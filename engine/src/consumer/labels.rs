@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 
 use crate::core::State;
+use crate::core::background::Stopped;
 
 /// A pause between steps lets many changes of one aggregate become one.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows the log until it is told to stop. Nothing happens before somebody has searched.
-pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
+pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
-    while !*stopped.borrow() {
+    while !stopped.has_begun() {
         let mut behind = state.search.labels.is_behind();
         if behind {
             let kept = state.clone();
@@ -25,7 +25,7 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
         if !behind {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
-                _ = stopped.changed() => {}
+                () = stopped.begun() => {}
             }
         }
         super::follow::rest(&mut stopped, PAUSE).await;

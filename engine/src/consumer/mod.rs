@@ -35,10 +35,10 @@ mod workshop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::core::append::Appender;
+use crate::core::background::{Background, Stop};
 use crate::core::{GRAPH, NODES, State};
 use crate::error::Result;
 use ended::Ended;
@@ -50,21 +50,21 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// A shorter one, near the log's end, lets appends that come one by one become one batch.
 const GATHER: Duration = Duration::from_millis(10);
 /// A follower that has not ended by then is ended where it stands.
-const END_WITHIN: Duration = Duration::from_secs(4);
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The followers of one open workspace.
 pub struct Consumer {
-    stop: watch::Sender<bool>,
+    stop: Stop,
     working: Working,
-    tasks: [tokio::task::JoinHandle<()>; 3],
-    vectors: tokio::task::JoinHandle<()>,
+    tasks: [Background; 3],
+    vectors: Background,
 }
 
 impl Consumer {
     pub fn start(state: Arc<State>, appender: Appender, working: Working) -> Consumer {
-        let (stop, stopped) = watch::channel(false);
-        let labels = tokio::spawn(labels::follow(state.clone(), stopped.clone()));
-        let vectors = tokio::spawn(vectors::follow(state.clone(), stopped.clone()));
+        let (stop, stopped) = Stop::new();
+        let labels = Background::spawn(labels::follow(state.clone(), stopped.clone()));
+        let vectors = Background::spawn(vectors::follow(state.clone(), stopped.clone()));
         let nodes =
             follow(state.clone(), NODES, Rest::WhileAppending(PAUSE), stopped.clone(), async |state: Arc<State>| {
                 nodes::step(&state).await.map(Stepped::To)
@@ -73,18 +73,18 @@ impl Consumer {
         let graph = follow(state, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
             work_on(&state, &appender, &working).await
         });
-        Consumer { stop, working: kept, tasks: [tokio::spawn(nodes), tokio::spawn(graph), labels], vectors }
+        Consumer { stop, working: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
     }
 
     /// Lets the followers come as close to the log's end as they do in a short while, and ends them.
     pub async fn stop(self) {
-        self.stop.send_replace(true);
+        self.stop.begin();
         let _hurry = self.working.hurry();
         // A model may take its time; what it leaves undone is found at the next start.
         self.vectors.abort();
         let end = Instant::now() + END_WITHIN;
         for mut task in self.tasks {
-            match tokio::time::timeout_at(end, &mut task).await {
+            match tokio::time::timeout_at(end, task.ended()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::error!(%error, "a follower of the log did not end well"),
                 // It waits for a plugin. What it had not committed is done again at the next start.

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::watch;
 
 use crate::core::State;
+use crate::core::background::Stopped;
 
 /// A pause after changes, so that many of one aggregate become one.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -13,11 +13,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// Follows the log until it is told to stop.
-pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
+pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let Some(vectors) = &state.search.vectors else { return };
     let mut head = state.folded.head().follow();
     let mut wait = PAUSE;
-    while !*stopped.borrow() {
+    while !stopped.has_begun() {
         match vectors.step(state.labelled()).await {
             Ok(()) => wait = PAUSE,
             Err(error) => {
@@ -33,7 +33,7 @@ pub async fn follow(state: Arc<State>, mut stopped: watch::Receiver<bool>) {
         if vectors.waiting() == 0 {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
-                _ = stopped.changed() => {}
+                () = stopped.begun() => {}
             }
             super::follow::rest(&mut stopped, PAUSE).await;
         }

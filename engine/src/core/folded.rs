@@ -148,6 +148,7 @@ impl Folded {
         let observed = Workloads::observed_among(&states);
         self.resident.publish(states, position);
         self.workloads.observe(&self.resident, &observed);
+        self.tail.begin_at(position);
         self.feeds.begin_at(position);
         self.head.advance(position);
     }

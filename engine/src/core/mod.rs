@@ -4,6 +4,7 @@
 
 pub mod admission;
 pub mod append;
+pub mod background;
 pub mod clearing;
 pub mod deadlines;
 pub mod feeds;

@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
 use super::deadline::{self, Due, Kind};
 use crate::core::State;
 use crate::core::append::{Append, Appender};
+use crate::core::background::{Background, Stop, Stopped};
 use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
@@ -40,20 +39,20 @@ const GRACE_MS: i64 = LEASE_S * 1_000;
 
 /// The timers at work.
 pub struct Timers {
-    stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    stop: Stop,
+    task: Background,
 }
 
 impl Timers {
     pub fn start(state: Arc<State>, appender: Appender) -> Timers {
-        let (stop, stopped) = watch::channel(false);
-        Timers { stop, task: tokio::spawn(run(state, appender, stopped)) }
+        let (stop, stopped) = Stop::new();
+        Timers { stop, task: Background::spawn(run(state, appender, stopped)) }
     }
 
     /// Ends them. What they had begun with is done again at the next start.
-    pub async fn stop(self) {
-        self.stop.send_replace(true);
-        if let Err(error) = self.task.await {
+    pub async fn stop(mut self) {
+        self.stop.begin();
+        if let Err(error) = self.task.ended().await {
             tracing::error!(%error, "the timers of a workspace did not end well");
         }
     }
@@ -100,7 +99,7 @@ impl Schedule {
     }
 }
 
-async fn run(state: Arc<State>, appender: Appender, mut stopped: watch::Receiver<bool>) {
+async fn run(state: Arc<State>, appender: Appender, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
     let mut timers = Running {
         opened_at: state.clock.now_ms(),
@@ -112,7 +111,7 @@ async fn run(state: Arc<State>, appender: Appender, mut stopped: watch::Receiver
         ended: Vec::new(),
         swept: false,
     };
-    while !*stopped.borrow() {
+    while !stopped.has_begun() {
         head.borrow_and_update();
         timers.take_in();
         timers.forget_leases().await;
@@ -130,7 +129,7 @@ async fn run(state: Arc<State>, appender: Appender, mut stopped: watch::Receiver
         }
         tokio::select! {
             changed = head.changed(), if wait.is_none() => if changed.is_err() { return },
-            _ = stopped.changed() => {}
+            () = stopped.begun() => {}
             () = timers.pass(next, wait) => {}
         }
         timers.refresh().await;

@@ -24,9 +24,16 @@ pub struct Tail {
 struct Inner {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
+    /// Position of the last event before or inside the window: where there is none, the window stands behind it.
+    end: u64,
 }
 
 impl Tail {
+    /// Says where the log ends before the first event is added.
+    pub fn begin_at(&self, position: u64) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).end = position;
+    }
+
     /// Adds events that follow those already here.
     pub fn extend(&self, events: &[Arc<Event>]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,6 +44,7 @@ impl Tail {
                 inner.bytes = 0;
             }
             inner.bytes += size_bytes(event);
+            inner.end = event.position;
             inner.events.push_back(event.clone());
         }
         while inner.bytes > MAX_BYTES || inner.events.len() > MAX_EVENTS {
@@ -53,8 +61,44 @@ impl Tail {
     /// Up to `limit` events after a position; `None` where the window begins later than that.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = inner.events.front()?.position;
+        // An empty window begins behind the end of the log: nothing after that is missing from it.
+        let first = inner.events.front().map_or(inner.end + 1, |first| first.position);
         let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;
         Some(inner.events.iter().skip(skip).take(limit).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::AggregateId;
+
+    fn event(position: u64) -> Arc<Event> {
+        Arc::new(Event {
+            event_id: position.to_string().into(),
+            aggregate_id: AggregateId::from(Arc::from("a")),
+            aggregate_type: "note".into(),
+            event_type: "note.changed".into(),
+            project_id: None,
+            version: position,
+            position,
+            payload: Arc::default(),
+            metadata: Arc::default(),
+            actor: "system".into(),
+            occurred_at: 0,
+            recorded_at: 0,
+            sent: Default::default(),
+        })
+    }
+
+    #[test]
+    fn nothing_is_missing_after_the_end_of_the_log() {
+        let tail = Tail::default();
+        let after = |position| tail.after(position, 9).map(|events| events.len());
+        assert_eq!(after(0), Some(0));
+        tail.begin_at(7);
+        assert_eq!((after(6), after(7), after(8)), (None, Some(0), Some(0)));
+        tail.extend(&[event(8), event(9)]);
+        assert_eq!((after(6), after(7), after(8), after(9), after(10)), (None, Some(2), Some(1), Some(0), Some(0)));
     }
 }

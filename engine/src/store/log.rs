@@ -83,8 +83,16 @@ const PART_BYTES: usize = 4 << 20;
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl Database {
-    /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first.
+    /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first, [`Error::Closing`]
+    /// when the log was opened again by this process, which is alone on the store.
+    ///
+    /// Whoever drops the future may leave the transaction under way, without the right to append being held for it: only
+    /// a process that ends does so.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
+        let _appending = match &self.append_right {
+            Some(right) => Some(right.begin().await?),
+            None => None,
+        };
         let (mut answers, answered) = answer_records(batch.answers)?;
         let (Some(first), Some(last)) = (batch.events.first(), batch.events.last()) else {
             if answers.is_empty() {
@@ -512,6 +520,12 @@ mod tests {
         ));
         assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
         assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
+        // Opened again: the earlier handle has an old head from the next commit on, and its commits are refused.
+        let reopened = alone.workspace("0-1").await.expect("a database");
+        let late = [event("late", 1, 5)];
+        let refused = log.append(Batch { events: &late, ..Batch::default() }).await;
+        assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
+        assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
         // One of several writers finds the head where the one that was alone left the log.
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.head().await.expect("a head"), 4);

@@ -4,6 +4,7 @@
 //! of them, so that another tenant's records cannot be named through it.
 
 pub mod activations;
+mod append_right;
 pub mod answers;
 pub mod blobs;
 pub mod body;
@@ -37,6 +38,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::model::event::Event;
+use append_right::{AppendRight, AppendRights};
 use blobs::Blobs;
 pub use error::{Error, Result};
 use session::Session;
@@ -73,6 +75,8 @@ pub struct Store {
     probe: Option<Arc<health::Probe>>,
     /// The bytes of files, which stand beside it.
     blobs: Arc<Blobs>,
+    /// Who may append, where no other process does.
+    append_rights: Arc<AppendRights>,
 }
 
 impl Store {
@@ -89,7 +93,8 @@ impl Store {
             false => Session::connect(url).await?,
         };
         let blobs = Arc::new(Blobs::memory());
-        Ok(Store { root, exclusive: !url.starts_with("ws"), probe: here.then(Arc::default), blobs })
+        let (exclusive, probe) = (!url.starts_with("ws"), here.then(Arc::default));
+        Ok(Store { root, exclusive, probe, blobs, append_rights: Arc::default() })
     }
 
     /// The same store with the bytes of files elsewhere than in memory: see [`Blobs::open`].
@@ -110,7 +115,13 @@ impl Store {
 
     /// A second handle on the same store that knows that it is not alone.
     pub fn share(&self) -> Store {
-        Store { root: self.root.clone(), exclusive: false, probe: self.probe.clone(), blobs: self.blobs.clone() }
+        Store {
+            root: self.root.clone(),
+            exclusive: false,
+            probe: self.probe.clone(),
+            blobs: self.blobs.clone(),
+            append_rights: self.append_rights.clone(),
+        }
     }
 
     /// Whether no other process writes to this store.
@@ -131,14 +142,17 @@ impl Store {
         self.database(CONTROL, &CONTROL_MIGRATIONS).await
     }
 
-    /// The database of a workspace, made when it is not there yet.
+    /// The database of a workspace, made when it is not there yet. Where this process is alone on the store, handles that
+    /// were opened earlier append no more from now on.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
         let name = format!("ws_{}", workspace_id.replace('-', ""));
         let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;
         if !self.exclusive {
             database.restore_head().await?;
+            return Ok(database);
         }
-        Ok(database)
+        let append_right = Some(Arc::new(self.append_rights.claim(&name).await));
+        Ok(Database { append_right, ..database })
     }
 
     /// A database of this name. Where several servers open it first at once, they take turns.
@@ -163,7 +177,8 @@ impl Store {
         // The name is one of ours: "control", or hexadecimal digits after "ws_".
         define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
-        let database = Database { session: Arc::new(session), exclusive: self.exclusive, events_read: Arc::default() };
+        let (events_read, append_right) = Default::default();
+        let database = Database { session: Arc::new(session), exclusive: self.exclusive, events_read, append_right };
         database.migrate(migrations).await?;
         Ok(database)
     }
@@ -177,6 +192,8 @@ pub struct Database {
     exclusive: bool,
     /// Events read through this handle and its clones.
     events_read: Arc<AtomicU64>,
+    /// Then it takes this to append.
+    append_right: Option<Arc<AppendRight>>,
 }
 
 impl Database {

@@ -8,10 +8,12 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::answers;
+use super::scripted::register_scripted;
 use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
+use crate::core::background::Background;
 use crate::core::clearing::keep_clearing;
 use crate::error::Result;
 use crate::mailbox::selection;
@@ -19,12 +21,13 @@ use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.
-const STOP_WITHIN: Duration = Duration::from_secs(3);
+const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// A workspace that is open in this process, with what works on it.
+/// A workspace that is open in this process, with what works on it. When it is dropped all of that ends.
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
+    /// Ends by itself once nobody can append any more: it may be in the midst of a commit.
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     timers: tokio::sync::Mutex<Option<Timers>>,
@@ -32,24 +35,30 @@ pub struct Runtime {
     pub operations: Operations,
     /// Requests whose answers are kept as they were given.
     pub turns: Arc<Turns>,
-    forgetting: JoinHandle<()>,
+    forgetting: Background,
     /// Writes which agents are there.
-    attending: JoinHandle<()>,
-    clearing: JoinHandle<()>,
+    attending: Background,
+    clearing: Background,
 }
 
 impl Runtime {
-    /// Starts what works on a loaded workspace.
-    pub fn start(state: State) -> Runtime {
+    /// Registers the agents of plugins in a loaded workspace, and starts what works on it. Where the first fails, nothing
+    /// is left running.
+    pub async fn open(state: State) -> Result<Runtime> {
         let state = Arc::new(state);
         let (appender, appending) = Appender::start(state.clone());
+        if let Err(error) = register_scripted(&state, &appender).await {
+            drop(appender);
+            appended(appending, &state).await;
+            return Err(error);
+        }
         let working = Working::default();
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
         let timers = Timers::start(state.clone(), appender.clone());
         let loaded = state.clone();
         // Nobody waits for it: lists make the columns themselves where they come first.
         drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
-        Runtime {
+        Ok(Runtime {
             appender,
             appending,
             consumer: tokio::sync::Mutex::new(Some(consumer)),
@@ -57,11 +66,11 @@ impl Runtime {
             working,
             operations: Operations::default(),
             turns: Arc::default(),
-            forgetting: tokio::spawn(answers::keep_forgetting(state.clone())),
-            attending: tokio::spawn(keep_writing_presence(state.clone())),
-            clearing: tokio::spawn(keep_clearing(state.clone())),
+            forgetting: Background::spawn(answers::keep_forgetting(state.clone())),
+            attending: Background::spawn(keep_writing_presence(state.clone())),
+            clearing: Background::spawn(keep_clearing(state.clone())),
             state,
-        }
+        })
     }
 
     /// Lets operations end, and the consumer catch up with the log.
@@ -90,9 +99,14 @@ impl Runtime {
         // The follower that has ended holds the queue too.
         drop(working);
         drop(appender);
-        if let Err(error) = appending.await {
-            tracing::error!(%error, workspace = %state.record.id, "the appender did not end well");
-        }
+        appended(appending, &state).await;
+    }
+}
+
+/// Returns when the appender has ended.
+async fn appended(appending: JoinHandle<()>, state: &State) {
+    if let Err(error) = appending.await {
+        tracing::error!(%error, workspace = %state.record.id, "the appender did not end well");
     }
 }
 

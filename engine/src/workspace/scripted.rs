@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::runtime::Runtime;
-use crate::core::append::Append;
+use crate::core::State;
+use crate::core::append::{Append, Appender};
 use crate::core::staging::View;
 use crate::error::{Error, Result};
 use crate::hook::{About, AgentProfile};
@@ -27,8 +27,8 @@ fn works_by(known: &Aggregate, plugin: &str) -> bool {
 
 /// Makes the agents of the plugins that work, and brings those that are there up to date. An agent that is refused is
 /// none, and the workspace opens without it.
-pub async fn register_scripted(runtime: &Runtime) -> Result<()> {
-    let plugins = &runtime.state.plugins;
+pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()> {
+    let plugins = &state.plugins;
     for plugin in plugins.indexes() {
         let about = plugins.about(plugin);
         let Some(profile) = &about.agent else { continue };
@@ -65,7 +65,7 @@ pub async fn register_scripted(runtime: &Runtime) -> Result<()> {
                 }])
             }),
         };
-        match runtime.appender.append(append).await {
+        match appender.append(append).await {
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
                 tracing::error!(%error, plugin = %about.name, "its agent is refused: the plugin gets no tasks");
             }

@@ -55,6 +55,32 @@ async fn what_renews_a_lease_is_no_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn timers_rest_after_a_restart_while_a_renewed_lease_is_held() {
+    let server = server().await;
+    let workspace = server.workspace("owner").await.expect("the workspace");
+    let id = task(&server, DRAFTER).await;
+    act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 30})).await;
+    server.pass(20 * SECOND).await.expect("later");
+    workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
+    // The end that the log tells of is over, and the end that the renewal says is not.
+    server.pass(20 * SECOND).await.expect("later");
+    drop(workspace);
+    server.engine.close().await;
+
+    let _workspace = server.workspace("owner").await.expect("the workspace, opened again");
+    server.pass(1).await.expect("the timers come to rest");
+    let before = server.clock.looks();
+    for _ in 0..2_000 {
+        tokio::task::yield_now().await;
+    }
+    let looks = server.clock.looks() - before;
+    assert!(looks < 100, "the timers asked for the time {looks} times while there was nothing to do");
+    assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "in_progress");
+    server.pass(10 * SECOND).await.expect("the end");
+    assert_eq!(get(&server, &format!("/mailbox/{id}")).await.1["status"], "pending");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_deferred_task_wakes_where_it_was_and_unread() {
     let server = server().await;
     for row in ["pending", "review", "input_required", "awaiting_reply"] {

@@ -11,7 +11,7 @@ use super::sources;
 
 /// Rooms and modules of the engine, the lowest first, and those that each may name. A room is a file or folder below
 /// `engine/src`; one with rooms in it is, itself, only what no room in it covers. What is not here does not exist.
-const ROOMS: [(&str, &[&str]); 21] = [
+const ROOMS: [(&str, &[&str]); 22] = [
     ("model", &[]),
     ("pipeline/column", &["model"]),
     ("pipeline/value", &["model"]),
@@ -73,8 +73,9 @@ const ROOMS: [(&str, &[&str]); 21] = [
             "consumer",
         ],
     ),
-    ("registry", &["error", "core", "workspace"]),
-    ("engine", &["model", "hook", "clock", "store", "error", "access", "core", "workspace", "registry"]),
+    ("registry", &["store", "error", "core", "workspace"]),
+    ("opening", &["hook", "clock", "store", "error", "access", "core", "workspace"]),
+    ("engine", &["model", "hook", "clock", "store", "error", "access", "core", "workspace", "registry", "opening"]),
 ];
 /// The list of what others see of the engine.
 const ENTRY: &str = "lib";

@@ -1,0 +1,156 @@
+//! Opening a workspace hands over a whole runtime, or leaves nothing running.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::poll;
+
+use crate::clock::SystemClock;
+use crate::hook::{About, AgentProfile, Candidates, OnError, Plugin, Subscription};
+use crate::model::definition::{Definition, Field, FieldType};
+use crate::model::event::{Event, NewEvent};
+use crate::model::id::AggregateId;
+use crate::model::value::{Object, Value};
+use crate::store::log::Batch;
+use crate::{Engine, Error, Plugins, Settings, Store, Writer};
+
+/// How long tasks that are to end may take on a machine that is busy.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A plugin that works: a workspace has an agent for it.
+struct Agent(About);
+
+impl Plugin for Agent {
+    fn about(&self) -> &About {
+        &self.0
+    }
+}
+
+fn plugins() -> Plugins {
+    let agent = AgentProfile { description: "d".into(), traits: Vec::new(), capabilities: Object::new() };
+    let about = About {
+        name: "probe".into(),
+        version: "1.0.0".into(),
+        description: "d".into(),
+        agent: Some(agent),
+        hooks: Vec::new(),
+        on: Subscription { events: Vec::new(), traits: Vec::new() },
+        on_error: OnError::Park,
+        settings: Object::new(),
+        tool: None,
+        candidates: Candidates::default(),
+    };
+    Plugins::new(vec![Arc::new(Agent(about))], 1).expect("plugins")
+}
+
+/// An engine over a store of its own, and a handle with which a test writes beside it. Every task that works on a
+/// workspace holds the clock.
+async fn engine(clock: &Arc<SystemClock>) -> (Arc<Engine>, Store) {
+    let store = Store::connect("mem://").await.expect("a store");
+    let beside = store.share();
+    // Workspaces are closed as soon as nobody is in.
+    let settings = Settings { resident_bytes: 1, idle_ms: -1, ..Settings::default() };
+    let engine = Engine::open(store, clock.clone(), settings, plugins()).await.expect("an engine");
+    (engine, beside)
+}
+
+async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Writer> {
+    let caller = engine.authenticate(key).await?;
+    engine.enter(caller).await
+}
+
+/// Returns when nothing holds the clock that did not before.
+async fn released(clock: &Arc<SystemClock>, before: usize) {
+    let began = Instant::now();
+    while Arc::strong_count(clock) > before {
+        assert!(began.elapsed() < TIMEOUT, "{} more hold the clock", Arc::strong_count(clock) - before);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn note(id: &str) -> NewEvent {
+    NewEvent {
+        aggregate_id: id.into(),
+        aggregate_type: "article".into(),
+        event_type: "article.changed".into(),
+        payload: Object::from_iter([("title", Value::from(id))]),
+        ..NewEvent::default()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_that_fails_leaves_nothing_running() {
+    let clock = Arc::new(SystemClock);
+    let (engine, beside) = engine(&clock).await;
+    let (record, key) = engine.provision("w", None).await.expect("a workspace");
+    // Where the agent's first event is to stand there is one already, of an aggregate that cannot be seen.
+    let log = beside.workspace(&record.id).await.expect("a database");
+    let taken = Event {
+        event_id: crate::model::id::event_id(0, 1, 1).to_string().into(),
+        aggregate_id: AggregateId::parse("agent-probe").expect("a valid id"),
+        aggregate_type: "unknown".into(),
+        event_type: "unknown.created".into(),
+        project_id: None,
+        version: 1,
+        position: 1,
+        payload: Arc::default(),
+        metadata: Arc::default(),
+        actor: "system".into(),
+        occurred_at: 1,
+        recorded_at: 1,
+        sent: Default::default(),
+    };
+    log.append(Batch { events: &[Arc::new(taken)], ..Batch::default() }).await.expect("written");
+
+    let before = Arc::strong_count(&clock);
+    for _ in 0..3 {
+        assert!(matches!(enter(&engine, &key).await, Err(Error::Unavailable(_))), "its agent cannot be registered");
+        released(&clock, before).await;
+    }
+    assert_eq!(engine.workspaces_failed(), 1);
+
+    // Once the aggregate can be seen, the agent gets another id.
+    let definition = Definition::new("unknown", "Unknown", Vec::new(), vec![Field::new("a", FieldType::String)]);
+    log.write_definition(&definition).await.expect("written");
+    let writer = enter(&engine, &key).await.expect("it opens");
+    writer.append_events(vec![note("a")]).await.expect("appended");
+    let events = log.read_after(0, 100).await.expect("events");
+    assert_eq!(events.iter().map(|event| event.position).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(events[1].aggregate_id.as_str(), "agent-probe-2");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_opening_goes_on_without_the_request_that_began_it() {
+    let clock = Arc::new(SystemClock);
+    let (engine, beside) = engine(&clock).await;
+    let (record, key) = engine.provision("w", None).await.expect("a workspace");
+    let caller = engine.authenticate(&key).await.expect("a caller");
+    let before = Arc::strong_count(&clock);
+    let mut appended = Vec::new();
+    for polls in 0..40 {
+        {
+            let mut leaving = pin!(engine.enter::<Writer>(caller.clone()));
+            for _ in 0..polls {
+                if poll!(leaving.as_mut()).is_ready() {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+        let writer: Writer = engine.enter(caller.clone()).await.expect("it opens");
+        let written = writer.append_events(vec![note("a")]).await.expect("appended");
+        appended.push(written.events[0].position);
+        drop((written, writer));
+        // One runtime is open, and nothing is left of another.
+        while engine.close_idle().await.expect("closed") > 0 {
+            tokio::task::yield_now().await;
+        }
+        released(&clock, before).await;
+    }
+    // The first event is the agent's.
+    assert_eq!(appended, (2..42).collect::<Vec<_>>());
+    let log = beside.workspace(&record.id).await.expect("a database");
+    let positions: Vec<u64> = log.read_after(0, 100).await.expect("events").iter().map(|event| event.position).collect();
+    assert_eq!(positions, (1..42).collect::<Vec<_>>());
+}
