@@ -168,6 +168,7 @@ impl From<store::Error> for Error {
             | store::Error::Disk(_)
             | store::Error::Unwritable(_)
             | store::Error::Blobs(_) => Error::Unavailable(error),
+            store::Error::Batch(_) => Error::internal(error),
             store::Error::Database(ref inner) if inner.is_connection() => Error::Unavailable(error),
             store::Error::Database(_) | store::Error::Opening(_) | store::Error::Corrupt(_) => Error::internal(error),
         }

@@ -15,6 +15,11 @@ use crate::store::presence::PresenceRecord;
 
 /// What is said within so long is written together.
 const GATHER: Duration = Duration::from_secs(1);
+/// Waits after failures to write grow up to this.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+/// How far the clock of another server may be ahead, in milliseconds. An agent that was heard from later than that was heard
+/// from by a clock that was wrong.
+const AHEAD_MS: i64 = 60_000;
 /// How old what other servers have written may be, in milliseconds.
 const STALE_MS: i64 = 1_000;
 /// Agents whose rows one statement removes.
@@ -35,6 +40,15 @@ struct Inner {
     unwritten: FxHashSet<Arc<str>>,
     /// When the store was read last.
     read_at: Option<i64>,
+    /// The time when something was last said or asked.
+    now_ms: i64,
+}
+
+impl Inner {
+    /// The latest time at which an agent can have been heard from.
+    fn latest(&self) -> i64 {
+        self.now_ms.saturating_add(AHEAD_MS)
+    }
 }
 
 impl Presence {
@@ -44,14 +58,19 @@ impl Presence {
 
     /// Takes in what is in the store, where it is not known or other servers write there.
     pub async fn refresh(&self, now_ms: i64) -> Result<()> {
-        let read_at = self.inner().read_at;
+        let read_at = {
+            let mut inner = self.inner();
+            inner.now_ms = now_ms;
+            inner.read_at
+        };
         if read_at.is_some_and(|at| self.exclusive || (at..at.saturating_add(STALE_MS)).contains(&now_ms)) {
             return Ok(());
         }
         let rows = self.log.read_presence().await?;
         let mut inner = self.inner();
+        let latest = inner.latest();
         for (agent, record) in rows {
-            inner.known.entry(agent).or_default().merge(record);
+            inner.known.entry(agent).or_default().merge(record, latest);
         }
         inner.read_at = Some(now_ms);
         Ok(())
@@ -60,6 +79,7 @@ impl Presence {
     /// These agents are there.
     pub fn seen<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, now_ms: i64) {
         let record = PresenceRecord { last_seen_at: now_ms, ..PresenceRecord::default() };
+        self.inner().now_ms = now_ms;
         self.say(agents, record);
     }
 
@@ -70,7 +90,9 @@ impl Presence {
 
     /// When an agent was heard from last, as far as is known here.
     pub fn last_seen_at(&self, agent: &str) -> Option<i64> {
-        self.inner().known.get(agent).map(|record| record.last_seen_at).filter(|at| *at > 0)
+        let inner = self.inner();
+        let last_seen_at = inner.known.get(agent).map(|record| record.last_seen_at);
+        last_seen_at.filter(|at| *at > 0 && *at <= inner.latest())
     }
 
     /// The position up to which an agent has taken in its feed, as far as is known here.
@@ -100,24 +122,40 @@ impl Presence {
 
     /// Writes what was said. What cannot be written is tried again later.
     pub async fn write(&self) -> Result<()> {
-        let rows: Vec<(Arc<str>, PresenceRecord)> = {
-            let mut inner = self.inner();
-            let unwritten = std::mem::take(&mut inner.unwritten);
-            unwritten.into_iter().filter_map(|agent| Some((agent.clone(), *inner.known.get(&agent)?))).collect()
-        };
-        let written = self.log.write_presence(&rows).await;
+        let (rows, latest) = self.take_unwritten();
+        let written = self.log.write_presence(&rows, latest).await;
         if written.is_err() {
-            self.inner().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
+            self.put_back(rows);
         }
         Ok(written?)
     }
 
-    /// Writes what was said, whenever something was.
+    /// What waits to be written, and the latest time at which an agent can have been heard from.
+    fn take_unwritten(&self) -> (Vec<(Arc<str>, PresenceRecord)>, i64) {
+        let mut inner = self.inner();
+        let unwritten = std::mem::take(&mut inner.unwritten);
+        let row = |agent: Arc<str>| Some((agent.clone(), *inner.known.get(&agent)?));
+        (unwritten.into_iter().filter_map(row).collect(), inner.latest())
+    }
+
+    /// Takes back what could not be written. Nobody may say anything for long: so it is told that something waits.
+    fn put_back(&self, rows: Vec<(Arc<str>, PresenceRecord)>) {
+        self.inner().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
+        self.said.notify_one();
+    }
+
+    /// Writes what was said, whenever something was. What could not be written is tried again after a wait.
     pub async fn keep_writing(&self) {
+        let mut wait = GATHER;
         loop {
             self.gathered().await;
-            if let Err(error) = self.write().await {
-                tracing::warn!(%error, "which agents are there was not written");
+            match self.write().await {
+                Ok(()) => wait = GATHER,
+                Err(error) => {
+                    tracing::warn!(%error, "which agents are there was not written, will be tried again");
+                    tokio::time::sleep(wait).await;
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
             }
         }
     }
@@ -130,10 +168,11 @@ impl Presence {
 
     fn say<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, record: PresenceRecord) {
         let mut inner = self.inner();
+        let latest = inner.latest();
         for agent in agents {
             let known = inner.known.entry(agent.clone()).or_default();
             let before = *known;
-            known.merge(record);
+            known.merge(record, latest);
             if *known != before {
                 inner.unwritten.insert(agent.clone());
             }
@@ -179,5 +218,39 @@ mod tests {
         there.seen([&agent], 900);
         there.refresh(STALE_MS * 3).await.expect("read");
         assert_eq!(there.last_seen_at("a"), Some(900));
+    }
+
+    #[tokio::test]
+    async fn what_was_not_written_is_written_without_another_word() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let here = opened(&store).await;
+        let agent: Arc<str> = "a".into();
+        here.seen([&agent], 500);
+        here.gathered().await;
+        let (rows, _) = here.take_unwritten();
+        here.put_back(rows);
+        assert!(here.log.read_presence().await.expect("read").is_empty());
+        tokio::time::timeout(LONGEST_WAIT, here.gathered()).await.expect("it is told that something waits");
+        here.write().await.expect("written");
+        assert_eq!(here.log.read_presence().await.expect("read").len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_agent_is_not_heard_from_in_the_future() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let agent: Arc<str> = "a".into();
+        let ahead = opened(&store).await;
+        ahead.seen([&agent], 10_000_000);
+        ahead.write().await.expect("written");
+        // The clock was set right.
+        let here = opened(&store).await;
+        here.refresh(5_000_000).await.expect("read");
+        assert_eq!(here.last_seen_at("a"), None);
+        here.seen([&agent], 5_000_001);
+        assert_eq!(here.last_seen_at("a"), Some(5_000_001));
+        here.write().await.expect("written");
+        let later = opened(&store).await;
+        later.refresh(20_000_000).await.expect("read");
+        assert_eq!(later.last_seen_at("a"), Some(5_000_001));
     }
 }

@@ -11,8 +11,8 @@ use super::{Database, Error, Result, convert};
 
 /// Answers forgotten with one statement: a transaction of bounded size.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
-/// Batches of answers that are read at once.
-const BATCHES_AT_ONCE: usize = 256;
+/// The name of the time up to which answers are forgotten, among the checkpoints.
+const FORGOTTEN: &str = "forgotten_answers";
 
 /// Events that an append was answered with, at positions that follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,15 +70,34 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Forgets answers given before a time, the oldest first, as many as may be read at once. Returns whether there may
-    /// be more.
-    pub async fn forget_answers(&self, before: i64) -> Result<bool> {
+    /// The time up to which answers are forgotten: what was written down of it, or else when the oldest was given. `None`
+    /// where there is none.
+    pub async fn answers_forgotten_until(&self) -> Result<Option<i64>> {
+        let written = self.checkpoint(FORGOTTEN).await?;
+        if written > 0 {
+            return Ok(i64::try_from(written).ok());
+        }
+        // Once in the life of a store: it reads all that there are.
+        let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
+        convert::list(found.first())?.next().map(convert::int).transpose()
+    }
+
+    /// Writes down the time up to which answers are forgotten.
+    pub async fn set_answers_forgotten(&self, until: i64) -> Result<()> {
+        let values = [("name", convert::text(FORGOTTEN)), ("until", convert::integer(until))];
+        let statement = "UPSERT type::record('checkpoint', $name) SET position = $until RETURN NONE";
+        self.query_again(statement, values).await.map(drop)
+    }
+
+    /// Forgets answers given from a time on and before another. Returns how many batches of them there were: all are read
+    /// at once, whatever their number.
+    pub async fn forget_answers(&self, from: i64, before: i64) -> Result<usize> {
+        let at = |time: i64| RecordIdKey::Array(Array::from(vec![convert::integer(time)]));
         let range = surrealdb::types::RecordIdKeyRange {
-            start: Bound::Unbounded,
-            end: Bound::Excluded(RecordIdKey::Array(Array::from(vec![convert::integer(before)]))),
+            start: Bound::Included(at(from)),
+            end: Bound::Excluded(at(before)),
         };
-        let values = [("range", convert::record_id("answered", range)), ("limit", convert::integer(BATCHES_AT_ONCE))];
-        let found = self.query("SELECT id, keys FROM $range LIMIT $limit", values).await?;
+        let found = self.query("SELECT id, keys FROM $range", [("range", convert::record_id("answered", range))]).await?;
         let (mut batches, mut answers) = (Vec::new(), Vec::new());
         for batch in convert::list(found.first())? {
             let Record::Object(batch) = batch else { return Err(Error::Corrupt("answers are no object".into())) };
@@ -89,15 +108,14 @@ impl Database {
             }
         }
         // The batches go last: what is cut short is done again.
-        let more = batches.len() >= BATCHES_AT_ONCE;
         for some in answers.chunks(FORGOTTEN_AT_ONCE) {
             let values = [("some", Record::Array(some.to_vec().into())), ("before", convert::integer(before))];
             self.query_again("DELETE $some WHERE created_at < $before RETURN NONE", values).await?;
         }
-        if !batches.is_empty() {
-            self.query_again("DELETE $batches RETURN NONE", [("batches", Record::Array(batches.into()))]).await?;
+        for some in batches.chunks(FORGOTTEN_AT_ONCE) {
+            self.query_again("DELETE $batches RETURN NONE", [("batches", Record::Array(some.to_vec().into()))]).await?;
         }
-        Ok(more)
+        Ok(batches.len())
     }
 }
 
@@ -194,16 +212,22 @@ mod tests {
             .append(Batch { events: &[], chosen_ids: &[], answers: &again, ..Batch::default() })
             .await
             .expect("written");
-        let mut rounds = 0;
-        while database.forget_answers(480).await.expect("forgotten") {
-            rounds += 1;
+        assert_eq!(database.answers_forgotten_until().await.expect("read"), Some(0));
+        // Each batch is read once, in whatever steps.
+        let mut found = 0;
+        for from in (0..480).step_by(60) {
+            found += database.forget_answers(from, from + 60).await.expect("forgotten");
         }
-        assert_eq!(rounds, (200 + 1_400) / BATCHES_AT_ONCE);
+        assert_eq!(found, 200 + 1_400);
+        assert_eq!(database.forget_answers(0, 480).await.expect("nothing"), 0);
+        assert_eq!(database.answers_forgotten_until().await.expect("read"), Some(480));
+        database.set_answers_forgotten(470).await.expect("written");
+        assert_eq!(database.answers_forgotten_until().await.expect("read"), Some(470));
         let keys: Vec<Arc<str>> = kept.iter().map(|(key, _)| key.clone()).collect();
         let left = database.read_answers(&keys).await.expect("read");
         assert_eq!(left.len(), 101);
         assert!(left.values().all(|answer| answer.created_at >= 480));
-        while database.forget_answers(1_000).await.expect("forgotten") {}
+        database.forget_answers(480, 1_000).await.expect("forgotten");
         let left = database.query("SELECT VALUE id FROM answer, answered", []).await.expect("read");
         assert_eq!(convert::list(left.first()).expect("a list").count(), 0);
     }

@@ -21,6 +21,9 @@ pub enum Error {
     Blobs(#[from] object_store::Error),
     #[error("the workspace is closing")]
     Closing,
+    /// What was to be written together with others was not written, for a reason that all of them are told.
+    #[error("a batch was not written: {0}")]
+    Batch(std::sync::Arc<dyn std::error::Error + Send + Sync>),
 }
 
 pub type Result<T> = std::result::Result<T, Error>;

@@ -16,16 +16,20 @@ pub struct PresenceRecord {
 }
 
 impl PresenceRecord {
-    /// The later of both, each by itself.
-    pub fn merge(&mut self, other: PresenceRecord) {
-        self.last_seen_at = self.last_seen_at.max(other.last_seen_at);
+    /// The later of both, each by itself. A time after `latest` comes from a clock that was ahead: any other takes its place.
+    pub fn merge(&mut self, other: PresenceRecord, latest: i64) {
+        let is_later = other.last_seen_at > self.last_seen_at || self.last_seen_at > latest;
+        if is_later && other.last_seen_at > 0 && other.last_seen_at <= latest {
+            self.last_seen_at = other.last_seen_at;
+        }
         self.acknowledged = self.acknowledged.max(other.acknowledged);
     }
 }
 
-/// Several servers write the same rows: what one has written never goes back for another.
+/// Several servers write the same rows: what one has written never goes back for another, except a time that cannot be.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
-    last_seen_at = IF last_seen_at < $input.last_seen_at { $input.last_seen_at } ELSE { last_seen_at },
+    last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
+        AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
     acknowledged = IF acknowledged < $input.acknowledged { $input.acknowledged } ELSE { acknowledged }
     RETURN NONE";
 
@@ -36,13 +40,14 @@ impl Database {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Takes in what is newer than what is kept.
-    pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)]) -> Result<()> {
+    /// Takes in what is newer than what is kept. No agent can have been heard from after `latest`.
+    pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         let rows: Vec<Record> = rows.iter().map(row).collect();
-        self.query_again(WRITE, [("rows", Record::Array(rows.into()))]).await.map(drop)
+        let values = [("rows", Record::Array(rows.into())), ("latest", convert::integer(latest))];
+        self.query_again(WRITE, values).await.map(drop)
     }
 
     /// Removes what is kept of agents that are gone.
@@ -80,12 +85,13 @@ mod tests {
         let log = store.workspace("0-1").await.expect("a database");
         let write = async |agent: &str, last_seen_at, acknowledged| {
             let rows = [(Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })];
-            log.write_presence(&rows).await.expect("written");
+            log.write_presence(&rows, 100).await.expect("written");
         };
         write("a", 10, 0).await;
         write("a", 5, 7).await;
         write("b", 1, 1).await;
         write("a", 12, 3).await;
+        write("a", 101, 0).await;
         let mut found = log.read_presence().await.expect("read");
         found.sort_by(|one, other| one.0.cmp(&other.0));
         let expected = [("a", 12, 7), ("b", 1, 1)];
@@ -93,5 +99,26 @@ mod tests {
             (Arc::from(agent), PresenceRecord { last_seen_at, acknowledged })
         });
         assert_eq!(found, expected);
+    }
+
+    #[tokio::test]
+    async fn a_time_that_cannot_be_gives_way_to_one_that_can() {
+        let store = Store::connect("mem://").await.expect("a store");
+        let log = store.workspace("0-1").await.expect("a database");
+        let write = async |last_seen_at, latest| {
+            let rows = [(Arc::from("a"), PresenceRecord { last_seen_at, acknowledged: 0 })];
+            log.write_presence(&rows, latest).await.expect("written");
+            log.read_presence().await.expect("read").first().map(|(_, record)| record.last_seen_at)
+        };
+        // The clock was ahead, and was set right.
+        assert_eq!(write(5_000, 6_000).await, Some(5_000));
+        assert_eq!(write(1_000, 2_000).await, Some(1_000));
+        assert_eq!(write(900, 2_000).await, Some(1_000));
+        let mut known = PresenceRecord { last_seen_at: 5_000, acknowledged: 3 };
+        known.merge(PresenceRecord { last_seen_at: 0, acknowledged: 4 }, 2_000);
+        assert_eq!(known, PresenceRecord { last_seen_at: 5_000, acknowledged: 4 });
+        known.merge(PresenceRecord { last_seen_at: 1_000, acknowledged: 2 }, 2_000);
+        known.merge(PresenceRecord { last_seen_at: 5_000, acknowledged: 0 }, 2_000);
+        assert_eq!(known, PresenceRecord { last_seen_at: 1_000, acknowledged: 4 });
     }
 }

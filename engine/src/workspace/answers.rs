@@ -17,6 +17,14 @@ use crate::store::answers::StoredAnswer;
 
 /// How often old answers are looked for.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
+/// Old answers are read by the time in which they were given, in milliseconds: of a first span, and then of spans in which
+/// about as many batches of them are found as are wanted at once.
+const FIRST_SPAN_MS: i64 = 1_000;
+const LONGEST_SPAN_MS: i64 = 60_000;
+const BATCHES_AT_ONCE: i64 = 256;
+/// After so many spans it is written down how far forgetting has come.
+const SPANS: usize = 1_000;
+
 /// An answer as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
@@ -125,10 +133,32 @@ pub async fn keep_forgetting(state: Arc<State>) {
     }
 }
 
+/// Forgets answers from where forgetting ended last. Each is read once: a range of the store is read to its end, so it ends
+/// where about as many are expected as are wanted.
 async fn forget_old(state: &State) -> store::Result<()> {
     let before = state.clock.now_ms() - KEPT_MS;
-    while state.log.forget_answers(before).await? {}
-    Ok(())
+    // Where the clock went back, it is the new time that counts.
+    let mut from = state.log.answers_forgotten_until().await?.unwrap_or(before).min(before);
+    let mut span = FIRST_SPAN_MS;
+    let mut spans = 0_usize;
+    while from < before {
+        let until = before.min(from.saturating_add(span));
+        let found = state.log.forget_answers(from, until).await?;
+        from = until;
+        span = next_span(span, found);
+        spans += 1;
+        if spans.is_multiple_of(SPANS) {
+            state.log.set_answers_forgotten(from).await?;
+        }
+    }
+    state.log.set_answers_forgotten(before).await
+}
+
+/// How long the next span is, after one in which so many batches were found.
+fn next_span(span: i64, found: usize) -> i64 {
+    let found = i64::try_from(found).unwrap_or(i64::MAX);
+    let fitting = if found == 0 { span.saturating_mul(2) } else { span.saturating_mul(BATCHES_AT_ONCE) / found };
+    fitting.clamp(1, LONGEST_SPAN_MS.min(span.saturating_mul(2)))
 }
 
 impl Entered {
@@ -136,5 +166,19 @@ impl Entered {
     pub(super) fn derived_id(&self, request: &RequestId, part: &str) -> String {
         let name = format!("{}/{part}/{}/{}", self.record().id, request.key, request.fingerprint);
         Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_shrink_where_much_is_found_and_grow_where_little_is() {
+        assert_eq!(next_span(1_000, 0), 2_000);
+        assert_eq!(next_span(1_000, 25_600), 10);
+        assert_eq!(next_span(1_000, 100), 2_000);
+        assert_eq!(next_span(1, 1_000_000), 1);
+        assert_eq!(next_span(LONGEST_SPAN_MS, 0), LONGEST_SPAN_MS);
     }
 }
