@@ -13,10 +13,10 @@ pub mod error;
 pub mod hook;
 mod mailbox;
 pub mod model;
-pub mod pipeline;
 mod opening;
 #[cfg(test)]
 mod opening_tests;
+pub mod pipeline;
 mod registry;
 #[cfg(test)]
 mod registry_tests;

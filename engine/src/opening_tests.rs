@@ -151,6 +151,7 @@ async fn an_opening_goes_on_without_the_request_that_began_it() {
     // The first event is the agent's.
     assert_eq!(appended, (2..42).collect::<Vec<_>>());
     let log = beside.workspace(&record.id).await.expect("a database");
-    let positions: Vec<u64> = log.read_after(0, 100).await.expect("events").iter().map(|event| event.position).collect();
+    let positions: Vec<u64> =
+        log.read_after(0, 100).await.expect("events").iter().map(|event| event.position).collect();
     assert_eq!(positions, (1..42).collect::<Vec<_>>());
 }

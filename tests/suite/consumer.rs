@@ -31,6 +31,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 enum Mode {
     Fail,
     Succeed,
+    /// Succeed, and say nothing about the event.
+    FindNothing,
     /// Wait before the call of this number, counted from the last change of the mode, until the mode changes.
     WaitAt(usize),
 }
@@ -88,6 +90,9 @@ impl Plugin for Native {
         if !self.handle.call() {
             let message = "told to fail".to_owned();
             return Err(Failure { kind: FailureKind::Thrown, message, line: None, column: None });
+        }
+        if *self.handle.mode.lock().expect("the mode") == Mode::FindNothing {
+            return Ok(Done { value: Facts::default(), operations: 0 });
         }
         let derive = |(event_type, value): &(&str, i64)| EventFact {
             event_type: (*event_type).to_owned(),
@@ -339,4 +344,26 @@ async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
     worked(&workspace).await.expect("the plugin's turn");
     assert_eq!(found(&workspace).await.len(), 20, "what serves is whole");
     third.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_clean_stop_no_event_is_taken_through_the_plugins_again() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let handle = Handle::new(Mode::FindNothing);
+    let running = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;
+    let (workspace, key) = first(&running).await;
+    for number in 0..40 {
+        workspace.writer.append_events(vec![note(number)]).await.expect("appended");
+    }
+    worked(&workspace).await.expect("all are taken in");
+    assert_eq!(handle.calls.load(Ordering::SeqCst), 40);
+    drop(workspace);
+    running.close().await;
+
+    handle.set(Mode::FindNothing);
+    let again = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;
+    let workspace = enter(&again, &key).await.expect("a workspace");
+    workspace.writer.append_events(vec![note(40)]).await.expect("appended");
+    worked(&workspace).await.expect("the last is taken in");
+    assert_eq!(handle.calls.load(Ordering::SeqCst), 1, "the plugin is called for the new event alone");
 }

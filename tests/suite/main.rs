@@ -28,6 +28,7 @@ mod pages;
 mod pipelines;
 mod random;
 mod reads;
+mod redefined;
 mod reopened;
 mod replay;
 mod retried_steps;

@@ -14,8 +14,10 @@ use crate::model::value::Object;
 use crate::resident::graph::Changes;
 use crate::store::graph::{Effects, GraphCheckpoint};
 
-/// Events that changed nothing are passed without writing that down, up to so many.
+/// Events that changed nothing are passed without writing that down, up to so many and so many bytes: after a crash they
+/// are taken through the plugins again.
 const UNSTORED: u64 = 4_096;
+const UNSTORED_BYTES: usize = 16 << 20;
 
 /// Effects that are in the graph already and not yet stored, and where the follower stands.
 pub struct Checkpointer {
@@ -23,6 +25,8 @@ pub struct Checkpointer {
     /// Where it stands; what is stored may be behind, by events that changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
+    /// Bytes of the events since then.
+    unstored_bytes: usize,
     facts: IndexMap<AggregateId, Option<Arc<EnrichmentFacts>>>,
     edges: Vec<Arc<Edge>>,
 }
@@ -30,12 +34,18 @@ pub struct Checkpointer {
 impl Checkpointer {
     pub fn new(state: &Arc<State>, checkpoint: GraphCheckpoint) -> Checkpointer {
         let stored = checkpoint.position;
-        Checkpointer { state: state.clone(), checkpoint, stored, facts: IndexMap::new(), edges: Vec::new() }
+        let (unstored_bytes, facts, edges) = Default::default();
+        Checkpointer { state: state.clone(), checkpoint, stored, unstored_bytes, facts, edges }
     }
 
     /// The last event that was taken in.
     pub fn position(&self) -> u64 {
         self.checkpoint.position
+    }
+
+    /// Notes that events of so many bytes were taken in.
+    pub fn pass(&mut self, bytes: usize) {
+        self.unstored_bytes += bytes;
     }
 
     /// Notes what is to be written.
@@ -52,12 +62,22 @@ impl Checkpointer {
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits;
-        if unchanged && position.saturating_sub(self.stored) < UNSTORED {
+        let is_near = position.saturating_sub(self.stored) < UNSTORED && self.unstored_bytes < UNSTORED_BYTES;
+        if unchanged && is_near {
             self.checkpoint.position = position;
             self.state.graph_progress.set(position);
             return Ok(());
         }
         let after = GraphCheckpoint { position, generation: self.checkpoint.generation, circuits };
+        self.write(after, parking).await
+    }
+
+    /// Writes where the follower stands, if it passed events since that was written last.
+    pub async fn settle(&mut self, circuits: Object, parking: &mut Parking) -> Result<()> {
+        if self.checkpoint.position == self.stored {
+            return Ok(());
+        }
+        let after = GraphCheckpoint { circuits, ..self.checkpoint.clone() };
         self.write(after, parking).await
     }
 
@@ -79,6 +99,7 @@ impl Checkpointer {
         self.state.log.write_effects(&effects, &before, &after).await?;
         show(&self.state, effects.facts.iter().map(|(id, facts)| (id, facts.as_deref())));
         self.stored = after.position;
+        self.unstored_bytes = 0;
         self.state.graph_progress.set(after.position);
         self.checkpoint = after;
         Ok(())

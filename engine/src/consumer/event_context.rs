@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::core::State;
+use crate::core::batches::BATCH;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
@@ -48,22 +49,41 @@ pub struct EventContext {
     pub definition: Arc<Definition>,
 }
 
-/// Folds a batch of events over the aggregates as the follower sees them. Events of unknown types are passed over.
-pub fn observe(state: &State, events: &[Arc<Event>]) -> Vec<EventContext> {
+/// Events with the aggregates around them, as many as were observed at a time.
+pub struct Observed {
+    pub contexts: Vec<Arc<EventContext>>,
+    /// Position of the last event that was looked at.
+    pub position: u64,
+    /// Bytes of the events, and of the states that were folded for them.
+    pub bytes: usize,
+}
+
+/// Folds a batch of events over the aggregates as the follower sees them, up to the event with which it takes so many
+/// bytes: each event of a large aggregate has a state of its own. Events of unknown types are passed over.
+pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Observed {
     let mut view = FollowerView::new(state);
-    let mut contexts = Vec::with_capacity(events.len());
+    let mut observed = Observed { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };
     for event in events {
+        if observed.bytes >= most_bytes {
+            break;
+        }
+        observed.position = event.position;
+        observed.bytes += event.size_bytes();
         let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
         let before = view.aggregate(event.aggregate_id.as_str());
         let resident = state.folded.get(event.aggregate_id.as_str()).filter(|known| known.version == event.version);
         let after = match resident {
             Some(after) => after,
-            None => Arc::new(Aggregate::fold(before.as_deref(), event, &definition)),
+            None => {
+                let folded = Aggregate::fold(before.as_deref(), event, &definition);
+                observed.bytes += folded.state.size_bytes();
+                Arc::new(folded)
+            }
         };
         view.changed.insert(event.aggregate_id.clone(), after.clone());
-        contexts.push(EventContext { event: event.clone(), before, after, definition });
+        observed.contexts.push(Arc::new(EventContext { event: event.clone(), before, after, definition }));
     }
-    contexts
+    observed
 }
 
 /// The event and the aggregate around it, whenever that was.
@@ -77,11 +97,10 @@ pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventCont
 
 /// Says of every aggregate that changed after a position, up to where it is resident, how it was there.
 pub async fn look_back(state: &State, position: u64) -> Result<()> {
-    const PAGE: usize = 512;
     let mut visited: rustc_hash::FxHashSet<AggregateId> = Default::default();
     let (mut next, end) = (position, state.folded.position());
     while next < end {
-        let events = state.events_after(next, PAGE).await?;
+        let events = state.batch_after(next, BATCH).await?;
         let Some(last) = events.last() else { break };
         next = last.position;
         for event in events.iter().filter(|event| event.position <= end) {

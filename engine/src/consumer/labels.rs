@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-
 use crate::core::State;
 use crate::core::background::Stopped;
 

@@ -91,6 +91,10 @@ impl Consumer {
                 Err(_) => task.abort(),
             }
         }
+        match tokio::time::timeout_at(end, self.working.settle()).await {
+            Ok(Ok(())) | Err(_) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "where the graph's follower stands was not written"),
+        }
     }
 }
 

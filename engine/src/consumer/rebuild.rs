@@ -11,6 +11,7 @@ use super::event_context::EventContext;
 use super::working::Working;
 use crate::core::State;
 use crate::core::append::Appender;
+use crate::core::batches::BATCH;
 use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
 use crate::hook::{Failure, Hook};
@@ -22,7 +23,6 @@ use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
 use crate::store::graph::{Claim, Effects};
 use crate::store::{self, retry};
 
-const PAGE: usize = 512;
 /// Whoever is this close to the follower of the log catches up with it while it waits.
 const CLOSE: u64 = 2_048;
 
@@ -144,7 +144,7 @@ impl Rebuild<'_> {
         let mut circuits = Circuits::forced_closed(state);
         let enricher = Enricher::new(state, RetryPolicy::Limited);
         while self.position < target {
-            let events = state.events_after(self.position, PAGE).await?;
+            let events = state.batch_after(self.position, BATCH).await?;
             let Some(last) = events.last() else { break };
             let position = last.position.min(target);
             let contexts = self.observe(events.into_iter().filter(|event| event.position <= target));

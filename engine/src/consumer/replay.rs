@@ -11,6 +11,7 @@ use super::event_context::{EventContext, recall};
 use super::parking::step_id;
 use super::worker::Worker;
 use crate::core::State;
+use crate::core::batches::BATCH;
 use crate::core::plugins::PluginIndex;
 use crate::error::Result;
 use crate::hook::Hook;
@@ -20,7 +21,7 @@ use crate::model::facts::Facts;
 use crate::model::id::AggregateId;
 use crate::store::parked::StepId;
 
-/// Events of a replay that are called for at a time.
+/// Aggregates whose facts are taken in at a time.
 const PAGE: usize = 512;
 
 /// What a replay changed.
@@ -66,7 +67,7 @@ impl Contexts {
         if *position >= self.end {
             return Ok(None);
         }
-        let events = self.state.events_after(*position, PAGE).await?;
+        let events = self.state.batch_after(*position, BATCH).await?;
         let Some(last) = events.last() else { return Ok(None) };
         *position = last.position;
         let about = self.state.plugins.about(self.plugin);

@@ -13,7 +13,7 @@ use super::circuits::Circuits;
 use super::dispatch::{self, Dispatcher};
 use super::ended::Ended;
 use super::enrich::{Enriched, Enricher};
-use super::event_context::{EventContext, FollowerView, look_back, observe};
+use super::event_context::{EventContext, FollowerView, Observed, look_back, observe};
 use super::interrupt::Interrupt;
 use super::parking::Parking;
 use super::project::Projection;
@@ -21,6 +21,7 @@ use super::route::Router;
 use super::workshop::Workshop;
 use crate::core::State;
 use crate::core::append::Appender;
+use crate::core::batches::BATCH;
 use crate::core::plugins::PluginIndex;
 use crate::error::{Error, Result};
 use crate::hook::Hook;
@@ -30,9 +31,6 @@ use crate::model::value::Object;
 use crate::resident::graph::Edges;
 use crate::store;
 use crate::store::key_range::{KeyRange, read_ahead};
-
-/// Events of one batch.
-const BATCH: usize = 512;
 
 /// What follows the log of one workspace: a sequence of steps, each of which keeps what it needs to itself. There is one
 /// at a time.
@@ -90,10 +88,13 @@ impl Worker {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
         }
-        let events = self.state.events_after(self.position(), BATCH).await?;
-        let Some(last) = events.last() else { return Ok(self.position()) };
-        let position = last.position;
-        let contexts: Vec<Arc<EventContext>> = observe(&self.state, &events).into_iter().map(Arc::new).collect();
+        let events = self.state.batch_after(self.position(), BATCH).await?;
+        if events.is_empty() {
+            return Ok(self.position());
+        }
+        let Observed { contexts, position, bytes } = observe(&self.state, &events, BATCH.bytes);
+        self.checkpointer.pass(bytes);
+        drop(events);
         let enricher = Enricher::new(&self.state, RetryPolicy::UntilWanted(&self.interrupt));
         let enriched = enricher.enrich(&mut self.circuits, &contexts).await?;
         let derived = self.project(&contexts, enriched);
@@ -184,6 +185,11 @@ impl Worker {
         let was_open = self.circuits.close(plugin);
         self.commit(self.position()).await?;
         Ok(was_open)
+    }
+
+    /// Writes down where the worker stands, where that was not worth a write before. The next start goes on from there.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        self.checkpointer.settle(self.circuits.stored(), &mut self.parking).await
     }
 
     /// Writes what changed, with the checkpoint that says so, and shows it.

@@ -69,6 +69,15 @@ impl WorkerSlot {
         paused
     }
 
+    /// Writes down where the worker stands, for the next start.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let mut slot = self.worker.lock().await;
+        let Some(mut worker) = slot.take() else { return Ok(()) };
+        worker.settle().await?;
+        *slot = Some(worker);
+        Ok(())
+    }
+
     /// Lets nobody wait for a plugin any more.
     pub fn hurry(&self) -> Wanted {
         self.interrupt.want()

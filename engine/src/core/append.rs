@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 
 use crate::core::State;
 use crate::core::known::Known;
+use crate::core::redefine::Redefinition;
 use crate::core::request::RequestId;
 use crate::core::staging::{Staged, Staging, View};
 use crate::error::{Error, Result};
-use crate::model::definition::Definition;
 use crate::model::event::{Event, NewEvent};
 use crate::store::{self, log::Batch, retry};
 
@@ -79,10 +79,9 @@ struct Waiting {
 /// What stands in the queue.
 enum Task {
     Append(Waiting),
-    /// Define a type, and fold its aggregates anew where it folds otherwise than before.
+    /// Define a type, and show its aggregates as they were folded aside where it folds otherwise than before.
     Define {
-        definition: Arc<Definition>,
-        refold: bool,
+        redefinition: Redefinition,
         answer: oneshot::Sender<Result<()>>,
     },
 }
@@ -113,9 +112,9 @@ impl Appender {
     }
 
     /// Defines a type between two batches, and answers when states folded as it says are visible.
-    pub async fn define(&self, definition: Arc<Definition>, refold: bool) -> Result<()> {
+    pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
         let (answer, answered) = oneshot::channel();
-        self.queue.send(Task::Define { definition, refold, answer }).await.map_err(|_| closing())?;
+        self.queue.send(Task::Define { redefinition, answer }).await.map_err(|_| closing())?;
         answered.await.map_err(|_| self.unanswered())?
     }
 
@@ -135,8 +134,8 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
     while let Some(task) = next.take() {
         let first = match task {
             Task::Append(first) => first,
-            Task::Define { definition, refold, answer } => {
-                match AssertUnwindSafe(state.define(definition, refold)).catch_unwind().await {
+            Task::Define { redefinition, answer } => {
+                match AssertUnwindSafe(state.define(redefinition)).catch_unwind().await {
                     Ok(defined) => drop(answer.send(defined)),
                     Err(_) => course.doubtful = true,
                 }
@@ -200,8 +199,10 @@ async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
             Ok(staged) => staged,
             Err(error) => return refuse_all(batch, error.into()),
         };
-        let Staged { events, chosen_ids, answers, taken, freed, feed, published, .. } = &staged;
-        match state.log.append(Batch { events, chosen_ids, answers, taken, freed, feed, published }).await {
+        let Staged { events, chosen_ids, answers, taken, freed, feed, published, types_changed, .. } = &staged;
+        let types_changed = *types_changed;
+        let write = Batch { events, chosen_ids, answers, taken, freed, feed, published, types_changed };
+        match state.log.append(write).await {
             Ok(()) => {
                 if asks {
                     let known = outcomes.iter().flatten().any(Appended::is_repeat);
@@ -250,22 +251,70 @@ async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Resu
         for (id, event) in batch.iter().flat_map(|waiting| &waiting.known) {
             known.events.entry(id.clone()).or_insert_with(|| event.clone());
         }
+        // Before the definitions: what changes in between is refused, and decided again.
+        let types_changed = state.types.changed();
         let definitions = state.types.all();
         let mut staging = Staging::new(state, &definitions, &known);
         let outcomes: Vec<_> = batch.iter().map(|waiting| staging.stage(&waiting.append)).collect();
         let refused = |(waiting, outcome): (&Waiting, &Result<_>)| outcome.is_err() && waiting.append.may_be_known();
         if *asks || !batch.iter().zip(&outcomes).any(refused) {
-            return Ok((staging.finish(), outcomes));
+            return Ok((Staged { types_changed, ..staging.finish() }, outcomes));
         }
         *asks = true;
     }
 }
 
-/// An error goes to one waiter as it is, and to the others as what it means to them.
+/// Answers each waiter of a batch with the same error: the batch failed as a whole, and none of them is to blame for it.
 fn refuse_all(batch: Vec<Waiting>, error: Error) {
-    let mut error = Some(error);
+    let error = Arc::new(error);
     for waiting in batch {
-        let again = || Error::Unavailable(store::Error::Conflict);
-        let _ = waiting.answer.send(Err(error.take().unwrap_or_else(again)));
+        let _ = waiting.answer.send(Err(repeated(&error)));
+    }
+}
+
+/// An error that several are told. What may succeed later remains so.
+fn repeated(error: &Arc<Error>) -> Error {
+    match &**error {
+        Error::Unavailable(store::Error::Conflict) => Error::Unavailable(store::Error::Conflict),
+        Error::Unavailable(store::Error::Closing) => closing(),
+        Error::Unavailable(_) => Error::Unavailable(store::Error::Batch(error.clone())),
+        _ => Error::internal(store::Error::Batch(error.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_that_fails_answers_each_of_its_waiters_alike() {
+        let failures = [
+            Error::Unavailable(store::Error::Unwritable("no room".into())),
+            Error::Unavailable(store::Error::Conflict),
+            Error::internal(store::Error::Corrupt("a commit".into())),
+        ];
+        for failure in failures {
+            let (mut batch, mut answers) = (Vec::new(), Vec::new());
+            for _ in 0..3 {
+                let (answer, answered) = oneshot::channel();
+                let append = Append {
+                    decide: Box::new(|_| Ok(Vec::new())),
+                    event_ids: Vec::new(),
+                    request: None,
+                    actor: "system".into(),
+                    managed: true,
+                    size_bytes: 0,
+                    upload: None,
+                };
+                batch.push(Waiting { append, known: HashMap::new(), answer });
+                answers.push(answered);
+            }
+            refuse_all(batch, failure);
+            let told: Vec<String> = answers
+                .iter_mut()
+                .map(|answered| format!("{:?}", answered.try_recv().expect("an answer").expect_err("an error")))
+                .collect();
+            assert!(told.iter().all(|error| *error == told[0]), "{told:?}");
+        }
     }
 }

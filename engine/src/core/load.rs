@@ -7,6 +7,7 @@ use futures_util::TryStreamExt;
 use rustc_hash::FxHashMap;
 
 use super::admission::Admission;
+use super::batches::BATCH;
 use super::deadlines::Deadlines;
 use super::folded::Folded;
 use super::pages::PageCache;
@@ -14,6 +15,7 @@ use super::plugins::PluginHost;
 use super::presence::Presence;
 use super::progress::Progress;
 use super::published::PublishedRevisions;
+use super::redefine::Aside;
 use super::search::SearchIndex;
 use super::storage::Storage;
 use super::stream_pages::StreamPages;
@@ -32,9 +34,6 @@ use crate::resident::graph::Graph;
 use crate::store::Database;
 use crate::store::key_range::read_ahead;
 
-/// Events read from the store at a time.
-const PAGE: usize = 512;
-
 /// Held by whoever folds events into the state, or changes how they are folded.
 pub struct FoldGuard<'a> {
     _one: tokio::sync::MutexGuard<'a, ()>,
@@ -44,6 +43,8 @@ impl State {
     /// Loads a workspace: snapshots first, then the events after each of them.
     pub async fn load(record: WorkspaceRecord, log: Database, environment: Environment) -> Result<State> {
         let Environment { clock, settings, plugins, embed, storage, exclusive } = environment;
+        // Before the definitions: of a change in between, the next look tells.
+        let types_changed = log.types_changed().await?;
         let state = State {
             record,
             types: Types::new(log.read_definitions().await?),
@@ -65,6 +66,7 @@ impl State {
             exclusive,
             folding: tokio::sync::Mutex::new(()),
         };
+        state.types.set_changed(types_changed);
         state.load_states().await?;
         Ok(state)
     }
@@ -97,7 +99,7 @@ impl State {
         let mut position = checkpoint;
         self.folded.snapshots_stand_at(checkpoint);
         loop {
-            let events: Vec<_> = self.log.read_after(position, PAGE).await?.into_iter().map(Arc::new).collect();
+            let events: Vec<_> = self.stored_after(position, BATCH).await?.into_iter().map(Arc::new).collect();
             let Some(last) = events.last() else { break };
             position = last.position;
             for event in &events {
@@ -127,10 +129,12 @@ impl State {
         states.insert(event.aggregate_id.clone(), Arc::new(folding.into_aggregate()));
     }
 
-    /// Takes in what other writers of the same store have appended.
+    /// Takes in what other writers of the same store have appended and defined. Types that fold otherwise than before are
+    /// folded before anybody is held back.
     pub async fn catch_up(&self) -> Result<()> {
+        let aside = self.fold_redefined().await?;
         let folding = self.folding().await;
-        self.catch_up_while(&folding).await
+        self.catch_up_with(aside, &folding).await
     }
 
     /// Holds back whoever else folds events, or changes how they are folded.
@@ -140,10 +144,14 @@ impl State {
 
     /// Like [`State::catch_up`], for one who holds the others back already.
     pub async fn catch_up_while(&self, folding: &FoldGuard<'_>) -> Result<()> {
-        self.reload_definitions(folding).await?;
+        self.catch_up_with(Aside::none(), folding).await
+    }
+
+    async fn catch_up_with(&self, aside: Aside<'_>, folding: &FoldGuard<'_>) -> Result<()> {
+        self.reload_definitions(aside, folding).await?;
         let definitions = self.types.all();
         loop {
-            let events = self.log.read_after(self.folded.position(), PAGE).await?;
+            let events = self.stored_after(self.folded.position(), BATCH).await?;
             if events.is_empty() {
                 return Ok(());
             }
@@ -167,59 +175,16 @@ impl State {
         }
     }
 
-    /// Before a read: with other writers about, their appends are taken in first.
+    /// Before a read: with other writers about, their appends and definitions are taken in first.
     pub async fn refresh(&self) -> Result<()> {
-        if self.exclusive || self.log.head().await? <= self.folded.position() {
+        if self.exclusive {
+            return Ok(());
+        }
+        let ends = self.log.ends().await?;
+        if ends.position <= self.folded.position() && ends.types_changed == self.types.changed() {
             return Ok(());
         }
         self.catch_up().await
-    }
-
-    async fn reload_definitions(&self, folding: &FoldGuard<'_>) -> Result<()> {
-        if self.is_exclusive() {
-            return Ok(());
-        }
-        for definition in self.log.read_definitions().await? {
-            let before = self.types.get(&definition.type_name);
-            let refold = before.is_some_and(|before| before.revision != definition.revision);
-            self.adopt(Arc::new(definition), refold, folding).await?;
-        }
-        Ok(())
-    }
-
-    /// Writes a definition and goes by it. Where it folds otherwise than the one before, the aggregates of its type are
-    /// folded anew; if that fails, everything is as it was.
-    pub async fn define(&self, definition: Arc<Definition>, refold: bool) -> Result<()> {
-        let folding = self.folding().await;
-        let refolded = if refold { self.refolded(&definition).await? } else { Vec::new() };
-        self.log.write_definition(&definition).await?;
-        self.show_defined(definition, &refolded, &folding);
-        Ok(())
-    }
-
-    async fn adopt(&self, definition: Arc<Definition>, refold: bool, folding: &FoldGuard<'_>) -> Result<()> {
-        let refolded = if refold { self.refolded(&definition).await? } else { Vec::new() };
-        self.show_defined(definition, &refolded, folding);
-        Ok(())
-    }
-
-    fn show_defined(&self, definition: Arc<Definition>, refolded: &[Arc<Aggregate>], _: &FoldGuard<'_>) {
-        // States first: a snapshot that is written meanwhile may tell an older revision than it was folded under, and is
-        // folded again when it is loaded; a newer one would be believed.
-        self.folded.replace(refolded);
-        self.search.touch(refolded.iter().map(|aggregate| &aggregate.id));
-        self.set_definition(definition);
-    }
-
-    /// All aggregates of a type, folded from the log under a definition.
-    async fn refolded(&self, definition: &Arc<Definition>) -> Result<Vec<Arc<Aggregate>>> {
-        let snapshot = self.folded.snapshot();
-        let stale = snapshot.iter().filter(|aggregate| aggregate.aggregate_type == definition.type_name);
-        let mut refolded = Vec::new();
-        for stale in stale {
-            refolded.extend(self.fold_stream(&stale.id, stale.version, None, definition).await?.map(Arc::new));
-        }
-        Ok(refolded)
     }
 
     /// Folds a stream from its first event up to a version, and of these the events that happened up to a time.
@@ -232,8 +197,21 @@ impl State {
         at: Option<i64>,
         definition: &Definition,
     ) -> Result<Option<Aggregate>> {
-        let mut pages = StreamPages::new(id.clone(), 1..=version);
-        let mut folded: Option<Folding> = None;
+        self.fold_on(None, id, version, at, definition).await
+    }
+
+    /// Like [`State::fold_stream`], from an aggregate on that was folded up to an earlier version.
+    pub(super) async fn fold_on(
+        &self,
+        before: Option<Aggregate>,
+        id: &AggregateId,
+        version: u64,
+        at: Option<i64>,
+        definition: &Definition,
+    ) -> Result<Option<Aggregate>> {
+        let first = before.as_ref().map_or(1, |before| before.version + 1);
+        let mut pages = StreamPages::new(id.clone(), first..=version);
+        let mut folded: Option<Folding> = before.map(Folding::from);
         while let Some(events) = pages.next(&self.log).await? {
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
                 folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);

@@ -5,6 +5,7 @@
 pub mod admission;
 pub mod append;
 pub mod background;
+pub mod batches;
 pub mod clearing;
 pub mod deadlines;
 pub mod feeds;
@@ -18,6 +19,7 @@ pub mod plugins;
 pub mod presence;
 pub mod progress;
 pub mod published;
+pub mod redefine;
 pub mod request;
 pub mod search;
 pub mod staging;

@@ -61,6 +61,8 @@ pub struct Staged {
     /// Articles as events publish them, with the revision of their definition.
     pub published: Vec<(Arc<Aggregate>, u64)>,
     pub aggregates: Vec<Arc<Aggregate>>,
+    /// How often definitions had changed by which it was decided.
+    pub types_changed: u64,
 }
 
 /// The workspace's state at the end of the batch so far: what a decision is made against.
@@ -132,7 +134,8 @@ impl<'a> Staging<'a> {
         let taken = self.taken.into_iter().map(|(_, upload)| upload).collect();
         let freed = self.freed.into_iter().map(|(_, upload)| upload).collect();
         let published = self.published.into_iter().map(|(_, article)| article).collect();
-        Staged { events: self.events, chosen_ids, answers, taken, freed, feed: self.feed, published, aggregates }
+        let (events, feed, types_changed) = (self.events, self.feed, 0);
+        Staged { events, chosen_ids, answers, taken, freed, feed, published, aggregates, types_changed }
     }
 
     /// Takes in one append, whole or not at all.

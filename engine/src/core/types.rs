@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use tokio::sync::{Mutex, MutexGuard};
@@ -15,7 +16,10 @@ pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
 /// The definitions, replaced one by one while others read them.
 pub struct Types {
     definitions: ArcSwap<Definitions>,
+    /// How often definitions had changed in the store when they were read last.
+    changed: AtomicU64,
     defining: Mutex<()>,
+    refolding: Mutex<()>,
 }
 
 impl Types {
@@ -23,7 +27,8 @@ impl Types {
     pub fn new(stored: Vec<Definition>) -> Types {
         let all = builtin::definitions().into_iter().chain(stored);
         let definitions = all.map(|definition| (definition.type_name.clone(), Arc::new(definition))).collect();
-        Types { definitions: ArcSwap::from_pointee(definitions), defining: Mutex::new(()) }
+        let (changed, defining, refolding) = Default::default();
+        Types { definitions: ArcSwap::from_pointee(definitions), changed, defining, refolding }
     }
 
     /// All of them, as they are now.
@@ -44,6 +49,20 @@ impl Types {
             definitions
         });
         before
+    }
+
+    /// How often definitions had changed in the store when they were read last: an append is decided by these.
+    pub fn changed(&self) -> u64 {
+        self.changed.load(Ordering::SeqCst)
+    }
+
+    pub fn set_changed(&self, changed: u64) {
+        self.changed.store(changed, Ordering::SeqCst);
+    }
+
+    /// Holds back others who would fold what another server redefined, until the guard is dropped.
+    pub async fn refolding(&self) -> MutexGuard<'_, ()> {
+        self.refolding.lock().await
     }
 
     /// Holds back other redefinitions until the guard is dropped.

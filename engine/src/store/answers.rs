@@ -93,11 +93,10 @@ impl Database {
     /// at once, whatever their number.
     pub async fn forget_answers(&self, from: i64, before: i64) -> Result<usize> {
         let at = |time: i64| RecordIdKey::Array(Array::from(vec![convert::integer(time)]));
-        let range = surrealdb::types::RecordIdKeyRange {
-            start: Bound::Included(at(from)),
-            end: Bound::Excluded(at(before)),
-        };
-        let found = self.query("SELECT id, keys FROM $range", [("range", convert::record_id("answered", range))]).await?;
+        let range =
+            surrealdb::types::RecordIdKeyRange { start: Bound::Included(at(from)), end: Bound::Excluded(at(before)) };
+        let found =
+            self.query("SELECT id, keys FROM $range", [("range", convert::record_id("answered", range))]).await?;
         let (mut batches, mut answers) = (Vec::new(), Vec::new());
         for batch in convert::list(found.first())? {
             let Record::Object(batch) = batch else { return Err(Error::Corrupt("answers are no object".into())) };

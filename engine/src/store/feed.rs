@@ -104,6 +104,7 @@ fn event_ref(record: &Record) -> Result<EventRef> {
         position: convert::int(key.get(1).ok_or_else(corrupt)?)?.max(0) as u64,
         occurred_at: None,
         size_bytes: None,
+        ends_commit: false,
     })
 }
 

@@ -25,6 +25,24 @@ impl KeyRange {
     /// As many aggregates are read at once.
     pub const LENGTH: usize = 2_000;
 
+    /// Bytes that are read at once, where they are known before.
+    pub const BYTES: usize = 8 << 20;
+
+    /// Ranges of aggregates in the order of their ids, each with its bytes: a range ends with [`KeyRange::LENGTH`] of them or
+    /// [`KeyRange::BYTES`].
+    pub fn by_size<'a>(sized: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<KeyRange> {
+        let (mut ends, mut length, mut bytes) = (Vec::new(), 0, 0);
+        for (id, size) in sized {
+            if length >= KeyRange::LENGTH || bytes >= KeyRange::BYTES {
+                ends.push(Arc::from(id));
+                (length, bytes) = (0, 0);
+            }
+            length += 1;
+            bytes += size;
+        }
+        KeyRange::from_ends(ends)
+    }
+
     /// Ranges that have [`KeyRange::LENGTH`] of these ids each, and together all ids that there can be.
     pub fn of(ids: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
         let mut ids: Vec<Arc<str>> = ids.into_iter().collect();
@@ -64,5 +82,19 @@ mod tests {
         let ends: Vec<_> =
             ranges.iter().map(|key_range| (key_range.from.as_deref(), key_range.until.as_deref())).collect();
         assert_eq!(ends, [(None, Some("02000")), (Some("02000"), Some("04000")), (Some("04000"), None)]);
+    }
+
+    #[test]
+    fn key_ranges_of_large_snapshots_end_at_their_bytes() {
+        let ends = |sized: &[(&str, usize)]| -> Vec<Option<Arc<str>>> {
+            KeyRange::by_size(sized.iter().copied()).into_iter().map(|key_range| key_range.until).collect()
+        };
+        let half = KeyRange::BYTES / 2;
+        assert_eq!(ends(&[]), [None]);
+        assert_eq!(ends(&[("a", half), ("b", half), ("c", 1), ("d", 1)]), [Some("c".into()), None]);
+        assert_eq!(ends(&[("a", 3 * half), ("b", 3 * half)]), [Some("b".into()), None]);
+        let many: Vec<String> = (0..KeyRange::LENGTH + 1).map(|number| format!("{number:05}")).collect();
+        let many: Vec<(&str, usize)> = many.iter().map(|id| (id.as_str(), 1)).collect();
+        assert_eq!(ends(&many), [Some("02000".into()), None]);
     }
 }

@@ -17,10 +17,11 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
 
-/// One transaction: the guard, the events, the ids that clients chose, and the record by which the log is read in order.
+/// One transaction: the guard (nobody has appended since, or changed the definitions by which it was decided), the events, the ids that clients chose, and the record by which the log is read in order.
 const APPEND: &str = "
 BEGIN;
-IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head { THROW 'stale head' };
+IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
+    OR ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };
 INSERT INTO event $events RETURN NONE;
 IF array::len($keys) > 0 { INSERT INTO event_key $keys RETURN NONE };
 IF array::len($answers) > 0 { INSERT INTO answer $answers RETURN NONE; INSERT INTO answered $answered RETURN NONE };
@@ -53,6 +54,16 @@ pub struct EventRef {
     pub occurred_at: Option<i64>,
     /// Bytes of the event in memory, roughly. Commits of older stores do not tell it.
     pub size_bytes: Option<usize>,
+    /// It is the last event of its commit, as far as commits were read.
+    pub ends_commit: bool,
+}
+
+/// What tells a server whether others have written since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ends {
+    /// Position of the last event, where several servers write.
+    pub position: u64,
+    pub types_changed: u64,
 }
 
 /// Events that are to be committed together, in the order of their positions.
@@ -71,6 +82,8 @@ pub struct Batch<'a> {
     pub feed: &'a [(Arc<str>, usize)],
     /// Articles as events publish them, with the revision of their definition.
     pub published: &'a [(Arc<Aggregate>, u64)],
+    /// How often definitions had changed by which the events were decided.
+    pub types_changed: u64,
 }
 
 /// As many positions are looked through for the next commit at least.
@@ -135,7 +148,8 @@ impl Database {
             };
             return self.query_bound(&statement, records.into_iter().chain(beside).collect()).await.map(drop);
         }
-        let values: [_; 8] = [
+        let values: [_; 9] = [
+            ("types".to_owned(), convert::integer(batch.types_changed)),
             ("head".to_owned(), convert::integer(first.position - 1)),
             ("events".to_owned(), Record::Array(records.into())),
             ("keys".to_owned(), Record::Array(keys.into())),
@@ -149,13 +163,22 @@ impl Database {
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 
-    /// Position of the log's last event; 0 where there is none.
-    pub async fn head(&self) -> Result<u64> {
-        let results = self.query("SELECT VALUE position FROM ONLY head:log", []).await?;
+    /// Where the log ends, and how often definitions were changed.
+    pub async fn ends(&self) -> Result<Ends> {
+        let results =
+            self.query("SELECT position ?? 0 AS position, types ?? 0 AS types FROM ONLY head:log", []).await?;
         match results.first() {
-            Some(record @ Record::Number(_)) => Ok(convert::int(record)?.max(0) as u64),
-            _ => Ok(0),
+            Some(record @ Record::Object(_)) => Ok(Ends {
+                position: convert::unsigned_field(record, "position")?,
+                types_changed: convert::unsigned_field(record, "types")?,
+            }),
+            _ => Ok(Ends::default()),
         }
+    }
+
+    /// How often definitions were changed.
+    pub async fn types_changed(&self) -> Result<u64> {
+        Ok(self.ends().await?.types_changed)
     }
 
     /// Makes the head, by which several writers find out about one another, say what the log says: a writer that was
@@ -308,7 +331,8 @@ impl Database {
         let place = |record: &Record| {
             let (aggregate_id, version) = key_of(record)?;
             let position = convert::unsigned_field(record, "position")?;
-            Ok(EventRef { aggregate_id: aggregate_id.into(), version, position, occurred_at: None, size_bytes: None })
+            let (aggregate_id, occurred_at, size_bytes) = (aggregate_id.into(), None, None);
+            Ok(EventRef { aggregate_id, version, position, occurred_at, size_bytes, ends_commit: false })
         };
         convert::list(found.first())?.map(place).collect()
     }
@@ -386,7 +410,8 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
     let refs =
         refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at, size_bytes), position)| {
-            EventRef { aggregate_id, version, position, occurred_at, size_bytes }
+            let ends_commit = position as i64 == last;
+            EventRef { aggregate_id, version, position, occurred_at, size_bytes, ends_commit }
         });
     found.extend(refs.filter(|event_ref| event_ref.position > after));
     Ok(last)
@@ -487,6 +512,7 @@ mod tests {
             position: version,
             occurred_at: None,
             size_bytes,
+            ends_commit: false,
         };
         let mut refs: VecDeque<EventRef> = (1..).zip(sizes).map(event_ref).collect();
         let mut parts = Vec::new();
@@ -528,7 +554,7 @@ mod tests {
         assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
         // One of several writers finds the head where the one that was alone left the log.
         let log = alone.share().workspace("0-1").await.expect("a database");
-        assert_eq!(log.head().await.expect("a head"), 4);
+        assert_eq!(log.ends().await.expect("a head").position, 4);
         assert!(matches!(
             log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
             Err(Error::Conflict)
@@ -537,7 +563,7 @@ mod tests {
         log.append(Batch { events: &third, chosen_ids: &[], answers: &[], ..Batch::default() })
             .await
             .expect("appended");
-        assert_eq!(log.head().await.expect("a head"), 5);
+        assert_eq!(log.ends().await.expect("a head").position, 5);
 
         let positions = |events: &[Event]| events.iter().map(|event| event.position).collect::<Vec<_>>();
         let all = log.read_after(0, 10).await.expect("events");

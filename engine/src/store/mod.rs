@@ -4,8 +4,8 @@
 //! of them, so that another tenant's records cannot be named through it.
 
 pub mod activations;
-mod append_right;
 pub mod answers;
+mod append_right;
 pub mod blobs;
 pub mod body;
 pub mod catalog;

@@ -95,10 +95,13 @@ impl Database {
 
     /// The ranges in which all snapshots can be read.
     pub async fn node_ranges(&self) -> Result<Vec<KeyRange>> {
-        let found = self.query("SELECT VALUE id FROM node", []).await?;
-        let ends = convert::list(found.first())?.step_by(KeyRange::LENGTH).skip(1);
-        let ends: Vec<Arc<str>> = ends.map(|id| id_of(Some(id)).map(Arc::from)).collect::<Result<_>>()?;
-        Ok(KeyRange::from_ends(ends))
+        let found = self.query("SELECT id, string::len(text ?? '') AS size FROM node", []).await?;
+        let mut sized = Vec::new();
+        for record in convert::list(found.first())? {
+            let Record::Object(node) = record else { return Err(Error::Corrupt("a node is no object".into())) };
+            sized.push((id_of(node.get("id"))?, convert::unsigned_field(record, "size")? as usize));
+        }
+        Ok(KeyRange::by_size(sized))
     }
 
     /// Snapshots of the aggregates in a key range. `definition` gives the definition of a type.

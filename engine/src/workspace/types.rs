@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use super::entered::Operation;
 use super::rights::{Reader, Writer};
+use crate::core::redefine::{Redefinition, Refolded};
 use crate::error::{Error, Result};
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::value::{Object, Value};
+use crate::store::{self, retry};
 
 /// A type with the shapes of its events.
 pub struct Schema {
@@ -33,13 +35,31 @@ impl Writer {
 }
 
 impl Operation {
-    async fn define(&self, mut definition: Definition, force: bool) -> Result<Defined> {
+    async fn define(&self, definition: Definition, force: bool) -> Result<Defined> {
         let state = self.state();
         let _one = state.types.one_at_a_time().await;
-        state.refresh().await?;
+        for _ in retry::waits() {
+            state.refresh().await?;
+            match self.try_define(definition.clone(), force).await {
+                // Another server changed the type meanwhile: it is decided again, against that.
+                Err(Error::Unavailable(store::Error::Conflict)) if !state.is_exclusive() => {}
+                defined => return defined,
+            }
+        }
+        Err(Error::Unavailable(store::Error::Conflict))
+    }
+
+    async fn try_define(&self, mut definition: Definition, force: bool) -> Result<Defined> {
+        let state = self.state();
+        if state.is_exclusive() {
+            // A failure whose outcome is unknown may have left a definition behind.
+            state.types.set_changed(state.log.types_changed().await?);
+        }
+        let types_changed = state.types.changed();
         let Some(before) = state.types.get(&definition.type_name) else {
             let definition = Arc::new(definition);
-            self.appender().define(definition.clone(), false).await?;
+            let refolded = Refolded::under(definition.clone());
+            self.appender().define(Redefinition { refolded, types_changed }).await?;
             return Ok(Defined::Created(definition));
         };
         if before.managed {
@@ -60,7 +80,9 @@ impl Operation {
             definition.revision += 1;
         }
         let definition = Arc::new(definition);
-        self.appender().define(definition.clone(), refold).await?;
+        // Beside the states that serve: the appender only takes in what changed meanwhile.
+        let refolded = if refold { state.fold_aside(&definition).await? } else { Refolded::under(definition.clone()) };
+        self.appender().define(Redefinition { refolded, types_changed }).await?;
         Ok(Defined::Changed(definition))
     }
 }

@@ -121,6 +121,7 @@ impl Places {
                     position: 0,
                     occurred_at: None,
                     size_bytes: None,
+                    ends_commit: false,
                 };
                 Ok(Some((first..=last).map(place).collect()))
             }

@@ -1,0 +1,114 @@
+//! A type that folds otherwise than before: its aggregates are folded again beside the states that serve.
+
+use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
+use foldwork_engine::model::value::Value;
+use foldwork_engine::pipeline::SourceChoice;
+use foldwork_engine::workspace::query::Query;
+use foldwork_engine::{Error, Store};
+use foldwork_tests::embedded::{engine, first};
+use foldwork_tests::entered::{Entered, enter};
+
+fn value(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn definition(fold: &str) -> Value {
+    value(&format!(r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "integer", "fold": "{fold}"}}]}}"#))
+}
+
+fn event(aggregate_type: &str, id: usize) -> NewEvent {
+    NewEvent {
+        aggregate_id: format!("{aggregate_type}-{id}"),
+        aggregate_type: aggregate_type.into(),
+        event_type: format!("{aggregate_type}.changed"),
+        payload: [("total", Value::Int(1))].into_iter().collect(),
+        ..NewEvent::default()
+    }
+}
+
+async fn append(workspace: &Entered, events: impl Iterator<Item = NewEvent>) {
+    let events: Vec<NewEvent> = events.collect();
+    for some in events.chunks(MAX_EVENTS_PER_APPEND) {
+        workspace.writer.append_events(some.to_vec()).await.expect("appended");
+    }
+}
+
+/// How many aggregates of the type there are with each total, from a source.
+async fn totals(workspace: &Entered, source: SourceChoice) -> String {
+    let pipeline = r#"[{"$match": {"aggregate_type": "thing"}}, {"$fold": {}},
+        {"$group": {"_id": "$total", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]"#;
+    let answer = workspace.reader.query(Query { source, ..Query::new(value(pipeline)) }).await.expect("an answer");
+    serde_json::to_string(&answer.rows).expect("rows")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn appends_go_on_while_a_fold_is_redone() {
+    const AGGREGATES: usize = 1_500;
+    let store = Store::connect("mem://").await.expect("a store");
+    let beside = store.share();
+    let running = engine(store).await;
+    let (workspace, key) = first(&running).await.expect("a workspace");
+    for name in ["thing", "other"] {
+        let body = if name == "thing" { definition("sum") } else { value(r#"{"type_name": "other"}"#) };
+        workspace.writer.define_type(&body, false).await.expect("a type");
+    }
+    for _ in 0..2 {
+        append(&workspace, (0..AGGREGATES).map(|id| event("thing", id))).await;
+    }
+    assert_eq!(totals(&workspace, SourceChoice::Resident).await, format!(r#"[{{"_id":2,"n":{AGGREGATES}}}]"#));
+
+    let redefining = tokio::spawn({
+        let workspace = workspace.clone();
+        async move { workspace.writer.define_type(&definition("max"), true).await.map(drop) }
+    });
+    let mut meanwhile = 0;
+    while !redefining.is_finished() {
+        // Of another type, and of the type itself: what is appended meanwhile is folded in.
+        append(&workspace, ["other", "thing"].into_iter().map(|name| event(name, meanwhile))).await;
+        meanwhile += 1;
+    }
+    redefining.await.expect("no panic").expect("redefined");
+    assert!(meanwhile >= 10, "{meanwhile} appends were answered while the fold was redone");
+    let after = format!(r#"[{{"_id":1,"n":{AGGREGATES}}}]"#);
+    for source in [SourceChoice::Resident, SourceChoice::Log] {
+        assert_eq!(totals(&workspace, source).await, after);
+    }
+    drop(workspace);
+    running.close().await;
+    let again = enter(&engine(beside).await, &key).await.expect("a workspace");
+    assert_eq!(totals(&again, SourceChoice::Resident).await, after);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_server_redefines_the_others_go_by() {
+    let store = Store::connect("mem://").await.expect("a store");
+    let (here, there) = (engine(store.share()).await, engine(store.share()).await);
+    let (here, key) = first(&here).await.expect("a workspace");
+    here.writer.define_type(&definition("sum"), false).await.expect("a type");
+    for _ in 0..3 {
+        append(&here, (0..5).map(|id| event("thing", id))).await;
+    }
+    let there = enter(&there, &key).await.expect("the same workspace");
+    assert_eq!(totals(&there, SourceChoice::Resident).await, r#"[{"_id":3,"n":5}]"#);
+
+    // Nothing is appended: the other server finds the definition all the same.
+    here.writer.define_type(&definition("max"), true).await.expect("a forced change");
+    assert_eq!(totals(&there, SourceChoice::Resident).await, r#"[{"_id":1,"n":5}]"#);
+
+    // Without a read in between, an append is decided by the definition in the store.
+    let text = value(r#"{"type_name": "thing", "fields": [{"name": "total", "type": "string"}]}"#);
+    here.writer.define_type(&text, true).await.expect("a forced change");
+    let refused = there.writer.append_events(vec![event("thing", 0)]).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+
+    // Of two who change the type at once neither undoes the other's change: one is decided after the other.
+    let field = |name: &str| {
+        value(&format!(
+            r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "string"}}, {{"name": "{name}", "type": "string"}}]}}"#
+        ))
+    };
+    let (one, other) = (field("a"), field("b"));
+    let (one, other) = tokio::join!(here.writer.define_type(&one, false), there.writer.define_type(&other, false));
+    let refused = [one.is_err(), other.is_err()].into_iter().filter(|refused| *refused).count();
+    assert_eq!(refused, 1, "the second would take away the first's field");
+}
