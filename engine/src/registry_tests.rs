@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use crate::clock::SystemClock;
-use crate::model::definition::{Definition, Field, FieldType};
+use crate::core::NODES;
+use crate::model::event::Event;
+use crate::model::json::MAX_STORED_DEPTH;
+use crate::model::value::{Object, Value};
+use crate::store::log::Batch;
 use crate::{Engine, Error, Plugins, Reader, Settings, Store};
 
 async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Reader> {
@@ -22,13 +26,25 @@ async fn a_workspace_that_cannot_be_loaded_keeps_no_other_closed() {
     let first = engine(&store).await;
     let (broken, broken_key) = first.provision("broken", None).await.expect("a workspace");
     let (_, whole_key) = first.provision("whole", None).await.expect("a workspace");
-    let definition = |field: &str| {
-        let fields = vec![Field::new(field, FieldType::String)];
-        Definition::new("note", "Note", Vec::new(), fields)
-    };
     let log = store.workspace(&broken.id).await.expect("a database");
-    // A name like this is reserved: what is stored cannot be read.
-    log.write_definition(&definition("_secret")).await.expect("written");
+    // No reader of the log goes as deep, and nothing else has what an event says.
+    let deep = (0..=MAX_STORED_DEPTH).fold(Value::Null, |inner, _| vec![inner].into());
+    let event = Event {
+        event_id: "e".into(),
+        aggregate_id: Arc::<str>::from("n").into(),
+        aggregate_type: "article".into(),
+        event_type: "article.changed".into(),
+        project_id: None,
+        version: 1,
+        position: 1,
+        payload: Arc::new(Object::from_iter([("deep", deep)])),
+        metadata: Arc::default(),
+        actor: "system".into(),
+        occurred_at: 0,
+        recorded_at: 0,
+        sent: Default::default(),
+    };
+    log.append(Batch { events: &[Arc::new(event)], ..Batch::default() }).await.expect("written");
 
     let engine = engine(&store).await;
     engine.open_all().await.expect("the others are open");
@@ -37,7 +53,7 @@ async fn a_workspace_that_cannot_be_loaded_keeps_no_other_closed() {
     enter(&engine, &whole_key).await.expect("it is served");
 
     // It is tried again by whoever asks next.
-    log.write_definition(&definition("text")).await.expect("written");
+    log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
     enter(&engine, &broken_key).await.expect("it is served");
     assert_eq!(engine.workspaces_failed(), 0);
 }

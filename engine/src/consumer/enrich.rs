@@ -11,7 +11,8 @@ use super::ended::Interrupted;
 use super::event_context::EventContext;
 use crate::core::State;
 use crate::core::plugins::{PluginIndex, PluginMap};
-use crate::hook::{Enrich, Hook, Outcome, Plugin};
+use crate::hook::{Enrich, Failure, FailureKind, Hook, Outcome, Plugin};
+use crate::model::depth::{MAX_KEPT_DEPTH, too_deep};
 use crate::model::facts::Facts;
 
 /// What became of one plugin's call for one event.
@@ -69,5 +70,20 @@ fn step_of(context: &EventContext) -> Step<'_> {
 
 /// Calls the hook with an event and the aggregate after it.
 pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
-    plugin.enrich(&Enrich { event: &context.event, aggregate: &context.after, definition: &context.definition })
+    let enrich = Enrich { event: &context.event, aggregate: &context.after, definition: &context.definition };
+    let mut done = plugin.enrich(&enrich)?;
+    let facts = &mut done.value;
+    // Facts are stored as JSON: the store must be able to give back what is found here.
+    if !facts.derived.nests_within(MAX_KEPT_DEPTH) {
+        return Err(refused(FailureKind::Depth, format!("derived: {}", too_deep(MAX_KEPT_DEPTH))));
+    }
+    facts.derived = std::mem::take(&mut facts.derived).into_json();
+    match facts.edges.iter().position(|edge| !edge.weight.is_finite()) {
+        Some(index) => Err(refused(FailureKind::Result, format!("edges[{index}].weight is no finite number"))),
+        None => Ok(done),
+    }
+}
+
+fn refused(kind: FailureKind, message: String) -> Failure {
+    Failure { kind, message, line: None, column: None }
 }

@@ -30,6 +30,12 @@ pub enum Rest {
 pub enum Stepped {
     /// The follower stands at this position.
     To(u64),
+    /// The follower stands at this position, and has nothing to do before a time unless the log grows.
+    Resting {
+        reached: u64,
+        /// Milliseconds since the epoch.
+        until_ms: i64,
+    },
     /// It made way for somebody, and has to take the same events in again.
     MadeWay,
 }
@@ -47,8 +53,13 @@ pub async fn follow(
     let mut wait = pause;
     let mut stop_at = None;
     loop {
-        let lag = match step(state.clone()).await {
-            Ok(Stepped::To(reached)) => {
+        let stepped = step(state.clone()).await;
+        let rest_until = match &stepped {
+            Ok(Stepped::Resting { until_ms, .. }) => Some(*until_ms),
+            _ => None,
+        };
+        let lag = match stepped {
+            Ok(Stepped::To(reached) | Stepped::Resting { reached, .. }) => {
                 wait = pause;
                 let lag = head.borrow_and_update().saturating_sub(reached);
                 metrics::gauge!("foldwork_consumer_lag_events", "consumer" => name).set(lag as f64);
@@ -69,13 +80,15 @@ pub async fn follow(
             }
             continue;
         }
-        if lag == 0 {
+        if lag == 0 || rest_until.is_some() {
             tokio::select! {
                 changed = head.changed() => if changed.is_err() { return },
                 () = stopped.begun() => {}
+                () = until(&state, rest_until) => {}
             }
         }
         let hurries = wait == pause
+            && rest_until.is_none()
             && match rest {
                 Rest::WhileAppending(_) => lag > 0 && !head.has_changed().unwrap_or(true),
                 Rest::NearTheEnd(_) => lag >= FAR,
@@ -83,6 +96,14 @@ pub async fn follow(
         if !hurries {
             self::rest(&mut stopped, wait).await;
         }
+    }
+}
+
+/// Returns when a time has come, if there is one.
+async fn until(state: &State, at_ms: Option<i64>) {
+    match at_ms {
+        Some(at_ms) => state.clock.wait_until(at_ms).await,
+        None => std::future::pending().await,
     }
 }
 

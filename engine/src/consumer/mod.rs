@@ -65,10 +65,19 @@ impl Consumer {
         let (stop, stopped) = Stop::new();
         let labels = Background::spawn(labels::follow(state.clone(), stopped.clone()));
         let vectors = Background::spawn(vectors::follow(state.clone(), stopped.clone()));
-        let nodes =
-            follow(state.clone(), NODES, Rest::WhileAppending(PAUSE), stopped.clone(), async |state: Arc<State>| {
-                nodes::step(&state).await.map(Stepped::To)
-            });
+        let stopping = stopped.clone();
+        let nodes = follow(
+            state.clone(),
+            NODES,
+            Rest::WhileAppending(PAUSE),
+            stopped.clone(),
+            async move |state: Arc<State>| {
+                if stopping.has_begun() {
+                    state.folded.hurry_dirty();
+                }
+                nodes::step(&state).await
+            },
+        );
         let kept = working.clone();
         let graph = follow(state, GRAPH, Rest::NearTheEnd(GATHER), stopped, async move |state: Arc<State>| {
             work_on(&state, &appender, &working).await

@@ -235,7 +235,15 @@ async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
         async move { log.read_facts(generation, key_range).await }
     }));
     while let Some(found) = pages.try_next().await? {
-        let found: Vec<_> = found.into_iter().map(|(id, found)| edges.restore(view, &id, found)).collect();
+        let readable = found.into_iter().filter_map(|(id, found)| match found {
+            Ok(found) => Some((id, found)),
+            // The next event of the aggregate, or a rebuild, replaces them.
+            Err(error) => {
+                tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are left out");
+                None
+            }
+        });
+        let found: Vec<_> = readable.map(|(id, found)| edges.restore(view, &id, found)).collect();
         show(state, found.iter().map(|(id, facts)| (id, Some(&**facts))));
     }
     let mut pages = pin!(read_ahead(ranges, |key_range| {

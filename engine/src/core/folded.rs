@@ -163,6 +163,11 @@ impl Folded {
         self.dirty.mark(events);
     }
 
+    /// Has the snapshots of aggregates written that were folded again while they were loaded.
+    pub fn touch(&self, refolded: &[AggregateId]) {
+        self.dirty.touch(refolded);
+    }
+
     /// Makes states visible that were folded again from the same events, and has their snapshots written.
     pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
         self.resident.publish(refolded.iter().cloned(), 0);
@@ -191,9 +196,19 @@ impl Folded {
         self.head.advance(last.position);
     }
 
-    /// Takes those aggregates whose snapshots have waited longest.
-    pub fn take_dirty(&self, most: usize) -> Taken {
-        self.dirty.take(most)
+    /// Takes those aggregates whose snapshots have waited longest, and are not to rest any more.
+    pub fn take_dirty(&self, most: usize, now_ms: i64) -> Taken {
+        self.dirty.take(most, now_ms)
+    }
+
+    /// Says that the snapshot of an aggregate is written now: the next one comes after a rest.
+    pub fn rest_dirty(&self, aggregate: &Aggregate, now_ms: i64) {
+        self.dirty.rest(&aggregate.id, aggregate.state.size_bytes(), now_ms);
+    }
+
+    /// From now on snapshots are written without rests.
+    pub fn hurry_dirty(&self) {
+        self.dirty.hurry();
     }
 
     /// Takes back those whose snapshots could not be written.

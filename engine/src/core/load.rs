@@ -32,7 +32,22 @@ use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::resident::graph::Graph;
 use crate::store::Database;
+use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
+use crate::store::nodes::Unreadable;
+
+/// A version that no stream reaches: as far as a stream goes.
+const LAST_VERSION: u64 = i64::MAX as u64;
+
+/// The definitions that clients made. What was left out of one is told in the log.
+async fn read_definitions(log: &Database) -> Result<Vec<Definition>> {
+    let stored = log.read_definitions().await?;
+    for StoredDefinition { definition, left_out } in stored.iter().filter(|stored| !stored.left_out.is_empty()) {
+        let left_out: Vec<String> = left_out.iter().map(|part| format!("{}: {}", part.pointer, part.message)).collect();
+        tracing::error!(name = %definition.type_name, ?left_out, "parts of a stored type definition cannot be used");
+    }
+    Ok(stored.into_iter().map(|stored| stored.definition).collect())
+}
 
 /// Held by whoever folds events into the state, or changes how they are folded.
 pub struct FoldGuard<'a> {
@@ -47,7 +62,7 @@ impl State {
         let types_changed = log.types_changed().await?;
         let state = State {
             record,
-            types: Types::new(log.read_definitions().await?),
+            types: Types::new(read_definitions(&log).await?),
             feed_begin: log.feed_begin().await?,
             presence: Presence::new(log.clone(), exclusive),
             log,
@@ -78,6 +93,7 @@ impl State {
             self.folded.observed().restore(&observed);
         }
         let mut states: FxHashMap<AggregateId, Arc<Aggregate>> = FxHashMap::default();
+        let mut refolded = Vec::new();
         let ranges = self.log.node_ranges().await?;
         let mut pages = pin!(read_ahead(ranges, |key_range| {
             let (log, known) = (self.log.clone(), definitions.clone());
@@ -85,15 +101,28 @@ impl State {
         }));
         while let Some(page) = pages.try_next().await? {
             for snapshot in page {
-                let mut aggregate = snapshot.aggregate;
-                if let Some(definition) = definitions.get(&aggregate.aggregate_type)
-                    && definition.revision != snapshot.revision
-                {
-                    // The type's folds changed after the snapshot was written.
-                    let refolded = self.fold_stream(&aggregate.id, aggregate.version, None, definition).await?;
-                    aggregate = refolded.unwrap_or(aggregate);
-                }
-                states.insert(aggregate.id.clone(), self.folded.share(Arc::new(aggregate)));
+                let aggregate = match snapshot {
+                    Ok(snapshot) => match definitions.get(&snapshot.aggregate.aggregate_type) {
+                        // The type's folds changed after the snapshot was written.
+                        Some(definition) if definition.revision != snapshot.revision => {
+                            let Aggregate { id, version, .. } = &snapshot.aggregate;
+                            refolded.push(id.clone());
+                            let folded = self.fold_stream(id, *version, None, definition).await?;
+                            Some(folded.unwrap_or(snapshot.aggregate))
+                        }
+                        _ => Some(snapshot.aggregate),
+                    },
+                    Err(Unreadable { id, reason }) => {
+                        tracing::warn!(
+                            aggregate = %id, workspace = %self.record.id, %reason,
+                            "a stored snapshot cannot be read: the aggregate is folded again from the log"
+                        );
+                        refolded.push(id.clone());
+                        self.fold_again(&id, &definitions).await?
+                    }
+                };
+                let shared = aggregate.map(|aggregate| self.folded.share(Arc::new(aggregate)));
+                states.extend(shared.map(|aggregate| (aggregate.id.clone(), aggregate)));
             }
         }
         let mut position = checkpoint;
@@ -111,7 +140,18 @@ impl State {
         let mut states: Vec<_> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
         self.folded.restore(states, position);
+        self.folded.touch(&refolded);
         Ok(())
+    }
+
+    /// Folds an aggregate of which nothing but the id is known.
+    async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
+        let first = self.log.read_stream(id, 1, 1).await?;
+        let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
+        match definition {
+            Some(definition) => self.fold_stream(id, LAST_VERSION, None, definition).await,
+            None => Ok(None),
+        }
     }
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {
@@ -213,6 +253,9 @@ impl State {
         let mut pages = StreamPages::new(id.clone(), first..=version);
         let mut folded: Option<Folding> = before.map(Folding::from);
         while let Some(events) = pages.next(&self.log).await? {
+            if events.is_empty() {
+                break;
+            }
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
                 folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
             }

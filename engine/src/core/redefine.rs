@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
+use crate::store::definitions::StoredDefinition;
 
 /// Changed aggregates that are few enough to be folded while appends wait.
 const FEW: usize = 64;
@@ -106,7 +107,7 @@ impl State {
         let one = self.types.refolding().await;
         let mut refolded = Vec::new();
         if self.log.types_changed().await? != self.types.changed() {
-            for definition in self.log.read_definitions().await? {
+            for StoredDefinition { definition, .. } in self.log.read_definitions().await? {
                 if self.folds_otherwise(&definition) {
                     refolded.push(self.fold_aside(&Arc::new(definition)).await?);
                 }
@@ -126,7 +127,7 @@ impl State {
             return Ok(());
         }
         let mut aside = aside.refolded;
-        for definition in self.log.read_definitions().await? {
+        for StoredDefinition { definition, .. } in self.log.read_definitions().await? {
             let definition = Arc::new(definition);
             let index = aside.iter().position(|refolded| refolded.definition == definition);
             let mut refolded = match index {

@@ -15,6 +15,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::article;
 use crate::model::builtin::{FILE, PROJECT};
 use crate::model::definition::Definition;
+use crate::model::depth::{self, MAX_KEPT_DEPTH};
 use crate::model::event::{Event, NewEvent};
 use crate::model::feed;
 use crate::model::file;
@@ -202,6 +203,8 @@ impl<'a> Staging<'a> {
         };
         for (index, new) in wanted.into_iter().enumerate() {
             let at = if many { format!("/events/{index}") } else { String::new() };
+            // What is folded now has to be what is read from the log later.
+            let new = NewEvent { payload: new.payload.into_json(), metadata: new.metadata.into_json(), ..new };
             let staged = match self.repeat_of(&new, append) {
                 Ok(Some(first)) => Ok((first, true)),
                 Ok(None) => self.stage_event(new, append, &at, undo).map(|event| (event, false)),
@@ -347,6 +350,9 @@ impl<'a> Staging<'a> {
             wrong.add(format!("{at}/event_type"), message);
         }
         payload::check(&new.payload, verb.unwrap_or_default(), definition, &format!("{at}/payload"), &mut wrong);
+        if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
+            wrong.add(format!("{at}/metadata"), depth::too_deep(MAX_KEPT_DEPTH));
+        }
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 

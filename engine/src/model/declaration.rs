@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::definition::{Definition, Field, FieldType, Fold, Pattern};
+use super::depth;
 use super::id::is_valid_name;
 use super::payload;
 use super::value::{Object, Value};
@@ -31,10 +32,16 @@ const MAX_FIELDS: usize = 500;
 
 /// Reads a definition. Everything that is wrong with it is answered at once.
 pub fn parse(body: &Value) -> Result<Definition, Vec<Violation>> {
+    let (definition, wrong) = read(body);
+    if wrong.is_empty() { Ok(definition) } else { Err(wrong) }
+}
+
+/// Reads a definition as far as it can be used, and everything that is wrong with it.
+pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
     let mut wrong = Violations::default();
     let Some(object) = body.as_object() else {
         wrong.add("", "a type definition must be an object");
-        return Err(wrong.into_vec());
+        return (Definition::new("", "", Vec::new(), Vec::new()), wrong.into_vec());
     };
     refuse_unknown(object, &KEYS, "", &mut wrong);
     let type_name = match object.get("type_name").map(|value| (value, value.as_str())) {
@@ -67,7 +74,7 @@ pub fn parse(body: &Value) -> Result<Definition, Vec<Violation>> {
     let events = parse_events(object.get("events"), type_name, &mut wrong);
     let mut definition = Definition::new(type_name, &display_name, traits, fields);
     definition.events = events;
-    wrong.finish(definition)
+    (definition, wrong.into_vec())
 }
 
 /// The definition as a client would write it; parsing it gives the same definition.
@@ -212,7 +219,9 @@ fn parse_field(value: &Value, at: &str, wrong: &mut Violations) -> Option<Field>
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, wrong);
     // Clients that are generated send null for what they leave out: it is no default, and a required field stays required.
     if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
-        payload::check_value(&field, default, &format!("{at}/default"), wrong);
+        let at = format!("{at}/default");
+        depth::check_field(default, field.fold, &at, wrong);
+        payload::check_value(&field, default, &at, wrong);
         field.default = Some(default.clone());
     }
     Some(field)

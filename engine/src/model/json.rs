@@ -9,21 +9,70 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::date::format_date;
 use super::value::{Object, Value};
 
-/// Levels of nesting that a JSON text may have (MongoDB's own limit for a document).
+/// Levels of nesting that the JSON text of a request may have (MongoDB's own limit for a document).
 pub const MAX_DEPTH: usize = 180;
+/// Levels of nesting that a stored JSON text may have.
+///
+/// Stored texts have more levels than the requests they came from: folds and envelopes add some. A reader of the store must
+/// accept whatever any writer of the store was allowed to write, so this limit is far above [`MAX_DEPTH`]; it only keeps a
+/// damaged text from exhausting the stack.
+pub const MAX_STORED_DEPTH: usize = 256;
 
-/// Reads one JSON text, at most [`MAX_DEPTH`] levels deep. The error names line and column.
+/// Reads one JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error names line and column.
 pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
+    parse_with(text, Nested::of_request())
+}
+
+/// Reads one JSON text that was stored, at most [`MAX_STORED_DEPTH`] levels deep.
+pub fn parse_stored(text: &[u8]) -> Result<Value, serde_json::Error> {
+    parse_with(text, Nested::of_store())
+}
+
+pub(super) fn parse_with(text: &[u8], nested: Nested) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     // The seed counts the levels itself, and more of them than the parser's own limit allows.
     reader.disable_recursion_limit();
-    let value = Nested { left: MAX_DEPTH }.deserialize(&mut reader)?;
+    let value = nested.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
 
+/// Reads a value inside a record that was stored.
+pub struct Stored;
+
+impl<'de> DeserializeSeed<'de> for Stored {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        Nested::of_store().deserialize(deserializer)
+    }
+}
+
+/// Reads an object inside a record that was stored.
+pub struct StoredObject;
+
+impl<'de> DeserializeSeed<'de> for StoredObject {
+    type Value = Arc<Object>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Arc<Object>, D::Error> {
+        object_of(Stored.deserialize(deserializer)?)
+    }
+}
+
+/// Does the same: the function for `#[serde(deserialize_with)]`.
+pub fn stored_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Object>, D::Error> {
+    StoredObject.deserialize(deserializer)
+}
+
+fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
+    match value {
+        Value::Object(object) => Ok(object),
+        other => Err(E::custom(format_args!("expected an object, found {}", other.type_name()))),
+    }
+}
+
 /// Reads a record whose free-form parts are values: these count their levels themselves, and may have more of them
-/// than the parser allows.
+/// than the parser allows. Parts that were stored are read by [`Stored`] and [`StoredObject`].
 pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     reader.disable_recursion_limit();
@@ -67,16 +116,13 @@ impl fmt::Display for Value {
 
 impl<'de> serde::Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
-        Nested { left: MAX_DEPTH }.deserialize(deserializer)
+        Nested::of_request().deserialize(deserializer)
     }
 }
 
 impl<'de> serde::Deserialize<'de> for Object {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object, D::Error> {
-        match Value::deserialize(deserializer)? {
-            Value::Object(object) => Ok(Arc::unwrap_or_clone(object)),
-            other => Err(D::Error::custom(format_args!("expected an object, found {}", other.type_name()))),
-        }
+        object_of(Value::deserialize(deserializer)?).map(Arc::unwrap_or_clone)
     }
 }
 
@@ -96,17 +142,33 @@ impl From<serde_json::Value> for Value {
     }
 }
 
-/// Reads a value that may still nest `left` levels.
+/// Reads a value that may still nest `left` of `most` levels.
 #[derive(Clone, Copy)]
-struct Nested {
+pub(super) struct Nested {
     left: usize,
+    most: usize,
+    /// What becomes of each object that was read.
+    made: fn(Object) -> Result<Value, String>,
 }
 
 impl Nested {
+    fn of_request() -> Nested {
+        Nested { left: MAX_DEPTH, most: MAX_DEPTH, made: |object| Ok(object.into()) }
+    }
+
+    fn of_store() -> Nested {
+        Nested { left: MAX_STORED_DEPTH, most: MAX_STORED_DEPTH, ..Nested::of_request() }
+    }
+
+    /// Reads stored values in which some objects stand for something else, as `made` says.
+    pub(super) fn of_store_with(made: fn(Object) -> Result<Value, String>) -> Nested {
+        Nested { made, ..Nested::of_store() }
+    }
+
     fn deeper<E: serde::de::Error>(self) -> Result<Nested, E> {
         match self.left.checked_sub(1) {
-            Some(left) => Ok(Nested { left }),
-            None => Err(E::custom(format_args!("nested more than {MAX_DEPTH} levels deep"))),
+            Some(left) => Ok(Nested { left, ..self }),
+            None => Err(E::custom(format_args!("nested more than {} levels deep", self.most))),
         }
     }
 }
@@ -169,6 +231,6 @@ impl<'de> Visitor<'de> for Nested {
         while let Some(name) = map.next_key::<Arc<str>>()? {
             fields.push((name, map.next_value_seed(inner)?));
         }
-        Ok(fields.into_iter().collect::<Object>().into())
+        (self.made)(fields.into_iter().collect()).map_err(A::Error::custom)
     }
 }

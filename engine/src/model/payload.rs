@@ -2,7 +2,8 @@
 
 use super::aggregate::UNSET;
 use super::date::parse_date;
-use super::definition::{Definition, Field, FieldType};
+use super::definition::{Definition, Field, FieldType, Fold};
+use super::depth;
 use super::value::{Object, Value};
 use super::violation::{Violations, excerpt, segment};
 
@@ -18,6 +19,7 @@ pub fn is_field_name(name: &str) -> bool {
 pub fn check(payload: &Object, verb: &str, definition: &Definition, at: &str, wrong: &mut Violations) {
     for (name, value) in payload.iter() {
         let at = format!("{at}/{}", segment(name));
+        depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, wrong);
         if &**name == UNSET {
             check_unset(value, &at, wrong);
         } else if !is_field_name(name) {
@@ -63,7 +65,7 @@ pub fn check_value(field: &Field, value: &Value, at: &str, wrong: &mut Violation
         return;
     }
     // What a list collects may arrive one by one.
-    let collects = matches!(field.fold, super::definition::Fold::Append | super::definition::Fold::Union);
+    let collects = matches!(field.fold, Fold::Append | Fold::Union);
     let fits = match field.field_type {
         FieldType::String => value.as_str().is_some(),
         FieldType::Number => value.is_number(),

@@ -1,12 +1,27 @@
 //! Which aggregates changed since their snapshots were written, in the order in which they began to.
+//!
+//! A snapshot is written whole. So an aggregate rests after a write, the longer the larger its state is: what is written for
+//! one aggregate in an hour is bounded, however often it changes. The log has the events of those that rest, and they are
+//! folded again at a start: no rest outlasts a bounded number of events, and of their bytes.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::FxHashMap;
 
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
+
+/// Bytes of snapshots that are written for one aggregate in a second, on average.
+const BYTES_PER_SECOND: usize = 8 << 10;
+/// A shorter rest is none, and no rest is longer; milliseconds.
+const SHORTEST_REST_MS: i64 = 1_000;
+const LONGEST_REST_MS: i64 = 300_000;
+/// Events, and bytes of events, of all aggregates after which one that rests is written whatever its size.
+const MOST_BEHIND: u64 = 16_384;
+const MOST_BYTES_BEHIND: u64 = 16 << 20;
+/// Rests that are remembered at least before those that are over are forgotten.
+const FEW: usize = 64;
 
 /// Aggregates that wait for their snapshots. Its size is bounded by their number, however many events they get.
 #[derive(Default)]
@@ -16,18 +31,49 @@ pub struct DirtyAggregates {
 
 #[derive(Default)]
 struct Inner {
-    /// With the position of the first event that no snapshot stands for.
-    waiting: VecDeque<(AggregateId, u64)>,
-    members: FxHashSet<AggregateId>,
-    /// Every event up to here is marked.
+    /// Those whose snapshots may be written.
+    waiting: BTreeMap<Place, AggregateId>,
+    /// Those that rest, and when their rests end.
+    resting: BTreeMap<Place, Resting>,
+    ends: BTreeSet<(i64, Place)>,
+    /// Where an aggregate stands that waits or rests.
+    places: FxHashMap<AggregateId, Place>,
+    /// Until when an aggregate rests, whether or not it changes meanwhile; milliseconds since the epoch.
+    rests: FxHashMap<AggregateId, i64>,
+    /// At so many rests those that are over are forgotten.
+    full: usize,
+    /// Every event up to here is marked, and so many bytes of events since the start.
     marked: u64,
+    bytes: u64,
+    entries: u64,
+    /// Nobody rests any more.
+    hurried: bool,
+}
+
+/// The order in which aggregates began to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    /// Position of the first event that no snapshot stands for.
+    first: u64,
+    /// Tells apart those that began to wait with the same event.
+    entry: u64,
+}
+
+struct Resting {
+    id: AggregateId,
+    until_ms: i64,
+    /// Bytes of events that were marked when it began to wait.
+    bytes: u64,
 }
 
 /// Some of the aggregates that wait.
 pub struct Taken {
+    /// With the position of the first event that no snapshot stands for.
     pub aggregates: Vec<(AggregateId, u64)>,
     /// Once their snapshots are written, snapshots stand for every event up to here.
     pub reached: u64,
+    /// All others rest; the first of them until then. Milliseconds since the epoch.
+    pub rest_until: Option<i64>,
 }
 
 impl DirtyAggregates {
@@ -35,10 +81,9 @@ impl DirtyAggregates {
     pub fn mark(&self, events: &[Arc<Event>]) {
         let mut inner = self.lock();
         for event in events {
-            if inner.members.insert(event.aggregate_id.clone()) {
-                inner.waiting.push_back((event.aggregate_id.clone(), event.position));
-            }
+            inner.enter(&event.aggregate_id, event.position);
             inner.marked = inner.marked.max(event.position);
+            inner.bytes += event.size_bytes() as u64;
         }
     }
 
@@ -47,11 +92,7 @@ impl DirtyAggregates {
         let mut inner = self.lock();
         // Their snapshots stand for every event that is marked; only how they are folded is older.
         let next = inner.marked + 1;
-        for id in ids {
-            if inner.members.insert(id.clone()) {
-                inner.waiting.push_back((id.clone(), next));
-            }
-        }
+        ids.into_iter().for_each(|id| inner.enter(id, next));
     }
 
     /// Says that nothing up to a position waits.
@@ -59,26 +100,60 @@ impl DirtyAggregates {
         self.lock().marked = position;
     }
 
-    /// Takes those that have waited longest. From now on a change marks them again.
-    pub fn take(&self, most: usize) -> Taken {
+    /// Takes those that have waited longest and do not rest. From now on a change marks them again.
+    pub fn take(&self, most: usize, now_ms: i64) -> Taken {
         let mut inner = self.lock();
-        let count = most.min(inner.waiting.len());
-        let aggregates: Vec<_> = inner.waiting.drain(..count).collect();
-        for (id, _) in &aggregates {
-            inner.members.remove(id);
+        inner.end_rests(now_ms);
+        let mut aggregates = Vec::new();
+        while aggregates.len() < most
+            && let Some((place, id)) = inner.waiting.pop_first()
+        {
+            inner.places.remove(&id);
+            aggregates.push((id, place.first));
         }
-        let reached = inner.waiting.front().map_or(inner.marked, |(_, first)| first - 1);
-        Taken { aggregates, reached }
+        let firsts = inner.waiting.keys().next().into_iter().chain(inner.resting.keys().next());
+        let reached = firsts.map(|place| place.first - 1).min().unwrap_or(inner.marked);
+        let rest_until = inner.ends.first().map(|(until_ms, _)| *until_ms).filter(|_| inner.waiting.is_empty());
+        Taken { aggregates, reached, rest_until }
+    }
+
+    /// Says that the snapshot of an aggregate is written now, and how many bytes its state has.
+    pub fn rest(&self, id: &AggregateId, bytes: usize, now_ms: i64) {
+        let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(LONGEST_REST_MS);
+        if rest_ms < SHORTEST_REST_MS {
+            return;
+        }
+        let until_ms = now_ms.saturating_add(rest_ms.min(LONGEST_REST_MS));
+        let mut inner = self.lock();
+        if inner.rests.len() >= inner.full {
+            inner.rests.retain(|_, until_ms| *until_ms > now_ms);
+            inner.full = FEW.max(2 * inner.rests.len());
+        }
+        inner.rests.insert(id.clone(), until_ms);
+        // It may have changed since it was taken.
+        if let Some(place) = inner.places.get(id).copied()
+            && inner.waiting.remove(&place).is_some()
+        {
+            inner.begin_rest(id.clone(), place, until_ms);
+        }
+    }
+
+    /// From now on nobody rests: there is no later time at which to write.
+    pub fn hurry(&self) {
+        self.lock().hurried = true;
     }
 
     /// Takes back those whose snapshots could not be written.
     pub fn put_back(&self, taken: Taken) {
         let mut inner = self.lock();
-        for (id, first) in taken.aggregates.into_iter().rev() {
-            if !inner.members.insert(id.clone()) {
-                inner.waiting.retain(|(waiting, _)| *waiting != id);
+        for (id, first) in taken.aggregates {
+            if let Some(place) = inner.places.remove(&id) {
+                inner.waiting.remove(&place);
+                inner.leave_rest(place);
             }
-            inner.waiting.push_front((id, first));
+            let place = inner.place(first);
+            inner.places.insert(id.clone(), place);
+            inner.waiting.insert(place, id);
         }
     }
 
@@ -87,11 +162,70 @@ impl DirtyAggregates {
     }
 }
 
+impl Inner {
+    fn place(&mut self, first: u64) -> Place {
+        self.entries += 1;
+        Place { first, entry: self.entries }
+    }
+
+    /// Lets an aggregate wait, or rest, that does neither yet.
+    fn enter(&mut self, id: &AggregateId, first: u64) {
+        if self.places.contains_key(id) {
+            return;
+        }
+        let place = self.place(first);
+        self.places.insert(id.clone(), place);
+        match self.rests.get(id).copied().filter(|_| !self.hurried) {
+            Some(until_ms) => self.begin_rest(id.clone(), place, until_ms),
+            None => drop(self.waiting.insert(place, id.clone())),
+        }
+    }
+
+    fn begin_rest(&mut self, id: AggregateId, place: Place, until_ms: i64) {
+        self.ends.insert((until_ms, place));
+        self.resting.insert(place, Resting { id, until_ms, bytes: self.bytes });
+    }
+
+    fn leave_rest(&mut self, place: Place) -> Option<AggregateId> {
+        let Resting { id, until_ms, .. } = self.resting.remove(&place)?;
+        self.ends.remove(&(until_ms, place));
+        Some(id)
+    }
+
+    /// Lets those wait whose rests are over.
+    fn end_rests(&mut self, now_ms: i64) {
+        while let Some(place) = self.far_behind().or_else(|| self.rested(now_ms)) {
+            let Some(id) = self.leave_rest(place) else { break };
+            self.waiting.insert(place, id);
+        }
+    }
+
+    /// The one that rests with the most events behind it, if these are too many to rest any longer.
+    fn far_behind(&self) -> Option<Place> {
+        let (place, resting) = self.resting.first_key_value()?;
+        let is_far = self.marked.saturating_sub(place.first) >= MOST_BEHIND
+            || self.bytes.saturating_sub(resting.bytes) >= MOST_BYTES_BEHIND;
+        (is_far || self.hurried).then_some(*place)
+    }
+
+    /// One whose rest has ended, by a clock that may have been set back.
+    fn rested(&self, now_ms: i64) -> Option<Place> {
+        let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
+        let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(LONGEST_REST_MS));
+        first.or_else(last).map(|(_, place)| *place)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::value::{Object, Value};
 
-    fn event(id: &str, position: u64) -> Arc<Event> {
+    fn event_of(id: &str, position: u64, bytes: usize) -> Arc<Event> {
+        let payload = match bytes {
+            0 => Object::default(),
+            _ => Object::from_iter([("text", Value::from("x".repeat(bytes)))]),
+        };
         Arc::new(Event {
             event_id: position.to_string().into(),
             aggregate_id: AggregateId::parse(id).expect("a valid id"),
@@ -100,7 +234,7 @@ mod tests {
             project_id: None,
             version: 1,
             position,
-            payload: Arc::default(),
+            payload: Arc::new(payload),
             metadata: Arc::default(),
             actor: "system".into(),
             occurred_at: 0,
@@ -109,16 +243,112 @@ mod tests {
         })
     }
 
+    fn event(id: &str, position: u64) -> Arc<Event> {
+        event_of(id, position, 0)
+    }
+
+    fn ids(taken: &Taken) -> Vec<&str> {
+        taken.aggregates.iter().map(|(id, _)| id.as_str()).collect()
+    }
+
     #[test]
     fn what_is_reached_leaves_no_event_behind() {
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
-        let taken = dirty.take(1);
-        assert_eq!(taken.aggregates.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["a"]);
-        assert_eq!(taken.reached, 1);
+        let taken = dirty.take(1, 0);
+        assert_eq!((ids(&taken), taken.reached), (vec!["a"], 1));
         dirty.mark(&[event("a", 5)]);
         dirty.put_back(taken);
-        assert_eq!(dirty.take(1).reached, 1);
-        assert_eq!(dirty.take(9).reached, 5);
+        assert_eq!(dirty.take(1, 0).reached, 1);
+        assert_eq!(dirty.take(9, 0).reached, 5);
+    }
+
+    /// Takes what may be written, and lets it be written. Returns the ids with their sizes.
+    fn write(
+        dirty: &DirtyAggregates,
+        sizes: &[(&'static str, usize)],
+        now_ms: i64,
+    ) -> (Vec<(&'static str, usize)>, u64) {
+        let taken = dirty.take(usize::MAX, now_ms);
+        let written = sizes.iter().filter(|(id, _)| ids(&taken).contains(id));
+        let written: Vec<_> = written.copied().collect();
+        for (id, bytes) in &written {
+            dirty.rest(&AggregateId::parse(id).expect("a valid id"), *bytes, now_ms);
+        }
+        (written, taken.reached)
+    }
+
+    #[test]
+    fn bytes_written_for_a_busy_aggregate_are_bounded_and_small_ones_are_not_delayed() {
+        const STEPS: u64 = 12_000;
+        const STEP_MS: i64 = 300;
+        let sizes = [("large", 800_000), ("middle", 20_000), ("small", 1_000)];
+        let dirty = DirtyAggregates::default();
+        let mut bytes = std::collections::HashMap::new();
+        for step in 0..STEPS {
+            let events = sizes.iter().zip(1..).map(|((id, _), number)| event(id, 3 * step + number));
+            dirty.mark(&events.collect::<Vec<_>>());
+            let (written, reached) = write(&dirty, &sizes, step as i64 * STEP_MS);
+            assert!(written.contains(&sizes[2]), "the small one is written at each step");
+            assert!(3 * (step + 1) - reached <= MOST_BEHIND);
+            written.iter().for_each(|(id, size)| *bytes.entry(*id).or_insert(0) += size);
+        }
+        let seconds = STEPS as usize * STEP_MS as usize / 1_000;
+        for (id, size) in &sizes[..2] {
+            let written = bytes[id];
+            assert!(written <= seconds * BYTES_PER_SECOND + size, "{id}: {written} bytes in {seconds} seconds");
+            assert!(written * 2 >= seconds * BYTES_PER_SECOND, "{id} is written: {written} bytes");
+        }
+    }
+
+    #[test]
+    fn no_rest_outlasts_many_events_or_large_ones_or_the_end() {
+        let sizes = [("large", 64 << 20)];
+        let begun = || {
+            let dirty = DirtyAggregates::default();
+            dirty.mark(&[event("large", 1)]);
+            assert_eq!(write(&dirty, &sizes, 0), (sizes.to_vec(), 1));
+            dirty.mark(&[event("large", 2)]);
+            assert_eq!(write(&dirty, &sizes, 1), (Vec::new(), 1));
+            dirty
+        };
+        let dirty = begun();
+        dirty.mark(&[event("small", MOST_BEHIND + 1)]);
+        assert_eq!(write(&dirty, &sizes, 1).0, []);
+        dirty.mark(&[event("small", MOST_BEHIND + 2)]);
+        assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), MOST_BEHIND + 2));
+
+        let dirty = begun();
+        dirty.mark(&[event_of("small", 3, MOST_BYTES_BEHIND as usize / 2)]);
+        assert_eq!(write(&dirty, &sizes, 1).0, []);
+        dirty.mark(&[event_of("small", 4, MOST_BYTES_BEHIND as usize / 2)]);
+        assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 4));
+
+        let dirty = begun();
+        assert_eq!(dirty.take(9, 2).rest_until, Some(LONGEST_REST_MS));
+        assert_eq!(write(&dirty, &sizes, LONGEST_REST_MS), (sizes.to_vec(), 2));
+
+        let dirty = begun();
+        dirty.hurry();
+        assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
+
+        // The clock was set back by more than any rest.
+        assert_eq!(write(&begun(), &sizes, -1_000_000), (sizes.to_vec(), 2));
+    }
+
+    #[test]
+    fn what_changed_while_it_was_written_rests_and_what_failed_does_not() {
+        let sizes = [("large", 1 << 20)];
+        let large = AggregateId::parse("large").expect("a valid id");
+        let dirty = DirtyAggregates::default();
+        dirty.mark(&[event("large", 1)]);
+        let taken = dirty.take(9, 0);
+        dirty.mark(&[event("large", 2)]);
+        dirty.rest(&large, 1 << 20, 0);
+        assert_eq!(write(&dirty, &sizes, 1), (Vec::new(), 1));
+        dirty.put_back(taken);
+        assert_eq!(dirty.take(0, 1).reached, 0);
+        assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
+        assert_eq!(dirty.take(9, 1).rest_until, None);
     }
 }

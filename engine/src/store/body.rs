@@ -10,6 +10,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use super::Error;
 use crate::model::aggregate::UNSET;
 use crate::model::event::Event;
+use crate::model::json::{Stored, StoredObject};
 use crate::model::value::{Object, Value};
 
 /// What an event's record holds besides its place.
@@ -89,7 +90,7 @@ impl<'de> Visitor<'de> for BodyOf<'_> {
                 "event_type" => event_type = Some(map.next_value()?),
                 "project_id" => project_id = map.next_value()?,
                 "payload" => payload = Some(map.next_value_seed(PayloadOf(self.0))?),
-                "metadata" => metadata = Some(map.next_value::<Object>()?),
+                "metadata" => metadata = Some(map.next_value_seed(StoredObject)?),
                 "actor" => actor = Some(map.next_value()?),
                 "occurred_at" => occurred_at = Some(map.next_value()?),
                 "recorded_at" => recorded_at = Some(map.next_value()?),
@@ -103,7 +104,7 @@ impl<'de> Visitor<'de> for BodyOf<'_> {
             event_type: event_type.ok_or_else(|| missing("event_type"))?,
             project_id,
             payload: payload.ok_or_else(|| missing("payload"))?.into(),
-            metadata: metadata.unwrap_or_default().into(),
+            metadata: metadata.unwrap_or_default(),
             actor: actor.ok_or_else(|| missing("actor"))?,
             occurred_at: occurred_at.ok_or_else(|| missing("occurred_at"))?,
             recorded_at: recorded_at.ok_or_else(|| missing("recorded_at"))?,
@@ -133,7 +134,7 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
         while let Some(name) = map.next_key::<Arc<str>>()? {
             // A text that is not wanted is passed over, not copied: it may be most of the event.
             if self.0.is_none_or(|wanted| wanted.contains(&name) || &*name == UNSET) {
-                fields.push((name, map.next_value()?));
+                fields.push((name, map.next_value_seed(Stored)?));
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -154,9 +155,17 @@ mod tests {
         assert_eq!(payload(None), r#"{"a":1,"b":"x\ny","$unset":["c"]}"#);
         assert_eq!(payload(Some(&BTreeSet::from(["b".into()]))), r#"{"b":"x\ny","$unset":["c"]}"#);
         assert_eq!(payload(Some(&BTreeSet::new())), r#"{"$unset":["c"]}"#);
-        let deep = format!("{}1{}", r#"{"a":"#.repeat(150), "}".repeat(150));
-        let deep = text.replace(r#"{"a":1,"#, &format!(r#"{{"a":{deep},"#));
-        assert_eq!(read(&deep, None).expect("a body").payload.len(), 3);
         assert!(read("{}", None).is_err());
+    }
+
+    #[test]
+    fn a_body_that_nests_deeper_than_a_request_may_is_read() {
+        let nested = format!("{}1{}", r#"{"a":"#.repeat(190), "}".repeat(190));
+        let text = format!(
+            r#"{{"event_id":"e","aggregate_type":"note","event_type":"note.created","payload":{{"deep":{nested}}},"metadata":{nested},"actor":"system","occurred_at":1,"recorded_at":2}}"#
+        );
+        let body = read(&text, None).expect("a body");
+        assert_eq!(body.payload.get("deep").expect("the field").to_string(), nested);
+        assert_eq!(Value::from(Object::clone(&body.metadata)).to_string(), nested);
     }
 }

@@ -11,6 +11,7 @@ use super::{Database, Error, Result, convert};
 use crate::model::facts::{EdgeFact, Target};
 use crate::model::graph::{DesiredEdge, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
+use crate::model::json;
 use crate::model::value::Object;
 
 /// Effects and the checkpoint that says so are one transaction, refused if another process was here before.
@@ -137,8 +138,13 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// The facts of a generation about some of the aggregates, under their ids. Their table has the name `finding`.
-    pub async fn read_facts(&self, generation: u64, about: KeyRange) -> Result<Vec<(Arc<str>, EnrichmentFacts)>> {
+    /// The facts of a generation about some of the aggregates, under their ids; those of one aggregate may be unreadable.
+    /// Their table has the name `finding`.
+    pub async fn read_facts(
+        &self,
+        generation: u64,
+        about: KeyRange,
+    ) -> Result<Vec<(Arc<str>, Result<EnrichmentFacts>)>> {
         let range = convert::record_id("finding", range(generation, &about));
         let found = self.query("SELECT id, text FROM $range", [("range", range)]).await?;
         convert::list(found.first())?.map(read_facts_record).collect()
@@ -202,6 +208,7 @@ struct Stored {
     /// Stores that were written before it had this name call it `wishes`.
     #[serde(default, alias = "wishes", skip_serializing_if = "Vec::is_empty")]
     desired: Vec<StoredEdge>,
+    #[serde(deserialize_with = "json::stored_object")]
     derived: Arc<Object>,
 }
 
@@ -260,16 +267,19 @@ fn read_desired(stored: StoredEdge) -> DesiredEdge {
     DesiredEdge { edge: EdgeFact { kind: stored.kind, to, weight: stored.weight }, event_id: stored.event_id }
 }
 
-fn read_facts_record(record: &Record) -> Result<(Arc<str>, EnrichmentFacts)> {
+fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
     let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("a finding's id".into())) };
-    let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(convert::text_field(record, "text")?)?;
+    Ok((id.as_str().into(), convert::text_field(record, "text").and_then(read_facts)))
+}
+
+fn read_facts(text: &str) -> Result<EnrichmentFacts> {
+    let stored: std::collections::BTreeMap<Arc<str>, Stored> = parsed(text)?;
     let plugin_facts = |stored: Stored| PluginFacts {
         labels: stored.labels,
         desired: stored.desired.into_iter().map(read_desired).collect(),
         derived: stored.derived,
     };
-    let facts = stored.into_iter().map(|(name, stored)| (name, plugin_facts(stored))).collect();
-    Ok((id.as_str().into(), facts))
+    Ok(stored.into_iter().map(|(name, stored)| (name, plugin_facts(stored))).collect())
 }
 
 fn edge_record(generation: u64, edge: &Edge) -> Record {
@@ -327,5 +337,5 @@ pub(super) fn text_of(value: &impl Serialize) -> Result<String> {
 }
 
 pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|error| Error::Corrupt(error.to_string()))
+    json::read(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))
 }

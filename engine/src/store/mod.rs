@@ -22,6 +22,8 @@ pub mod leases;
 pub mod log;
 pub mod members;
 pub mod nodes;
+#[cfg(test)]
+mod older_tests;
 pub mod parked;
 pub mod presence;
 mod published;
@@ -55,7 +57,7 @@ const CONTROL_MIGRATIONS: [&str; 5] = [
     include_str!("schema/control/0004_access.surql"),
     include_str!("schema/control/0005_licenses.surql"),
 ];
-const WORKSPACE_MIGRATIONS: [&str; 9] = [
+const WORKSPACE_MIGRATIONS: [&str; 10] = [
     include_str!("schema/workspace/0001_log.surql"),
     include_str!("schema/workspace/0002_follow.surql"),
     include_str!("schema/workspace/0003_graph.surql"),
@@ -65,6 +67,7 @@ const WORKSPACE_MIGRATIONS: [&str; 9] = [
     include_str!("schema/workspace/0007_presence.surql"),
     include_str!("schema/workspace/0008_files.surql"),
     include_str!("schema/workspace/0009_feed.surql"),
+    include_str!("schema/workspace/0010_snapshots.surql"),
 ];
 
 /// A connected store.

@@ -9,7 +9,8 @@ use super::key_range::KeyRange;
 use super::{Database, Error, Result, convert};
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::date::parse_date;
-use crate::model::definition::{Definition, FieldType};
+use crate::model::definition::{Definition, FieldType, Fold};
+use crate::model::exact;
 use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::{Object, Value};
@@ -35,9 +36,10 @@ const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
 IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };";
 
-/// What loading needs of a node; the folded state once more as an object is for the database's own queries only.
+/// The fields that are read of a node. `folded` is the state as [`exact`] writes it. Older stores have `text` in its place,
+/// JSON that lost what JSON does not have, and the state once more as an object of the database, which nothing reads.
 const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
-                      deleted, revision, text";
+                      deleted, revision, folded, text";
 
 /// A stored snapshot.
 pub struct Snapshot {
@@ -45,6 +47,16 @@ pub struct Snapshot {
     /// Revision of the definition under which it was folded.
     pub revision: u64,
 }
+
+/// A stored snapshot that cannot be read, or that is known to have lost a part of its state. The log has the aggregate.
+#[derive(Debug)]
+pub struct Unreadable {
+    pub id: AggregateId,
+    pub reason: Error,
+}
+
+/// What became of reading one snapshot.
+pub type ReadSnapshot = std::result::Result<Snapshot, Unreadable>;
 
 impl Database {
     /// Writes snapshots and moves the checkpoint on, together; and the shapes of the events observed, where they changed.
@@ -86,9 +98,10 @@ impl Database {
     pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {
-            Some(Record::String(text)) => {
-                serde_json::from_str(text).map(Some).map_err(|error| Error::Corrupt(format!("shapes: {error}")))
-            }
+            Some(Record::String(text)) => Ok(json::read(text.as_bytes())
+                // They are seen again as events come; nothing else is lost.
+                .inspect_err(|error| tracing::error!(%error, "the stored shapes of events cannot be read"))
+                .ok()),
             _ => Ok(None),
         }
     }
@@ -109,7 +122,7 @@ impl Database {
         &self,
         key_range: KeyRange,
         definition: impl Fn(&str) -> Option<Arc<Definition>>,
-    ) -> Result<Vec<Snapshot>> {
+    ) -> Result<Vec<ReadSnapshot>> {
         let key = |id: &Arc<str>| RecordIdKey::String(id.to_string());
         let range = RecordIdKeyRange {
             start: key_range.from.as_ref().map_or(Bound::Unbounded, |id| Bound::Included(key(id))),
@@ -128,7 +141,7 @@ impl Database {
         condition: &str,
         bindings: &[(String, Value)],
         definition: impl Fn(&str) -> Option<Arc<Definition>>,
-    ) -> Result<Vec<Snapshot>> {
+    ) -> Result<Vec<ReadSnapshot>> {
         let values: Variables =
             bindings.iter().map(|(name, value)| (name.clone(), convert::to_record(value))).collect();
         let statement = format!("SELECT {FIELDS} FROM node WHERE {condition} ORDER BY first_position");
@@ -138,7 +151,7 @@ impl Database {
 }
 
 pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record> {
-    let text = serde_json::to_string(&*aggregate.state).map_err(|error| Error::Corrupt(error.to_string()))?;
+    let folded = exact::write(&aggregate.state).map_err(|error| Error::Corrupt(error.to_string()))?;
     Ok(Record::Object(convert::fields([
         ("id", convert::record_id("node", aggregate.id.to_string())),
         ("aggregate_id", convert::text(aggregate.id.as_str())),
@@ -151,8 +164,7 @@ pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record
         ("last_event_at", convert::integer(aggregate.last_event_at)),
         ("deleted", Record::Bool(aggregate.deleted)),
         ("revision", convert::integer(revision)),
-        ("text", Record::String(text)),
-        ("state", Record::Object(convert::to_record_object(&aggregate.state))),
+        ("folded", Record::String(folded)),
     ])))
 }
 
@@ -163,17 +175,24 @@ fn id_of(record: Option<&Record>) -> Result<&str> {
     }
 }
 
-pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<Snapshot> {
+pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<ReadSnapshot> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("a node is no object".into())) };
-    let id = id_of(object.get("id"))?;
+    let id = AggregateId::from(Arc::from(id_of(object.get("id"))?));
+    Ok(read_snapshot(id.clone(), record, definition).map_err(|reason| Unreadable { id, reason }))
+}
+
+fn read_snapshot(
+    id: AggregateId,
+    record: &Record,
+    definition: impl Fn(&str) -> Option<Arc<Definition>>,
+) -> Result<Snapshot> {
     let aggregate_type: Arc<str> = convert::text_field(record, "aggregate_type")?.into();
-    let mut state: Object = json::read(convert::text_field(record, "text")?.as_bytes())
-        .map_err(|error| Error::Corrupt(format!("node {id}: {error}")))?;
-    if let Some(definition) = definition(&aggregate_type) {
-        restore_dates(&mut state, &definition);
-    }
+    let state = match convert::text_field(record, "folded") {
+        Ok(folded) => exact::read(folded.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?,
+        Err(_) => read_older(convert::text_field(record, "text")?, definition(&aggregate_type).as_deref())?,
+    };
     let aggregate = Aggregate {
-        id: AggregateId::from(Arc::from(id)),
+        id,
         aggregate_type,
         project_id: convert::optional_text_field(record, "project_id"),
         version: convert::unsigned_field(record, "version")?,
@@ -188,15 +207,27 @@ pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc
     Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
 
-/// Dates are text in JSON; those of declared fields become dates again.
-fn restore_dates(state: &mut Object, definition: &Definition) {
-    for field in definition.fields().iter().filter(|field| field.field_type == FieldType::Date) {
-        if let Some(slot) = state.get_mut(&field.name)
-            && let Some(ms) = slot.as_str().and_then(parse_date)
-        {
-            *slot = Value::Date(ms);
+/// Reads the state of an older store, JSON in which dates are texts. Dates of declared fields become dates again; what
+/// cannot be told from the text is an error.
+fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
+    let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?;
+    let Value::Object(state) = state else { return Err(Error::Corrupt("the state is no object".into())) };
+    let mut state = Arc::unwrap_or_clone(state);
+    for field in definition.into_iter().flat_map(Definition::fields) {
+        let Some(slot) = state.get_mut(&field.name) else { continue };
+        let lost = |what: &str| Error::Corrupt(format!("an older store keeps no {what}: field '{}'", field.name));
+        match (field.field_type, field.fold, &*slot) {
+            (FieldType::Date, _, Value::Array(_)) => return Err(lost("dates in lists")),
+            (_, Fold::Sum, Value::Null) => return Err(lost("infinite numbers")),
+            (FieldType::Date, _, Value::String(text)) => {
+                if let Some(ms) = parse_date(text) {
+                    *slot = Value::Date(ms);
+                }
+            }
+            _ => {}
         }
     }
+    Ok(state)
 }
 
 #[cfg(test)]
@@ -226,6 +257,7 @@ mod tests {
         let log = store.workspace("0-1").await.expect("a database");
         let stored = async || {
             let found = log.read_nodes(KeyRange::default(), |_| None).await.expect("snapshots");
+            let found: Vec<_> = found.into_iter().map(|known| known.expect("readable")).collect();
             let found: Vec<_> = found.iter().map(|known| (known.aggregate.version, known.revision)).collect();
             (found, log.checkpoint("nodes").await.expect("a checkpoint"))
         };

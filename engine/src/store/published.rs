@@ -20,7 +20,9 @@ impl Database {
     pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<Snapshot>> {
         let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
         let record = convert::list(found.first())?.next();
-        record.map(|record| read_node(record, |_| Some(definition.clone()))).transpose()
+        let read =
+            |record: &Record| read_node(record, |_| Some(definition.clone()))?.map_err(|unreadable| unreadable.reason);
+        record.map(read).transpose()
     }
 }
 

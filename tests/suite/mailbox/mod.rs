@@ -1,6 +1,6 @@
 //! The mailbox: what may happen to tasks, what happens at once, and what happens by itself.
 
-mod board;
+pub mod board;
 mod deadlines;
 mod overdue;
 mod races;

@@ -3,6 +3,7 @@
 use uuid::Uuid;
 
 use crate::model::date::format_date;
+use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
@@ -117,6 +118,9 @@ impl Effect {
             Some(Value::Object(payload)) => Some((**payload).clone()),
             Some(_) => None,
         };
+        if let Some(payload) = named(sent, "payload") {
+            depth::check(payload, MAX_CONTENT_DEPTH, "/payload", &mut inner);
+        }
         for violation in inner.into_vec() {
             wrong.add(format!("{at}{}", violation.pointer), violation.message);
         }
@@ -169,6 +173,11 @@ impl Draft {
         let name = text_of(sent, "name", &mut inner);
         if name.as_ref().is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME) {
             inner.add("/name", format!("expected 1 to {MAX_NAME} characters"));
+        }
+        for name in ["data", "content"] {
+            if let Some(value) = named(sent, name) {
+                depth::check(value, MAX_CONTENT_DEPTH, &format!("/{name}"), &mut inner);
+            }
         }
         let parts = match (named(sent, "parts"), named(sent, "data"), first_text(sent, &["text"], &mut inner)) {
             (Some(value), ..) => Some(parts(value, "/parts", &mut inner)),
@@ -261,6 +270,7 @@ fn parts(value: &Value, at: &str, wrong: &mut Violations) -> Vec<Value> {
         if kinds != 1 || !is_text || !is_file || !is_typed {
             wrong.add(format!("{at}/{number}"), "expected {text}, {data} or {file}, with an optional media_type");
         }
+        depth::check(part, MAX_CONTENT_DEPTH, &format!("{at}/{number}"), wrong);
     }
     items.to_vec()
 }

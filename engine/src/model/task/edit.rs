@@ -3,9 +3,10 @@
 use super::content::{Draft, Effect, Stamp, content_part, data_part};
 use super::record::Task;
 use super::review::plain;
+use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::json_schema::Meter;
 use crate::model::value::{Object, Value};
-use crate::model::violation::{Violation, excerpt};
+use crate::model::violation::{Violation, Violations, excerpt};
 
 /// What a person wants changed.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,6 +20,19 @@ pub enum Edit {
 }
 
 impl Edit {
+    /// Refuses what nests too deeply to be kept in an artifact. Drafts were checked when they were read.
+    pub fn check(&self) -> Result<(), Vec<Violation>> {
+        let mut wrong = Violations::default();
+        match self {
+            Edit::Modifications(modifications) if !modifications.nests_within(MAX_CONTENT_DEPTH) => {
+                wrong.add("/modifications", depth::too_deep(MAX_CONTENT_DEPTH));
+            }
+            Edit::Content(content) => depth::check(content, MAX_CONTENT_DEPTH, "/content", &mut wrong),
+            Edit::Modifications(_) | Edit::Artifacts(_) => {}
+        }
+        wrong.finish(())
+    }
+
     /// Bytes of what it says, roughly.
     pub fn size_bytes(&self) -> usize {
         match self {
@@ -31,6 +45,7 @@ impl Edit {
 
 /// The versions that an edit makes, checked against what the task's review says of them.
 pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, Vec<Violation>> {
+    edit.check()?;
     let current = task.current_artifacts();
     let pairs: Vec<(Option<&Object>, Draft)> = match edit {
         Edit::Modifications(modifications) => {

@@ -14,11 +14,13 @@ use crate::mailbox::{agent, find};
 use crate::model::aggregate::Aggregate;
 use crate::model::builtin::TASK;
 use crate::model::date::format_date;
+use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::facts::{Assignee, Priority};
 use crate::model::task::content::{Draft, Stamp};
 use crate::model::task::record::field;
 use crate::model::task::{Status, review, shown};
 use crate::model::value::{Object, Value};
+use crate::model::violation::Violations;
 use crate::workspace::Page;
 use crate::workspace::answers::RequestId;
 use crate::workspace::articles::unknown_project;
@@ -80,7 +82,13 @@ impl NewTask {
         if self.idempotency_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > MAX_KEY) {
             return Err(Error::invalid_at("/idempotency_key", format!("expected 1 to {MAX_KEY} bytes")));
         }
-        Ok(())
+        let mut wrong = Violations::default();
+        for (name, given) in [(field::SOURCE, &self.source), (field::METADATA, &self.metadata)] {
+            if !given.nests_within(MAX_CONTENT_DEPTH) {
+                wrong.add(format!("/{name}"), depth::too_deep(MAX_CONTENT_DEPTH));
+            }
+        }
+        Ok(wrong.finish(())?)
     }
 
     /// Checks what the metadata says of the review. A schema is compiled for that.

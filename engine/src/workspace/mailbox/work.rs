@@ -7,8 +7,10 @@ use crate::error::{Error, Result};
 use crate::mailbox::agent::{self, Work, Worker};
 use crate::mailbox::{NOT_LEASE_HOLDER, find, leases};
 use crate::model::aggregate::Aggregate;
+use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::event::{Event, Expected};
 use crate::model::task::{MAX_LEASE_S, Task};
+use crate::model::violation::Violations;
 use crate::store::leases::LeaseRow;
 use crate::workspace::answers::RequestId;
 use crate::workspace::entered::Operation;
@@ -42,6 +44,11 @@ impl Writer {
             Work::Claim { seconds } => *seconds,
             _ => 0,
         };
+        if let Work::RequestInput { schema: Some(schema), .. } = &work {
+            let mut wrong = Violations::default();
+            depth::check(schema, MAX_CONTENT_DEPTH, "/schema", &mut wrong);
+            wrong.finish(())?;
+        }
         let (id, given_bytes, stamp) = (id.to_owned(), work.size_bytes(), self.entered.stamp());
         worker.is_owner = self.caller().user_id() == &*self.entered.record().owner_id;
         let until = stamp.at_ms.saturating_add(renewed_s.saturating_mul(1_000));

@@ -151,8 +151,13 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
-    for snapshot in found {
-        states.insert(snapshot.aggregate.id.clone(), Arc::new(snapshot.aggregate));
+    for found in found {
+        let (id, aggregate) = match found {
+            Ok(snapshot) => (snapshot.aggregate.id.clone(), Some(Arc::new(snapshot.aggregate))),
+            // When the workspace was opened, it was folded again.
+            Err(unreadable) => (unreadable.id.clone(), reader.state(unreadable.id.as_str())),
+        };
+        states.extend(aggregate.map(|aggregate| (id, aggregate)));
     }
     while position < reader.position {
         let events = reader.handle.block_on(reader.state.events_after(position, 256))?;

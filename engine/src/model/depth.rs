@@ -1,0 +1,153 @@
+//! How deep the values may nest that are kept: payloads, metadata, the states they fold to, and facts.
+
+use std::sync::Arc;
+
+use super::date::format_date;
+use super::definition::Fold;
+use super::json;
+use super::value::{Object, Value};
+use super::violation::Violations;
+
+/// Levels that a payload, an event's metadata, a state and what a plugin derives may nest, themselves counted.
+///
+/// Below the limit of a request ([`json::MAX_DEPTH`]) by so much that a client can send what it was shown: rows, pages,
+/// exported events and patches nest what is kept in a few levels of their own.
+pub const MAX_KEPT_DEPTH: usize = 160;
+/// Levels that a value inside a task's messages and artifacts may nest: lists, parts and patches of the task surround it.
+pub const MAX_CONTENT_DEPTH: usize = MAX_KEPT_DEPTH - 20;
+
+const _: () = assert!(MAX_KEPT_DEPTH < json::MAX_DEPTH && json::MAX_DEPTH < json::MAX_STORED_DEPTH);
+
+impl Value {
+    /// Whether the value nests at most so many levels. A scalar has none, an empty list one. Looks no deeper than that.
+    pub fn nests_within(&self, levels: usize) -> bool {
+        match self {
+            Value::Array(items) => {
+                levels.checked_sub(1).is_some_and(|levels| items.iter().all(|item| item.nests_within(levels)))
+            }
+            Value::Object(object) => object.nests_within(levels),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) | Value::String(_) => true,
+        }
+    }
+
+    /// Whether a JSON text gives the value back as it is.
+    fn is_json(&self) -> bool {
+        match self {
+            Value::Array(items) => items.iter().all(Value::is_json),
+            Value::Object(object) => object.iter().all(|(_, value)| value.is_json()),
+            Value::Double(number) => number.is_finite(),
+            Value::Date(_) => false,
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::String(_) => true,
+        }
+    }
+
+    fn into_json(self) -> Value {
+        match self {
+            Value::Array(items) => {
+                Arc::unwrap_or_clone(items).into_iter().map(Value::into_json).collect::<Vec<_>>().into()
+            }
+            Value::Object(object) => Arc::unwrap_or_clone(object).into_json().into(),
+            Value::Double(number) if !number.is_finite() => Value::Null,
+            Value::Date(ms) => format_date(ms).into(),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => self,
+        }
+    }
+}
+
+impl Object {
+    /// Whether the object nests at most so many levels, its own counted.
+    pub fn nests_within(&self, levels: usize) -> bool {
+        levels.checked_sub(1).is_some_and(|levels| self.iter().all(|(_, value)| value.nests_within(levels)))
+    }
+
+    /// The object as its JSON text would give it back: dates as texts, null for numbers that JSON does not have. The log
+    /// holds JSON, so an event that is folded before it is written must fold like the one that is read later.
+    ///
+    /// An object that nests too deeply for any store is returned as it is.
+    pub fn into_json(self) -> Object {
+        if !self.nests_within(json::MAX_STORED_DEPTH) || self.iter().all(|(_, value)| value.is_json()) {
+            return self;
+        }
+        self.into_iter().map(|(name, value)| (name, value.into_json())).collect()
+    }
+}
+
+/// Checks that a value of a payload's field nests no deeper than the field of the state may, with the level that the fold
+/// adds to it.
+pub fn check_field(value: &Value, fold: Fold, at: &str, wrong: &mut Violations) {
+    let collects = matches!(fold, Fold::Append | Fold::Union);
+    // The payload, or the state, is a level itself; a list that collects single values is another one.
+    let surrounding = if collects && value.as_array().is_none() { 2 } else { 1 };
+    check(value, MAX_KEPT_DEPTH - surrounding, at, wrong);
+}
+
+/// Checks that a value nests at most so many levels.
+pub fn check(value: &Value, levels: usize, at: &str, wrong: &mut Violations) {
+    if !value.nests_within(levels) {
+        wrong.add(at, too_deep(levels));
+    }
+}
+
+/// What is said of a value that nests more than so many levels.
+pub fn too_deep(levels: usize) -> String {
+    format!("nested more than {levels} levels deep")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(Value::Null, |inner, level| match level % 2 {
+            0 => vec![inner].into(),
+            _ => Object::from_iter([("x", inner)]).into(),
+        })
+    }
+
+    #[test]
+    fn levels_are_counted_from_the_outermost() {
+        for levels in [0, 1, 2, 7, 160] {
+            assert!(nested(levels).nests_within(levels));
+            assert!(levels == 0 || !nested(levels).nests_within(levels - 1));
+        }
+        assert!(Value::from(Vec::new()).nests_within(1) && !Value::from(Vec::new()).nests_within(0));
+    }
+
+    #[test]
+    fn a_field_has_the_levels_that_its_fold_leaves() {
+        let refused = |levels, fold| {
+            let mut wrong = Violations::default();
+            check_field(&nested(levels), fold, "/payload/f", &mut wrong);
+            wrong.into_vec().pop().map(|violation| violation.message)
+        };
+        // Of an odd number of levels the outermost is a list, of an even one an object.
+        assert_eq!(refused(159, Fold::Last), None);
+        assert_eq!(refused(160, Fold::Last).as_deref(), Some("nested more than 159 levels deep"));
+        assert_eq!(refused(159, Fold::Append), None);
+        assert_eq!(refused(158, Fold::Union), None);
+        assert_eq!(refused(160, Fold::Union).as_deref(), Some("nested more than 158 levels deep"));
+    }
+
+    #[test]
+    fn what_json_lacks_becomes_what_its_text_says() {
+        let list = Value::from(vec![Value::Date(0), Value::Double(f64::INFINITY), Value::Double(-0.0), Value::Int(1)]);
+        let object = Object::from_iter([("a", list), ("b", Value::Null)]);
+        let text = Value::from(object.clone()).to_string();
+        let read = json::parse(text.as_bytes()).expect("JSON");
+        assert_eq!(format!("{:?}", Value::from(object.into_json())), format!("{read:?}"));
+    }
+
+    #[test]
+    fn the_deepest_stored_value_fits_a_small_stack() {
+        let work = || {
+            let value = nested(json::MAX_STORED_DEPTH);
+            let text = value.to_string();
+            let read = json::parse_stored(text.as_bytes()).expect("JSON");
+            assert!(read == value && read.is_json() && !read.nests_within(json::MAX_STORED_DEPTH - 1));
+            assert_eq!(read.size_bytes(), value.size_bytes());
+            assert!(json::parse_stored(nested(json::MAX_STORED_DEPTH + 1).to_string().as_bytes()).is_err());
+            assert!(json::parse(nested(json::MAX_DEPTH + 1).to_string().as_bytes()).is_err());
+        };
+        std::thread::Builder::new().stack_size(1 << 20).spawn(work).expect("a thread").join().expect("no overflow");
+    }
+}

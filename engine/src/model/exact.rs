@@ -1,0 +1,140 @@
+//! Values as a text that gives each of them back exactly, those included that JSON does not have: dates, infinities, NaN.
+//!
+//! The text is JSON. A date is `{"$date": <milliseconds>}`, a number that is not finite `{"$double": "Infinity"}`. An object
+//! that could be taken for one of these (its only field has a name with a `$` in front) gets another `$` in front of that name.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use super::json::{Nested, parse_with};
+use super::value::{Object, Value};
+
+const DATE: &str = "$date";
+const DOUBLE: &str = "$double";
+/// Numbers that JSON does not have, by their names.
+const DOUBLES: [(&str, f64); 3] = [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
+
+/// The text of an object.
+pub fn write(object: &Object) -> Result<String, serde_json::Error> {
+    serde_json::to_string(&ExactObject(object))
+}
+
+/// Reads the text of an object that was written by [`write`].
+pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
+    match parse_with(text, Nested::of_store_with(made))? {
+        Value::Object(object) => Ok(std::sync::Arc::unwrap_or_clone(object)),
+        other => Err(serde::de::Error::custom(format_args!("expected an object, found {}", other.type_name()))),
+    }
+}
+
+/// What an object in the text stands for.
+fn made(object: Object) -> Result<Value, String> {
+    let mut fields = object.iter();
+    let (Some((name, value)), None) = (fields.next(), fields.next()) else { return Ok(object.into()) };
+    let Some(rest) = name.strip_prefix('$') else { return Ok(object.into()) };
+    if rest.starts_with('$') {
+        return Ok(Object::from_iter([(rest, value.clone())]).into());
+    }
+    let double = || DOUBLES.iter().find(|(text, _)| Some(*text) == value.as_str()).map(|(_, double)| *double);
+    let exact = match &**name {
+        DATE => value.as_int().map(Value::Date),
+        DOUBLE => double().map(Value::Double),
+        _ => None,
+    };
+    exact.ok_or_else(|| format!("an object with the one field '{}' stands for no value", name.escape_debug()))
+}
+
+struct Exact<'v>(&'v Value);
+
+struct ExactObject<'o>(&'o Object);
+
+impl Serialize for Exact<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Date(ms) => one(serializer, DATE, ms),
+            Value::Double(number) if !number.is_finite() => {
+                let same = |(_, double): &&(&str, f64)| double.total_cmp(number).is_eq();
+                let name = DOUBLES.iter().find(same).map_or("NaN", |(name, _)| *name);
+                one(serializer, DOUBLE, name)
+            }
+            Value::Array(items) => serializer.collect_seq(items.iter().map(Exact)),
+            Value::Object(object) => ExactObject(object).serialize(serializer),
+            Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::String(_) => {
+                self.0.serialize(serializer)
+            }
+        }
+    }
+}
+
+impl Serialize for ExactObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = self.0.iter();
+        if let (Some((name, value)), None) = (fields.next(), fields.next())
+            && name.starts_with('$')
+        {
+            return one(serializer, &format!("${name}"), &Exact(value));
+        }
+        serializer.collect_map(self.0.iter().map(|(name, value)| (&**name, Exact(value))))
+    }
+}
+
+fn one<S: Serializer>(serializer: S, name: &str, value: &(impl Serialize + ?Sized)) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(1))?;
+    map.serialize_entry(name, value)?;
+    map.end()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn scalar() -> impl Strategy<Value = Value> {
+        let doubles = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e300, f64::MIN_POSITIVE, 5e-324];
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::Int),
+            any::<f64>().prop_map(Value::Double),
+            prop::sample::select(doubles.to_vec()).prop_map(Value::Double),
+            any::<i64>().prop_map(Value::Date),
+            prop::sample::select(vec!["", "2024-01-02T03:04:05Z", "NaN", "$date", "\0\u{1f600}"]).prop_map(Value::from),
+            any::<String>().prop_map(Value::from),
+        ]
+    }
+
+    fn name() -> impl Strategy<Value = String> {
+        prop_oneof![
+            prop::sample::select(vec!["$date", "$double", "$$date", "$", "$$", "a", "b", ""]).prop_map(str::to_owned),
+            any::<String>(),
+        ]
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        scalar().prop_recursive(6, 64, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                prop::collection::vec((name(), inner), 0..4).prop_map(|fields| Object::from_iter(fields).into()),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_is_read_as_it_was_written(fields in prop::collection::vec((name(), value()), 0..5)) {
+            let object = Object::from_iter(fields);
+            let text = write(&object).expect("a text");
+            let back = read(text.as_bytes()).expect("an object");
+            // Equal values may be of two kinds, and equal doubles of two signs: what is shown tells them apart.
+            prop_assert_eq!(format!("{object:?}"), format!("{back:?}"), "{}", text);
+        }
+    }
+
+    #[test]
+    fn what_stands_for_no_value_is_an_error() {
+        for text in [r#"{"a":{"$date":"x"}}"#, r#"{"a":{"$double":"1"}}"#, r#"{"a":{"$other":1}}"#, "[]", "1", "{"] {
+            assert!(read(text.as_bytes()).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Records of older programs, and damaged ones: a workspace opens with them, and its states are what its log folds to.
+
+use std::sync::Arc;
+
+use surrealdb::types::Value as Record;
+
+use super::key_range::KeyRange;
+use super::log::Batch;
+use super::nodes::ReadSnapshot;
+use super::{Database, Store, convert};
+use crate::clock::SystemClock;
+use crate::core::NODES;
+use crate::model::event::{Event, NewEvent};
+use crate::model::value::{Object, Value};
+use crate::workspace::aggregates::Moment;
+use crate::{Engine, Plugins, Reader, Right, Settings, Writer};
+
+const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
+
+async fn engine(store: &Store) -> Arc<Engine> {
+    let plugins = Plugins::none().expect("no plugins");
+    Engine::open(store.share(), Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
+}
+
+async fn enter<R: Right>(engine: &Arc<Engine>) -> R {
+    let caller = engine.authenticate(KEY).await.expect("the key");
+    engine.enter(caller).await.expect("the workspace opens")
+}
+
+/// A store with one workspace, and the workspace's records.
+async fn store() -> (Store, Database) {
+    let store = Store::connect("mem://").await.expect("a store");
+    let engine = engine(&store).await;
+    engine.first_start(Some(KEY.into())).await.expect("a start");
+    let caller = engine.authenticate(KEY).await.expect("the key");
+    let log = store.workspace(&caller.workspace_id).await.expect("a database");
+    engine.close().await;
+    (store, log)
+}
+
+fn event(id: &str, version: u64, position: u64, payload: Object) -> Arc<Event> {
+    Arc::new(Event {
+        event_id: format!("e-{position}").into(),
+        aggregate_id: Arc::<str>::from(id).into(),
+        aggregate_type: "article".into(),
+        event_type: "article.changed".into(),
+        project_id: None,
+        version,
+        position,
+        payload: Arc::new(payload),
+        metadata: Arc::default(),
+        actor: "system".into(),
+        occurred_at: 0,
+        recorded_at: 0,
+        sent: Default::default(),
+    })
+}
+
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(Value::Null, |inner, _| vec![inner].into())
+}
+
+/// The record of a snapshot with this state, as older programs wrote it.
+fn older_node(id: &str, version: u64, state: &str) -> Record {
+    Record::Object(convert::fields([
+        ("id", convert::record_id("node", id)),
+        ("aggregate_id", convert::text(id)),
+        ("aggregate_type", convert::text("article")),
+        ("version", convert::integer(version)),
+        ("position", convert::integer(version)),
+        ("first_position", convert::integer(1)),
+        ("created_at", convert::integer(0)),
+        ("last_event_at", convert::integer(0)),
+        ("deleted", Record::Bool(false)),
+        ("revision", convert::integer(1)),
+        ("text", Record::String(state.to_owned())),
+        ("state", Record::Object(convert::fields([("n", convert::integer(1))]))),
+    ]))
+}
+
+async fn upsert(log: &Database, record: Record) {
+    let statement = "UPSERT $record.id CONTENT $record RETURN NONE";
+    log.query(statement, [("record", record)]).await.expect("written");
+}
+
+async fn snapshots(log: &Database) -> Vec<ReadSnapshot> {
+    log.read_nodes(KeyRange::default(), |_| None).await.expect("records")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_and_snapshots_that_nest_deeper_than_requests_may_are_opened() {
+    let (store, log) = store().await;
+    let payload = Object::from_iter([("deep", nested(180))]);
+    log.append(Batch { events: &[event("a", 1, 1, payload.clone())], ..Batch::default() }).await.expect("written");
+    upsert(&log, older_node("a", 1, &Value::from(payload.clone()).to_string())).await;
+    log.append(Batch { events: &[event("b", 1, 2, payload.clone())], ..Batch::default() }).await.expect("written");
+    log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
+
+    let engine = engine(&store).await;
+    let reader: Reader = enter(&engine).await;
+    for id in ["a", "b"] {
+        let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
+        assert_eq!(*found.state, payload);
+    }
+    // More is appended to it, as long as that itself is no deeper than events may be.
+    let writer: Writer = enter(&engine).await;
+    let more = |field: &str, levels: usize| NewEvent {
+        aggregate_id: "a".into(),
+        aggregate_type: "article".into(),
+        event_type: "article.changed".into(),
+        payload: Object::from_iter([(field, nested(levels))]),
+        ..NewEvent::default()
+    };
+    writer.append_events(vec![more("other", 159)]).await.expect("appended");
+    writer.append_events(vec![more("other", 160)]).await.expect_err("refused");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_snapshot_that_cannot_be_read_is_folded_again_from_the_log() {
+    let (store, log) = store().await;
+    let payload = |number: i64| Object::from_iter([("n", number)]);
+    let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];
+    log.append(Batch { events: &events, ..Batch::default() }).await.expect("written");
+    upsert(&log, older_node("a", 2, "{\"n\":")).await;
+    upsert(&log, Record::Object(convert::fields([("id", convert::record_id("node", "b"))]))).await;
+    log.write_nodes(&[], None, Some((NODES, 3))).await.expect("written");
+    assert!(snapshots(&log).await.iter().all(Result::is_err));
+
+    let engine = engine(&store).await;
+    let reader: Reader = enter(&engine).await;
+    for (id, version, n) in [("a", 2, 3), ("b", 1, 2)] {
+        let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
+        assert_eq!((found.version, &*found.state), (version, &payload(n)));
+    }
+    // The snapshots are written anew, and hold their states once.
+    engine.close().await;
+    assert!(snapshots(&log).await.iter().all(Result::is_ok));
+    let left = log.query("SELECT * FROM node WHERE text != NONE OR state != NONE", []).await.expect("records");
+    assert_eq!(convert::list(left.first()).expect("a list").count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_definition_that_cannot_be_read_closes_no_workspace() {
+    let (store, log) = store().await;
+    let stored = async |name: &str, text: &str| {
+        let statement = "UPSERT $id CONTENT { text: $text, revision: 3 } RETURN NONE";
+        let values = [("id", convert::record_id("definition", name)), ("text", convert::text(text))];
+        log.query(statement, values).await.expect("written");
+    };
+    // Accepted under other rules than today's, and damaged.
+    let fields = r#"[{"name": "_secret", "type": "string"}, {"name": "total", "type": "integer", "fold": "sum"}]"#;
+    stored("older", &format!(r#"{{"type_name": "older", "fields": {fields}}}"#)).await;
+    stored("damaged", "{").await;
+    let engine = engine(&store).await;
+    let reader: Reader = enter(&engine).await;
+    let types = reader.list_types();
+    let found = |name: &str| types.iter().find(|known| &*known.type_name == name).expect("the type");
+    assert_eq!(found("older").fields().iter().map(|field| &*field.name).collect::<Vec<_>>(), ["total"]);
+    assert_eq!((found("older").revision, found("damaged").revision), (3, 0));
+    assert!(found("damaged").fields().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_that_cannot_be_read_leave_the_others_standing() {
+    let (_, log) = store().await;
+    let deep = nested(170).to_string();
+    for (id, text) in
+        [("a", format!(r#"{{"linker":{{"derived":{{"deep":{deep}}}}}}}"#)), ("b", "{".to_owned()), ("c", "{}".into())]
+    {
+        let key = vec![convert::integer(0), convert::text(id)];
+        let id = convert::record_id("finding", surrealdb::types::RecordIdKey::Array(key.into()));
+        upsert(&log, Record::Object(convert::fields([("id", id), ("text", Record::String(text))]))).await;
+    }
+    let found = log.read_facts(0, KeyRange::default()).await.expect("records");
+    let told: Vec<_> =
+        found.iter().map(|(id, facts)| (&**id, facts.as_ref().map(|facts| facts.iter().count()).ok())).collect();
+    assert_eq!(told, [("a", Some(1)), ("b", None), ("c", Some(0))]);
+}
