@@ -17,6 +17,7 @@ use crate::pipeline::column::{Cells, Column, Mask, SEGMENT};
 use crate::pipeline::surrealql::node_query;
 use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::Base;
+use crate::store::nodes::{Snapshot, Unreadable};
 
 /// The states in memory that a scan asks for.
 pub struct ResidentTable<'a> {
@@ -151,11 +152,20 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
     let mut states: IndexMap<AggregateId, Arc<Aggregate>> = IndexMap::new();
+    let is_current = |snapshot: &Snapshot| {
+        let definition = reader.definitions.get(&snapshot.aggregate.aggregate_type);
+        definition.is_none_or(|definition| definition.revision == snapshot.revision)
+    };
     for found in found {
         let (id, aggregate) = match found {
-            Ok(snapshot) => (snapshot.aggregate.id.clone(), Some(Arc::new(snapshot.aggregate))),
-            // When the workspace was opened, it was folded again.
-            Err(unreadable) => (unreadable.id.clone(), reader.state(unreadable.id.as_str())),
+            Ok(snapshot) if is_current(&snapshot) => {
+                (snapshot.aggregate.id.clone(), Some(Arc::new(snapshot.aggregate)))
+            }
+            // The state in memory was folded again: under the definition of now, or from the log when this was not readable.
+            Ok(Snapshot { aggregate: Aggregate { id, .. }, .. }) | Err(Unreadable { id, .. }) => {
+                let now = reader.state(id.as_str());
+                (id, now)
+            }
         };
         states.extend(aggregate.map(|aggregate| (id, aggregate)));
     }
