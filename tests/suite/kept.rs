@@ -141,7 +141,7 @@ async fn told(definition: String, batches: Vec<Vec<NewEvent>>) -> Result<(), Tes
 
 #[test]
 fn whatever_a_state_holds_comes_back_as_it_was() {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(32);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
     let runtime = Runtime::new().expect("a runtime");
     let batches = prop::collection::vec(prop::collection::vec(event(), 1..16), 1..3);
