@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::access::Access;
+use crate::access::invitations::SignedIn;
 use crate::access::keys::CreatedKey;
 use crate::access::provision::FirstStart;
 use crate::access::settings::AccessSettings;
@@ -80,6 +81,11 @@ impl Engine {
         self.access.authenticate(bearer, workspace).await
     }
 
+    /// The user who shows this token, in whatever workspace or in none: they answer invitations.
+    pub async fn signed_in(&self, bearer: &str) -> Result<SignedIn> {
+        self.access.signed_in(bearer).await
+    }
+
     /// Gives the key that a sign-in code stands for: whoever shows it needs nothing else, and gets it once.
     pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
         self.access.exchange_sign_in_code(code, name).await
@@ -117,7 +123,7 @@ impl Engine {
         check_link(&self.access, link, self.clock.now_ms()).await?;
         let workspace_id: Arc<str> = link.path.split('/').next().unwrap_or_default().into();
         let runtime = self.runtime(&workspace_id).await?;
-        StoredFile::find(&runtime.state, &link.path).await
+        StoredFile::find(&runtime.state, link).await
     }
 
     /// The upload that a link was made for. It needs no other right than what the link's maker has still.

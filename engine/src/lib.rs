@@ -22,8 +22,10 @@ mod registry;
 mod registry_tests;
 mod resident;
 pub(crate) mod store;
+mod turns;
 pub mod workspace;
 
+pub use crate::access::invitations::{Proposal, SignedIn};
 pub use crate::access::members::Member;
 pub use crate::access::provision::FirstStart;
 pub use crate::access::settings::{AccessSettings, IssuerSettings, Trust};

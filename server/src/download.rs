@@ -29,6 +29,9 @@ const IN_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remo
 #[derive(Deserialize)]
 struct Signed {
     exp: i64,
+    /// What the link is limited to, if it is: `published`.
+    #[serde(default)]
+    of: Option<String>,
     kid: String,
     sig: String,
 }
@@ -40,10 +43,11 @@ pub fn encoded(path: &str) -> String {
 
 /// The URL of a link that this server answers.
 pub fn url(request: &Request, link: &SignedLink) -> String {
-    let SignedLink { path, expires_s, key_id, signature } = link;
+    let SignedLink { path, expires_s, published_only, key_id, signature } = link;
+    let of = if *published_only { "&of=published" } else { "" };
     let base = request.data::<PublicUrl>().expect("the application carries it").base(request);
     let signature = URL_SAFE_NO_PAD.encode(signature);
-    format!("{base}{DOWNLOADS}/{}?exp={expires_s}&kid={key_id}&sig={signature}", encoded(path))
+    format!("{base}{DOWNLOADS}/{}?exp={expires_s}{of}&kid={key_id}&sig={signature}", encoded(path))
 }
 
 /// The header that has a browser save a file under its name (RFC 6266).
@@ -75,7 +79,12 @@ async fn link(request: &Request) -> Result<SignedLink, ApiError> {
     let Path(path) = Path::<String>::from_request_without_body(request).await.map_err(|_| refused())?;
     let Query(signed) = Query::<Signed>::from_request_without_body(request).await.map_err(|_| refused())?;
     let signature = URL_SAFE_NO_PAD.decode(&signed.sig).map_err(|_| refused())?;
-    Ok(SignedLink { path, expires_s: signed.exp, key_id: signed.kid, signature })
+    let published_only = match signed.of.as_deref() {
+        None => false,
+        Some("published") => true,
+        Some(_) => return Err(refused()),
+    };
+    Ok(SignedLink { path, expires_s: signed.exp, published_only, key_id: signed.kid, signature })
 }
 
 async fn answer(request: &Request, stored: &StoredFile) -> Result<Response, ApiError> {

@@ -7,7 +7,7 @@ use foldwork_server::Config;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::client::Exchange;
+use super::client::{Client, Exchange};
 use super::{Serving, TIMEOUT, serve_with};
 
 const BLOCK: usize = 1 << 20;
@@ -137,6 +137,29 @@ async fn bytes_that_do_not_come_or_are_too_many_are_not_waited_for() {
     assert_eq!(status, 413, "{body}");
     assert!(body.contains("larger than 10 bytes"), "{body}");
     emptied(&serving, folder.path()).await;
+    serving.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upload_ends_with_the_key_that_it_began_with() {
+    let (serving, folder) = serve(|_| {}).await;
+    let path = path_of(&serving, "revoked.txt").await;
+    let new = r#"{"name":"k","scopes":["api:read","api:write"]}"#;
+    for headers in [[("Content-Length", "10000000")], [("Transfer-Encoding", "chunked")]] {
+        let (_, key) = serving.client.send("POST", "/api/v1/keys", new).await;
+        let key: Value = serde_json::from_str(&key).expect("JSON");
+        let text = |name: &str| key[name].as_str().expect("a text").to_owned();
+        let client = Client { address: serving.client.address, key: text("key") };
+        let mut request = client.open("PUT", &path, &headers, None).await;
+        let block = block(0);
+        let part = if headers[0].0 == "Content-Length" { block } else { format!("{BLOCK:x}\r\n{block}\r\n") };
+        request.write(&part).await.expect("it is read");
+        let revoked = serving.client.send("DELETE", &format!("/api/v1/keys/{}", text("id")), "").await;
+        assert_eq!(revoked.0, 204);
+        // No more comes, and none is waited for.
+        assert!(request.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 401"));
+        emptied(&serving, folder.path()).await;
+    }
     serving.end().await;
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context;
+use foldwork_engine::model::access::{Caller, Role};
 use foldwork_engine::{Engine, Owner, Reader, Writer};
 
 /// The handles of one caller.
@@ -21,4 +22,12 @@ pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Entered> {
         writer: engine.enter(caller.clone()).await?,
         owner: engine.enter(caller).await?,
     })
+}
+
+/// Invites the user of a token to a workspace and has them accept. Their own workspace stays the one that the token opens
+/// without further word.
+pub async fn join(engine: &Arc<Engine>, owner: &Owner, token: &str, email: &str, role: Role) -> anyhow::Result<Caller> {
+    let invitation = owner.invite(email, role).await?;
+    engine.signed_in(token).await?.accept(&invitation.id).await?;
+    Ok(engine.authenticate_in(token, Some(&invitation.workspace_id)).await?)
 }

@@ -120,7 +120,7 @@ impl Server {
         let workspace = enter(&engine, &owner).await?;
         let mut keys = vec![("owner", owner)];
         for (name, scope) in LESSER {
-            let new = NewKey { name: name.into(), scopes: vec![scope], expires_at: None };
+            let new = NewKey { name: name.into(), scopes: vec![scope], ..NewKey::default() };
             keys.push((name, workspace.owner.create_key(new, None).await?.secret.context("a new key")?));
         }
         let (_, other) = engine.provision("other", None).await?;

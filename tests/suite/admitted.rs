@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use foldwork_engine::clock::{Clock, SystemClock};
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::license::Verdict;
 use foldwork_engine::model::plan::Limits;
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
-use foldwork_engine::{AccessSettings, Engine, Error, FetchKeys, Operator, Owner, Reader, Store, Unlocker, Writer};
+use foldwork_engine::{
+    AccessSettings, Engine, Error, FetchKeys, Member, Operator, Owner, Reader, Store, Unlocker, Writer,
+};
 use foldwork_tests::embedded::{engine, first};
-use foldwork_tests::entered::enter;
+use foldwork_tests::entered::{enter, join};
 use foldwork_tests::issuer::{Provider, SECRET, secret_issuer, signed_with};
 use foldwork_tests::server::claims_of;
 
@@ -40,7 +43,7 @@ async fn is_refused(engine: &Engine, bearer: &str) -> bool {
 }
 
 fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
-    NewKey { name: name.into(), scopes: scopes.to_vec(), expires_at: None }
+    NewKey { name: name.into(), scopes: scopes.to_vec(), ..NewKey::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,9 +145,8 @@ async fn what_is_derived_ends_with_its_origin_everywhere_also_while_more_is_deri
 async fn a_member_who_is_removed_has_lost_everything_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
-    workspace.owner.invite("Bob@example.com", Role::Editor).await.expect("invited");
     let token = token("bob");
-    let bob = engines[1].authenticate(&token).await.expect("a caller");
+    let bob = join(&engines[1], &workspace.owner, &token, "Bob@example.com", Role::Editor).await.expect("joined");
     assert_eq!((bob.workspace_id(), bob.role()), (&*workspace.reader.record().id, Role::Editor));
     let (writer, reader): (Writer, Reader) =
         (engines[1].enter(bob.clone()).await.expect("a right"), engines[1].enter(bob.clone()).await.expect("a right"));
@@ -155,23 +157,172 @@ async fn a_member_who_is_removed_has_lost_everything_on_every_server() {
     workspace.owner.remove_member(bob.user_id()).await.expect("removed");
     standing.ended().await;
     for engine in &engines {
-        assert!(is_refused(engine, &token).await);
+        let refused = engine.authenticate_in(&token, Some(bob.workspace_id())).await;
+        assert!(matches!(refused, Err(Error::Forbidden { code: "not_a_member", .. })), "{refused:?}");
         assert!(is_refused(engine, &secret).await);
+        // What is their own stays theirs.
+        let own = engine.authenticate(&token).await.expect("a caller");
+        assert_eq!(own.role(), Role::Owner);
     }
     assert!(!workspace.reader.is_member(bob.user_id()).await.expect("an answer"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn removing_a_member_ends_what_their_keys_hold_open_in_other_workspaces() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    let token = token("bob");
+    let bob = join(&engines[1], &workspace.owner, &token, "bob@example.com", Role::Owner).await.expect("joined");
+    let own = engines[1].authenticate(&token).await.expect("a caller");
+    let there: Writer = engines[1].enter(bob.clone()).await.expect("a right");
+    let everywhere = NewKey { opens_all: true, ..new_key("everywhere", &Scope::ALL) };
+    let made = there.create_key(everywhere, None).await.expect("a key").secret.expect("its secret");
+    // One right is held with the key itself, the other with a key that was derived from it elsewhere.
+    let caller = engines[1].authenticate_in(&made, Some(own.workspace_id())).await.expect("a caller");
+    let writer: Writer = engines[1].enter(caller.clone()).await.expect("a right");
+    let derived = writer.create_key(new_key("derived", &[Scope::ApiRead]), None).await.expect("a key");
+    let derived = engines[1].authenticate(&derived.secret.expect("its secret")).await.expect("a caller");
+    let mut standings = Vec::new();
+    for caller in [caller, derived] {
+        assert_eq!(caller.workspace_id(), own.workspace_id());
+        for engine in &engines {
+            standings.push(engine.enter::<Reader>(caller.clone()).await.expect("a right").standing());
+        }
+    }
+    workspace.owner.remove_member(bob.user_id()).await.expect("removed");
+    for mut standing in standings {
+        standing.ended().await;
+    }
+    assert!(is_refused(&engines[1], &made).await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invited_stranger_is_moved_nowhere_until_they_accept() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");
+    let token = token("bob");
+    for engine in &engines {
+        let bob = engine.authenticate(&token).await.expect("a caller");
+        assert_eq!(bob.role(), Role::Owner, "the first token gives a workspace of one's own, invited or not");
+        assert_ne!(bob.workspace_id(), &*workspace.reader.record().id);
+    }
+    let acceptances = (0..8).map(|number| {
+        let (engine, token, id) = (engines[number % 2].clone(), token.clone(), invitation.id.clone());
+        tokio::spawn(async move { engine.signed_in(&token).await.expect("a user").accept(&id).await })
+    });
+    let mut joined = 0;
+    for acceptance in acceptances.collect::<Vec<_>>() {
+        match acceptance.await.expect("a request") {
+            Ok((member, _)) => joined += usize::from(member.role == Role::Viewer),
+            Err(Error::NotFound { .. }) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+    }
+    assert_eq!(joined, 1);
+    let main = Some(workspace.reader.record().id.to_string());
+    let bob = engines[0].authenticate_in(&token, main.as_deref()).await.expect("a caller");
+    assert_eq!(bob.role(), Role::Viewer);
+    // What was accepted does not come back, by whatever name.
+    let changed = workspace.owner.change_role(&invitation.id, Role::Owner).await;
+    assert!(matches!(changed, Err(Error::NotFound { .. })), "{changed:?}");
+    workspace.owner.remove_member(bob.user_id()).await.expect("removed");
+    let again = engines[1].signed_in(&token).await.expect("a user");
+    assert!(again.invitations().await.expect("invitations").is_empty());
+    assert_eq!(engines[1].authenticate(&token).await.expect("a caller").role(), Role::Owner);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_invitation_ends_with_the_key_that_made_it() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    let token = token("bob");
+    let bob = engines[1].signed_in(&token).await.expect("a user");
+    let all = || new_key("all", &Scope::ALL);
+    let origin = workspace.owner.create_key(all(), None).await.expect("a key");
+    let by_origin = enter(&engines[1], origin.secret.as_deref().expect("its secret")).await.expect("in");
+    let derived = by_origin.owner.create_key(all(), None).await.expect("a key");
+    let by_derived = enter(&engines[0], derived.secret.as_deref().expect("its secret")).await.expect("in");
+    let invitation = by_derived.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
+    assert_eq!(bob.invitations().await.expect("invitations").len(), 1);
+    workspace.owner.revoke_key(&origin.record.id).await.expect("revoked");
+    assert!(bob.invitations().await.expect("invitations").is_empty());
+    assert!(matches!(bob.accept(&invitation.id).await, Err(Error::NotFound { .. })));
+    assert!(matches!(by_derived.owner.invite("x@example.com", Role::Viewer).await, Err(Error::Unauthenticated(_))));
+    let members = workspace.reader.list_members().await.expect("members");
+    assert!(matches!(members.as_slice(), [Member::Joined(..)]), "{members:?}");
+    // A key that expires takes its invitations with it.
+    let soon = SystemClock.now_ms() + 1_500;
+    let brief = workspace.owner.create_key(NewKey { expires_at: Some(soon), ..all() }, None).await.expect("a key");
+    let by_brief = enter(&engines[0], brief.secret.as_deref().expect("its secret")).await.expect("in");
+    let invitation = by_brief.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
+    assert_eq!(invitation.expires_at, Some(soon));
+    let mut standing = by_brief.reader.standing();
+    standing.ended().await;
+    assert!(bob.invitations().await.expect("invitations").is_empty());
+    assert!(matches!(bob.accept(&invitation.id).await, Err(Error::NotFound { .. })));
+    // One that is made anew by a key that stays is good.
+    let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");
+    assert_eq!(bob.accept(&invitation.id).await.expect("accepted").0.role, Role::Viewer);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_opens_the_workspace_that_it_was_made_in_unless_it_is_made_for_all() {
+    let (engines, key) = twins().await;
+    let workspace = enter(&engines[0], &key).await.expect("a workspace");
+    let token = token("bob");
+    let bob = join(&engines[0], &workspace.owner, &token, "bob@example.com", Role::Owner).await.expect("joined");
+    let own = engines[0].authenticate(&token).await.expect("a caller");
+    let there: Writer = engines[0].enter(bob.clone()).await.expect("a right");
+    let bound = there.create_key(new_key("bound", &Scope::ALL), None).await.expect("a key").secret.expect("its secret");
+    let main = bob.workspace_id();
+    for engine in &engines {
+        assert_eq!(engine.authenticate_in(&bound, Some(main)).await.expect("a caller").workspace_id(), main);
+        for other in [own.workspace_id(), "no-workspace"] {
+            let refused = engine.authenticate_in(&bound, Some(other)).await;
+            assert!(matches!(refused, Err(Error::Forbidden { code: "other_workspace", .. })), "{refused:?}");
+        }
+    }
+    let everywhere = |scopes| NewKey { opens_all: true, ..new_key("everywhere", scopes) };
+    let bound: Writer =
+        engines[0].enter(engines[0].authenticate(&bound).await.expect("a caller")).await.expect("a right");
+    let made = there.create_key(everywhere(&[Scope::ApiRead]), None).await.expect("a key");
+    let secret = made.secret.expect("its secret");
+    for workspace in [main, own.workspace_id()] {
+        let caller = engines[1].authenticate_in(&secret, Some(workspace)).await.expect("a caller");
+        assert_eq!((caller.workspace_id(), caller.scopes()), (workspace, &[Scope::ApiRead][..]));
+    }
+    // What opens one workspace makes and revokes nothing that opens more.
+    for refused in
+        [bound.create_key(everywhere(&[Scope::ApiRead]), None).await.map(drop), bound.revoke_key(&made.record.id).await]
+    {
+        assert!(matches!(refused, Err(Error::Forbidden { code: "all_workspaces", .. })), "{refused:?}");
+    }
+    workspace.owner.change_role(bob.user_id(), Role::Editor).await.expect("changed");
+    let editor = engines[0].authenticate_in(&token, Some(main)).await.expect("a caller");
+    let editor: Writer = engines[0].enter(editor).await.expect("a right");
+    let refused = editor.create_key(everywhere(&[Scope::ApiRead]), None).await;
+    assert!(matches!(refused, Err(Error::Forbidden { code: "all_workspaces", .. })), "{refused:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lower_role_holds_at_the_next_request_everywhere() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
-    workspace.owner.invite("bob@example.com", Role::Owner).await.expect("invited");
     let token = token("bob");
-    let bob = engines[1].authenticate(&token).await.expect("a caller");
+    let bob = join(&engines[1], &workspace.owner, &token, "bob@example.com", Role::Owner).await.expect("joined");
     engines[1].enter::<Owner>(bob.clone()).await.expect("an owner");
-    workspace.owner.change_role(bob.user_id(), Role::Viewer).await.expect("changed");
+    let mut held = Vec::new();
     for engine in &engines {
-        let bob = engine.authenticate(&token).await.expect("a caller");
+        held.push(engine.enter::<Reader>(bob.clone()).await.expect("a right").standing());
+    }
+    workspace.owner.change_role(bob.user_id(), Role::Viewer).await.expect("changed");
+    for mut standing in held {
+        // What is held was given to an owner.
+        standing.ended().await;
+    }
+    for engine in &engines {
+        let bob = engine.authenticate_in(&token, Some(bob.workspace_id())).await.expect("a caller");
         assert!(matches!(engine.enter::<Writer>(bob).await, Err(Error::Forbidden { code: "insufficient_role", .. })));
     }
     // Whose workspace it is stays its owner.

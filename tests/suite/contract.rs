@@ -78,7 +78,8 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
     let scopes: Vec<&str> = list(&operation["x-required-scope"]).filter_map(Value::as_str).collect();
     let is_open = operation["security"] == json!([]);
     must(is_open || list(&operation["security"]).count() == 1, "it does not say how it is secured");
-    must(is_open == scopes.is_empty(), "it needs a token and no scope, or a scope and no token");
+    let is_session = operation["x-required-session"] == true;
+    must((is_open || is_session) == scopes.is_empty(), "it needs a token and no scope, or a scope and no token");
     must(scopes.iter().all(|name| Scope::parse(name).is_some()), "it needs a scope that there is not");
     let named = list(&operation["parameters"]).filter(|parameter| parameter["in"] == "path");
     let named: BTreeSet<&str> = named.filter_map(|parameter| parameter["name"].as_str()).collect();

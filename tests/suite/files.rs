@@ -315,6 +315,47 @@ async fn a_link_is_good_for_one_path_and_one_hour() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_link_of_published_content_ends_when_it_is_unpublished() {
+    let server = Server::start().await.expect("a server");
+    let owner = server.workspace("owner").await.expect("a workspace");
+    let call = async |method: &str, path: String, key: &str, body: &str| {
+        let request = Request::builder().method(method.parse().expect("a method")).uri(path.parse().expect("a path"));
+        let request = request.header("authorization", format!("Bearer {}", server.key(key).expect("a key")));
+        let answer = server.call(request.header("content-type", "application/json").body(Body::from(body.to_owned())));
+        let answer = answer.await;
+        (answer.status(), serde_json::from_str::<Value>(&answer.into_body().into_string().await.expect("a text")))
+    };
+    let (_, article) = call("POST", "/api/v1/articles".into(), "owner", r#"{"title":"x"}"#).await;
+    let article = article.expect("JSON")["aggregate_id"].as_str().expect("an id").to_owned();
+    let publish = async |verb: &str| {
+        let (status, _) = call("POST", format!("/api/v1/articles/{article}/{verb}"), "owner", "").await;
+        assert_eq!(status, StatusCode::OK, "{verb}");
+    };
+    let path = format!("/api/v1/files/{}/_/article/{article}/one.txt", owner.reader.record().id);
+    assert_eq!(call("PUT", path.clone(), "owner", "bytes").await.0, StatusCode::CREATED);
+    publish("publish").await;
+    let link = async |key: &str| {
+        let (status, link) = call("GET", path.clone(), key, "").await;
+        assert_eq!(status, StatusCode::OK);
+        link.expect("JSON")["url"].as_str().expect("a URL").to_owned()
+    };
+    let (of_reader, of_owner) = (link("content").await, link("owner").await);
+    for url in [&of_reader, &of_owner] {
+        assert_eq!(fetched(&server, url).await, (StatusCode::OK, "bytes".into()));
+    }
+    publish("unpublish").await;
+    let (status, body) = fetched(&server, &of_reader).await;
+    assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
+    assert_eq!(fetched(&server, &of_owner).await.0, StatusCode::OK, "drafts are the owner's to see");
+    for altered in ["", "of=everything&"] {
+        let url = of_reader.replace("of=published&", altered);
+        assert_eq!(fetched(&server, &url).await.0, StatusCode::FORBIDDEN);
+    }
+    publish("publish").await;
+    assert_eq!(fetched(&server, &of_reader).await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_link_outlives_the_key_that_signed_it() {
     const MINUTE: i64 = 60 * 1_000;
     let server = Server::start().await.expect("a server");

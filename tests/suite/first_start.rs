@@ -67,7 +67,7 @@ async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
     assert!(is_known(&third, &chosen).await, "a key that was used stays");
     assert!(!is_known(&third, &later).await);
 
-    let new = NewKey { name: "another".into(), scopes: vec![Scope::ApiRead], expires_at: None };
+    let new = NewKey { name: "another".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     workspace.owner.create_key(new, None).await.expect("a key");
     let own = workspace.reader.own_key().await.expect("the key");
     workspace.owner.revoke_key(&own.id).await.expect("revoked");

@@ -25,7 +25,7 @@ async fn seen_by(engines: usize) -> Vec<Entered> {
 
 /// Appends an event for a request, and tells whether it was the first to do so.
 async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Error> {
-    let request = RequestId::new(key, title.repeat(8))?;
+    let request = RequestId::new("user", key, title.repeat(8))?;
     let event = NewEvent {
         aggregate_id: "a".into(),
         aggregate_type: "article".into(),
@@ -80,7 +80,7 @@ async fn of_different_requests_with_one_key_one_is_carried_out() {
 async fn a_request_that_failed_may_come_again_with_another_body() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
-        let request = RequestId::new("key", "failing".into()).expect("a key");
+        let request = RequestId::new("user", "key", "failing".into()).expect("a key");
         let make = || async { Err::<((), KeptAnswer), _>(Error::invalid("no")) };
         let failed = answers::idempotent(&workspaces[0].writer, request, make).await;
         assert!(matches!(failed, Err(Error::Invalid { .. })));
@@ -103,7 +103,7 @@ async fn an_append_whose_answer_was_lost_is_answered_with_its_events() {
     };
     before.writer.append_events(vec![event("a", Some("chosen"))]).await.expect("appended");
     let wanted = vec![event("b", None), event("a", Some("chosen")), event("c", None), event("b", None)];
-    let request = RequestId::new("key", "body".into()).expect("a key");
+    let request = RequestId::new("user", "key", "body".into()).expect("a key");
     let given = before.writer.append_requested(wanted.clone(), Some(&request)).await.expect("appended");
     assert_eq!(given.repeated, [false, true, false, false]);
     assert!(!given.is_repeat());
@@ -114,7 +114,7 @@ async fn an_append_whose_answer_was_lost_is_answered_with_its_events() {
         let again = workspace.writer.append_requested(wanted.clone(), Some(&request)).await.expect("appended");
         assert!(again.is_repeat());
         assert_eq!((again.events, again.repeated), (given.events.clone(), given.repeated.clone()));
-        let other = RequestId::new("key", "another body".into()).expect("a key");
+        let other = RequestId::new("user", "key", "another body".into()).expect("a key");
         let refused = workspace.writer.append_requested(vec![event("d", None)], Some(&other)).await;
         assert!(matches!(refused, Err(Error::Conflict { code: "idempotency_mismatch", .. })), "{refused:?}");
     }
@@ -134,7 +134,7 @@ async fn a_repeat_is_one_also_where_it_would_be_refused() {
             expected: Expected::None,
             ..NewEvent::default()
         };
-        let request = RequestId::new("key", "body".into()).expect("a key");
+        let request = RequestId::new("user", "key", "body".into()).expect("a key");
         for number in 0..3 {
             let writer = &workspaces[number % engines].writer;
             let (named, keyed) = futures_util::join!(
@@ -154,7 +154,7 @@ async fn a_key_stands_for_an_append_or_for_something_else() {
         let mismatch =
             |error: Option<Error>| matches!(error, Some(Error::Conflict { code: "idempotency_mismatch", .. }));
         let keep = async |key: &str| {
-            let request = RequestId::new(key, "something else".into()).expect("a key");
+            let request = RequestId::new("user", key, "something else".into()).expect("a key");
             let make = || async { Ok(((), KeptAnswer { body: "made".into(), location: String::new() })) };
             answers::idempotent(&workspaces[0].writer, request, make).await
         };
@@ -172,7 +172,7 @@ async fn an_answer_is_told_again_after_the_workspace_was_closed() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {
-        let request = RequestId::new("key", "body".into()).expect("a key");
+        let request = RequestId::new("user", "key", "body".into()).expect("a key");
         let given = KeptAnswer { body: "what was said".into(), location: "/there".into() };
         let make = move || async move { Ok(((), given)) };
         match answers::idempotent(&workspace.writer, request, make).await.expect("an answer") {
@@ -192,8 +192,8 @@ async fn an_answer_is_told_again_after_the_workspace_was_closed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn one_request_makes_one_key_and_tells_its_secret_once() {
     let workspaces = seen_by(2).await;
-    let request = RequestId::new("key", "body".into()).expect("a key");
-    let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], expires_at: None };
+    let request = RequestId::new("user", "key", "body".into()).expect("a key");
+    let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     let made = (0..6).map(|number| workspaces[number % 2].owner.create_key(new.clone(), Some(&request)));
     let made: Vec<_> = join_all(made).await.into_iter().map(|made| made.expect("a key")).collect();
     assert!(made.iter().all(|key| key.record == made[0].record));

@@ -4,6 +4,7 @@
 //! Operations are taken from the document, so that a new one is called too. What it does not say stands in `matrix.toml`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::plan::PlanStatus;
@@ -12,11 +13,12 @@ use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::licenses::Device;
 use foldwork_engine::workspace::members::NewPlan;
 use foldwork_engine::workspace::projects::NewProject;
-use foldwork_engine::{Operator, Unlocker};
+use foldwork_engine::{AccessSettings, Operator, Unlocker};
 use foldwork_server::{API, Config};
 use foldwork_tests::apart;
-use foldwork_tests::entered::Entered;
+use foldwork_tests::entered::{Entered, join};
 use foldwork_tests::expectation::{all_well, read, root};
+use foldwork_tests::issuer::Provider;
 use foldwork_tests::server::Server;
 use poem::http::Method;
 use poem::{Body, Request};
@@ -50,8 +52,12 @@ struct Operation {
     id: String,
     method: Method,
     path: String,
-    /// Scopes, one of which is needed; none where anybody may call it.
+    /// Scopes, one of which is needed; none where anybody may call it, or anybody who signed in.
     scopes: Option<Vec<Scope>>,
+    /// Whether all of the scopes are needed.
+    needs_all: bool,
+    /// Whether it needs a token of an identity provider.
+    is_session: bool,
     role: Option<String>,
     statuses: Vec<u16>,
     parameters: Vec<String>,
@@ -87,6 +93,8 @@ fn operations(said: &Supplement) -> Vec<Operation> {
                 method: method.to_uppercase().parse().expect("a method"),
                 path: format!("{base}{path}{query}"),
                 scopes: scopes.map(|names| names.iter().map(scope).collect()),
+                needs_all: operation["x-required-scope-all"] == true,
+                is_session: operation["x-required-session"] == true,
                 role: operation["x-required-role"].as_str().map(str::to_owned),
                 statuses: statuses(operation),
                 parameters: in_path.filter_map(|parameter| Some(parameter["name"].as_str()?.to_owned())).collect(),
@@ -146,15 +154,20 @@ struct Cast {
 }
 
 async fn cast() -> anyhow::Result<Cast> {
-    let server = Server::start().await?;
+    // Nobody has a workspace of their own: a token opens the one that was joined.
+    let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
+    let mut config = Config::default();
+    config.plugins.enabled.clear();
+    let server = Server::start_deciding(&config, settings, Arc::default()).await?;
     let owner = server.workspace("owner").await?;
     let other = server.workspace("other").await?;
-    let new = |expires_at| NewKey { name: "one".into(), scopes: Scope::ALL.to_vec(), expires_at };
+    let new = |expires_at| NewKey { name: "one".into(), scopes: Scope::ALL.to_vec(), expires_at, ..NewKey::default() };
     let expired = owner.owner.create_key(new(Some(1_767_225_600_000 + HOUR_MS)), None).await?;
     let revoked = owner.owner.create_key(new(None), None).await?;
     owner.owner.revoke_key(&revoked.record.id).await?;
     for (name, role) in [("bob", Role::Viewer), ("cleo", Role::Owner)] {
-        owner.owner.invite(&format!("{name}@example.com"), role).await?;
+        let token = server.key(name).expect("a token");
+        join(&server.engine, &owner.owner, token, &format!("{name}@example.com"), role).await?;
     }
     let lapsed = server.engine.authenticate(server.key("cleo").expect("a token")).await?;
     let operator: Operator =
@@ -175,16 +188,17 @@ async fn things(server: &Server, workspace: &Entered, mark: &str, owner: &str) -
     let (project, _) = workspace.writer.create_project(project).await?;
     let article = NewArticle { title: marked.clone(), body: Some(marked.clone()), ..NewArticle::default() };
     let (article, _) = workspace.writer.create_article(article).await?;
-    let key = NewKey { name: marked.clone(), scopes: vec![Scope::ApiRead], expires_at: None };
+    let key = NewKey { name: marked.clone(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
     let key = workspace.owner.create_key(key, None).await?;
     workspace.owner.invite(&format!("{marked}@example.com"), Role::Viewer).await?;
     let joins = format!("dan-{mark}@example.com");
-    workspace.owner.invite(&joins, Role::Viewer).await?;
     let mut claims = foldwork_tests::server::claims_of("dan");
     claims["sub"] = joins.clone().into();
-    claims["email"] = joins.into();
+    claims["email"] = joins.as_str().into();
     let token = foldwork_tests::issuer::signed_with(foldwork_tests::issuer::SECRET, &claims);
-    let member = server.engine.authenticate(&token).await?;
+    let member = join(&server.engine, &workspace.owner, &token, &joins, Role::Viewer).await?;
+    let invited = if mark == "main" { "dan@example.com" } else { "nobody@example.com" };
+    let invitation = workspace.owner.invite(invited, Role::Viewer).await?;
     let caller = server.engine.authenticate(server.key(owner).expect("a key")).await?;
     let unlocker: Unlocker = server.engine.enter(caller).await?;
     let device = Device { instance_id: format!("device-of-{mark}"), name: Some(marked.clone()), ..Device::default() };
@@ -199,6 +213,7 @@ async fn things(server: &Server, workspace: &Entered, mark: &str, owner: &str) -
         ("article", article.id.to_string()),
         ("key", key.record.id.to_string()),
         ("member", member.user_id().to_owned()),
+        ("invitation", invitation.id.to_string()),
         ("activation", activated.activation.expect("a device").id.to_string()),
         ("type", type_name),
     ]);
@@ -289,12 +304,16 @@ async fn cases<'a>(cast: &'a Cast, operation: &Operation) -> Vec<Case<'a>> {
             ("revoked key", Some(cast.revoked.as_str())),
         ];
         cases.extend(strange.map(|(name, token)| of(name, token, Expected::Refused(401, "unauthenticated"))));
-        let lesser = Scope::ALL.into_iter().filter(|scope| !scopes.contains(scope)).collect();
+        let lesser = match operation.needs_all {
+            true => Scope::ALL.into_iter().filter(|scope| *scope != Scope::ExtensionUnlock).collect(),
+            false => Scope::ALL.into_iter().filter(|scope| !scopes.contains(scope)).collect(),
+        };
         let owner = cast.server.workspace("owner").await.expect("a workspace");
-        let new = NewKey { name: "lesser".into(), scopes: lesser, expires_at: None };
+        let new = NewKey { name: "lesser".into(), scopes: lesser, ..NewKey::default() };
         let lesser = owner.owner.create_key(new, None).await.expect("a key").secret;
         cases.push(of("without the scope", lesser.as_deref(), Expected::Refused(403, "insufficient_scope")));
-        let lapsed = match paid(scopes) && operation.role.as_deref() != Some("operator") {
+        let is_paid = paid(scopes) || operation.needs_all;
+        let lapsed = match is_paid && operation.role.as_deref() != Some("operator") {
             true => Expected::Refused(402, "subscription_required"),
             false => Expected::Served,
         };
@@ -313,8 +332,18 @@ async fn cases<'a>(cast: &'a Cast, operation: &Operation) -> Vec<Case<'a>> {
             cases.push(Case { things: theirs, ..foreign });
         }
     }
+    if operation.is_session {
+        for (name, token) in [("no token", None), ("garbage", Some("garbage")), ("no such key", Some(NO_KEY))] {
+            cases.push(of(name, token, Expected::Refused(401, "unauthenticated")));
+        }
+        cases.push(of("key", cast.token("owner"), Expected::Refused(403, "session_required")));
+        cases.push(of("stranger", cast.token("ada"), Expected::Refused(403, "not_a_member")));
+        let foreign = if operation.parameters.is_empty() { Expected::Served } else { Expected::Absent };
+        cases.push(of("another's", cast.token("cleo"), foreign));
+    }
     // Last, since it may take away what the others name.
-    cases.push(of("valid", cast.token("owner"), Expected::Served));
+    let valid = if operation.is_session { "dan" } else { "owner" };
+    cases.push(of("valid", cast.token(valid), Expected::Served));
     cases
 }
 

@@ -36,7 +36,7 @@ async fn a_key_that_is_not_listed_opens_nothing_however_its_revocation_ended() {
     let mut keys = Vec::new();
     for polls in 0..40 {
         let workspace = server.workspace("owner").await.expect("a workspace");
-        let new = NewKey { name: polls.to_string(), scopes: vec![Scope::ApiRead], expires_at: None };
+        let new = NewKey { name: polls.to_string(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
         let made = workspace.owner.create_key(new, None).await.expect("a key");
         let secret = made.secret.expect("its secret");
         server.engine.authenticate(&secret).await.expect("it opens");

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use foldwork_engine::model::access::Role;
 use foldwork_engine::{AccessSettings, Error};
 use foldwork_server::Config;
-use foldwork_tests::issuer::{AUDIENCE, ISSUER, Provider, SECRET, SigningKey, forged, signed_with};
+use foldwork_tests::entered::join;
+use foldwork_tests::issuer::{AUDIENCE, ISSUER, Provider, SECRET, SECRET_ISSUER, SigningKey, forged, signed_with};
 use foldwork_tests::server::{Server, claims_of};
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
@@ -137,9 +139,54 @@ async fn secrets_count_for_their_issuer_alone_and_what_users_write_for_nothing()
     }
     // Its owner has invited a viewer: that users may say of themselves that they are owners makes them none.
     let owner = server.workspace("owner").await.expect("a workspace");
-    owner.owner.invite("bob@example.com", foldwork_engine::model::access::Role::Viewer).await.expect("invited");
-    let bob = server.engine.authenticate(server.key("bob").expect("a token")).await.expect("a caller");
+    let token = server.key("bob").expect("a token");
+    let bob = join(&server.engine, &owner.owner, token, "bob@example.com", Role::Viewer).await.expect("joined");
     assert_eq!((bob.role().name(), bob.workspace_id()), ("viewer", &*owner.reader.record().id));
+}
+
+/// The names of the workspaces that invite whoever shows this token.
+async fn invited_to(server: &Server, token: &str) -> Vec<String> {
+    let signed_in = server.engine.signed_in(token).await.expect("a user");
+    let invitations = signed_in.invitations().await.expect("invitations");
+    invitations.into_iter().map(|(_, workspace)| workspace.name).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_the_issuer_denies_or_that_only_looks_alike_is_not_invited() {
+    let key = SigningKey::new("one", Algorithm::ES256);
+    let server = trusting(&Provider::with(&[&key]), Provider::settings(&["ES256"])).await;
+    let owner = server.workspace("owner").await.expect("a workspace");
+    let invitation = owner.owner.invite("Mike@Example.com", Role::Viewer).await.expect("invited");
+    let says = |subject: &str, email: &str, verified: Value| {
+        let mut claims = with("sub", subject.into());
+        (claims["email"], claims["email_verified"]) = (email.into(), verified);
+        claims
+    };
+    let denied = [json!(false), json!("false"), json!("TRUE"), json!(1), json!({})];
+    for (number, verified) in denied.into_iter().enumerate() {
+        let claims = says(&format!("denied-{number}"), "mike@example.com", verified.clone());
+        assert_eq!(invited_to(&server, &key.sign(&claims)).await, [""; 0], "{verified}");
+        // Trust in the addresses of an issuer is for tokens that say nothing of it.
+        let trusted = json!({"iss": SECRET_ISSUER, "aud": "authenticated"});
+        let mut claims = claims;
+        trusted.as_object().expect("an object").iter().for_each(|(name, value)| claims[name] = value.clone());
+        let token = signed_with(SECRET, &claims);
+        assert_eq!(invited_to(&server, &token).await, [""; 0], "{verified}");
+        let refused = server.engine.signed_in(&token).await.expect("a user").accept(&invitation.id).await;
+        assert!(matches!(refused, Err(Error::NotFound { .. })), "{refused:?}");
+    }
+    for (number, lookalike) in
+        ["mi\u{212a}e@example.com", "ｍike@example.com", "mike@example.com.", "x@mike@example.com"]
+            .into_iter()
+            .enumerate()
+    {
+        let token = key.sign(&says(&format!("lookalike-{number}"), lookalike, true.into()));
+        assert_eq!(invited_to(&server, &token).await, [""; 0], "{lookalike}");
+    }
+    for verified in [json!(true), json!("true")] {
+        let token = key.sign(&says("mike", " MIKE@example.com", verified));
+        assert_eq!(invited_to(&server, &token).await, ["default"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -242,6 +289,13 @@ async fn who_gets_a_workspace_is_the_operators_to_say() {
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let server = trusting(&Arc::default(), settings).await;
     assert_eq!(status(&server, server.key("ada").expect("a token")).await, 403);
+    // Whoever is invited signs in, and is in no workspace until they accept.
+    let (owner, ada) = (server.workspace("owner").await.expect("a workspace"), server.key("ada").expect("a token"));
+    assert!(matches!(server.engine.signed_in(ada).await.err(), Some(Error::Forbidden { code: "not_a_member", .. })));
+    let invitation = owner.owner.invite("ada@example.com", Role::Viewer).await.expect("invited");
+    assert_eq!((invited_to(&server, ada).await, status(&server, ada).await), (vec!["default".to_owned()], 403));
+    server.engine.signed_in(ada).await.expect("a user").accept(&invitation.id).await.expect("accepted");
+    assert_eq!(status(&server, ada).await, 200);
     let domains = vec!["example.org".to_owned()];
     let settings = AccessSettings { allowed_email_domains: domains, ..Provider::settings(&["ES256"]) };
     let server = trusting(&Arc::default(), settings).await;

@@ -1,14 +1,18 @@
 //! Links by which files are stored: nothing of one can be changed, and it ends with what its maker may do.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use foldwork_engine::Operator;
 use foldwork_engine::model::access::{Role, Scope};
 use foldwork_engine::model::plan::PlanStatus;
 use foldwork_engine::workspace::files::NewFile;
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::workspace::members::NewPlan;
+use foldwork_engine::{AccessSettings, Operator};
 use foldwork_server::Config;
+use foldwork_tests::entered::join;
+use foldwork_tests::issuer::Provider;
 use foldwork_tests::server::Server;
 use futures_util::future::join_all;
 use poem::http::{Method, StatusCode};
@@ -58,7 +62,7 @@ async fn is_refused(server: &Server, url: &str) {
 /// A key of a workspace for a model that writes.
 async fn model_key(server: &Server, name: &str, expires_at: Option<i64>) -> (String, String) {
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
-    let new = NewKey { name: "model".into(), scopes, expires_at };
+    let new = NewKey { name: "model".into(), scopes, expires_at, ..NewKey::default() };
     let made = server.workspace(name).await.expect("a workspace").owner.create_key(new, None).await.expect("a key");
     (made.record.id.to_string(), made.secret.expect("its secret"))
 }
@@ -149,12 +153,12 @@ async fn a_link_ends_with_its_key() {
     is_refused(&server, &revoked).await;
 
     // What a key made ends with it too: here the key that a link came from.
-    let all = NewKey { name: "all".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
+    let all = NewKey { name: "all".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
     let first = owner.owner.create_key(all, None).await.expect("a key");
     let by_first =
         foldwork_tests::entered::enter(&server.engine, &first.secret.expect("its secret")).await.expect("in");
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
-    let derived = NewKey { name: "derived".into(), scopes, expires_at: None };
+    let derived = NewKey { name: "derived".into(), scopes, ..NewKey::default() };
     let derived = by_first.owner.create_key(derived, None).await.expect("a key");
     let of_derived = link(&server, &derived.secret.expect("its secret"), "two.txt").await;
     owner.owner.revoke_key(&first.record.id).await.expect("revoked");
@@ -178,11 +182,15 @@ async fn a_link_ends_with_its_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_ends_with_what_its_user_may_do() {
-    let server = started().await;
+    // Nobody has a workspace of their own here: a token opens the one that was joined.
+    let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
+    let mut config = Config::default();
+    config.plugins.enabled = vec!["mcp".into()];
+    let server = Server::start_deciding(&config, settings, Arc::default()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
-    owner.owner.invite("cleo@example.com", Role::Editor).await.expect("invited");
     let token = server.key("cleo").expect("a token").to_owned();
-    let cleo = server.engine.authenticate(&token).await.expect("a user").user_id().to_owned();
+    let cleo = join(&server.engine, &owner.owner, &token, "cleo@example.com", Role::Editor).await.expect("joined");
+    let cleo = cleo.user_id().to_owned();
     let kept = link(&server, &token, "one.txt").await;
     let caller = server.engine.authenticate(server.key("owner").expect("a key")).await.expect("a caller");
     let operator: Operator = server.engine.enter(caller).await.expect("a right");

@@ -1,4 +1,4 @@
-//! Users who come with a token: who is known, who joins, and who gets a workspace of their own.
+//! Users who come with a token: who is known, who comes for the first time, and who gets a workspace of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,17 @@ use super::Access;
 use super::known::{KnownUser, default_plan, not_a_member};
 use super::tokens::Identity;
 use crate::error::{Error, Result};
-use crate::model::access::{Invitation, UserRecord, WorkspaceRecord};
+use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
+use crate::model::address;
 use crate::model::plan::PlanStatus;
 use crate::store;
 use crate::store::retry;
 use crate::store::sign_up::FoundUser;
 
 impl Access {
-    /// The user whom a valid token stands for. The first one makes the user, and has them join what they are invited
-    /// to, or get a workspace of their own.
+    /// The user whom a valid token stands for. The first one makes the user. A user whom the settings give a workspace of
+    /// their own gets it with any token, so that whoever is removed from all other workspaces still has one. Without such
+    /// a workspace only an invited user is admitted, who is in no workspace until they accept.
     pub(super) async fn admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && is_as_told(&user.record, identity)
@@ -38,20 +40,18 @@ impl Access {
 
     async fn try_admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         let changes = self.known.changes();
-        let email = identity.verified_email();
-        match self.control.find_user(&identity.user_id, email).await? {
-            Some(found) if found.is_invited => {
-                let invitations = self.invitations(email).await?;
-                self.control.join(&identity.user_id, &invitations, self.clock.now_ms()).await?;
-                self.known.forget();
-                Err(again())
-            }
+        match self.control.find_user(&identity.user_id).await? {
             Some(found) if !is_as_told(&found.user, identity) => {
                 self.control.write_user_about(&told(identity)).await?;
                 self.known.forget();
                 Err(again())
             }
-            Some(FoundUser { user, memberships, .. }) => {
+            Some(found) if self.lacks_own_workspace(identity, &found.memberships) => {
+                self.control.write_own_workspace(&self.own_workspace(identity)).await?;
+                self.known.forget();
+                Err(again())
+            }
+            Some(FoundUser { user, memberships }) => {
                 let user = Arc::new(KnownUser::new(user, memberships, &self.policy().settings));
                 if self.exclusive {
                     self.known.keep_user(&user, changes);
@@ -65,47 +65,58 @@ impl Access {
         }
     }
 
-    /// Writes a user who comes for the first time, in one transaction with what they get.
+    /// Writes a user who comes for the first time, in one transaction with a workspace of their own where the settings
+    /// give them one.
     async fn sign_up(&self, identity: &Identity) -> Result<()> {
-        let now = self.clock.now_ms();
-        let invitations = self.invitations(identity.verified_email()).await?;
-        let own = if invitations.is_empty() { Some(self.own_workspace(identity, now)?) } else { None };
-        let plan = default_plan(&self.policy().settings).begun_at(now);
+        let own = self.may_own(identity).then(|| self.own_workspace(identity));
+        if own.is_none() && !self.is_invited(identity).await? {
+            return Err(not_a_member());
+        }
+        let plan = default_plan(&self.policy().settings).begun_at(self.clock.now_ms());
         let plan = Some(plan).filter(|plan| plan.status == PlanStatus::Trialing);
         let user = UserRecord { plan, ..told(identity) };
-        self.control.write_user(&user, own.as_ref(), &invitations, now).await?;
+        self.control.write_user(&user, own.as_ref()).await?;
         tracing::info!(user = %user.id, "a user came for the first time");
         Ok(())
     }
 
-    /// The workspace that nobody's guest gets, if the operator lets them have one.
-    fn own_workspace(&self, identity: &Identity, now: i64) -> Result<WorkspaceRecord> {
+    async fn is_invited(&self, identity: &Identity) -> Result<bool> {
+        let Some(email) = identity.verified_email() else { return Ok(false) };
+        let invitations = self.control.invitations_of(email, self.clock.now_ms()).await?;
+        Ok(!self.still_open(invitations).await?.is_empty())
+    }
+
+    fn lacks_own_workspace(&self, identity: &Identity, memberships: &[Membership]) -> bool {
+        let own = own_workspace_id(identity);
+        self.may_own(identity) && !memberships.iter().any(|member| *member.workspace_id == *own)
+    }
+
+    /// Whether the operator lets a user have a workspace of their own.
+    fn may_own(&self, identity: &Identity) -> bool {
         let settings = &self.policy().settings;
-        let domain = identity.verified_email().and_then(|email| email.rsplit_once('@')).map(|(_, domain)| domain);
+        let domain = identity.verified_email().and_then(address::domain);
         let allowed = &settings.allowed_email_domains;
-        let may = allowed.is_empty() || domain.is_some_and(|domain| allowed.iter().any(|allowed| allowed == domain));
-        if !settings.auto_provision || !may {
-            return Err(not_a_member());
-        }
-        // Made of the user's id, so that two servers at once make the same one, and one of them fails.
-        let id =
-            Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string();
+        let is_allowed =
+            allowed.is_empty() || domain.is_some_and(|domain| allowed.iter().any(|allowed| allowed == domain));
+        settings.auto_provision && is_allowed
+    }
+
+    fn own_workspace(&self, identity: &Identity) -> WorkspaceRecord {
+        let id = own_workspace_id(identity);
         let name = identity.name.clone().or_else(|| identity.email.clone());
-        Ok(WorkspaceRecord {
+        WorkspaceRecord {
             slug: format!("w-{}", &id[..8]),
             id: id.into(),
             name: name.map_or_else(|| "Workspace".to_owned(), |name| name.to_string()),
             owner_id: identity.user_id.clone(),
-            created_at: now,
-        })
-    }
-
-    async fn invitations(&self, email: Option<&str>) -> Result<Vec<Invitation>> {
-        match email {
-            Some(email) => Ok(self.control.invitations_of(email).await?),
-            None => Ok(Vec::new()),
+            created_at: self.clock.now_ms(),
         }
     }
+}
+
+/// Made of the user's id, so that two servers at once make the same workspace.
+fn own_workspace_id(identity: &Identity) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
 }
 
 /// What was written is read at the next look.

@@ -35,7 +35,7 @@ impl Access {
         let user = match self.known.user(&before.user) {
             Some(user) => user,
             None => {
-                let found = self.control.find_user(&before.user, None).await?.ok_or(GONE)?;
+                let found = self.control.find_user(&before.user).await?.ok_or(GONE)?;
                 Arc::new(KnownUser::new(found.user, found.memberships, &self.policy().settings))
             }
         };

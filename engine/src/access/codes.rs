@@ -34,7 +34,7 @@ impl Access {
             key_expires_at: new.expires_at,
             expires_at: now.saturating_add(lives_ms),
         };
-        let _changing = self.changing.lock().await;
+        let _turn = self.turns.take(&caller.user_id).await;
         self.control.write_sign_in_code(&record, now).await?.map_err(refused)?;
         Ok(CreatedCode { code, expires_at: record.expires_at })
     }
@@ -42,16 +42,18 @@ impl Access {
     /// Gives the key that a code stands for. Of several who show it, one gets it.
     pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
-        let _changing = self.changing.lock().await;
         let now = self.clock.now_ms();
         let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
+        // Nobody waits for a code that is made up: turns are taken by the user whose code it is.
         let found = found.ok_or(NOT_VALID)?;
+        let _turn = self.turns.take(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(NOT_VALID);
         }
         let secret = access::key_from(self.clock.random());
         let id: Arc<str> = self.clock.new_id().to_string().into();
-        let new = NewKey { name: name.unwrap_or(found.name), scopes: found.scopes, expires_at: found.key_expires_at };
+        let (name, expires_at) = (name.unwrap_or(found.name), found.key_expires_at);
+        let new = NewKey { name, scopes: found.scopes, expires_at, opens_all: false };
         let record = record_of(&secret, id, found.workspace_id, found.user_id, new, now);
         let record = KeyRecord { derived_from: Some(found.derived_from), ..record };
         match self.control.exchange_sign_in_code(&hash, &record).await? {

@@ -16,12 +16,14 @@ use crate::store::retry;
 pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is not valid any more");
 
 /// A key that is to be made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NewKey {
     pub name: String,
     pub scopes: Vec<Scope>,
     /// Milliseconds since the epoch.
     pub expires_at: Option<i64>,
+    /// Whether it opens every workspace of its user, and not only the one that it is made in.
+    pub opens_all: bool,
 }
 
 /// A key that was made.
@@ -46,7 +48,7 @@ impl Access {
         let id = id.unwrap_or_else(|| self.clock.new_id().to_string().into());
         let record = record_of(&secret, id, workspace_id.clone(), user_id.clone(), new, self.clock.now_ms());
         let record = KeyRecord { derived_from: origin, ..record };
-        let _changing = self.changing.lock().await;
+        let _turn = self.turns.take(user_id).await;
         let kept = self.control.create_key(&record).await?.map_err(refused)?;
         let is_new = kept.hash == record.hash;
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
@@ -61,7 +63,7 @@ impl Access {
     ///
     /// A key that revokes the one that it was derived from takes its place: that is how keys are rotated.
     pub async fn revoke_key(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
-        let _changing = self.changing.lock().await;
+        let _turn = self.turns.take(workspace_id).await;
         for wait in retry::waits() {
             match self.try_revoke(workspace_id, key_id, by).await {
                 Err(Error::Unavailable(store::Error::Conflict)) => {
@@ -94,7 +96,7 @@ impl Access {
     }
 
     /// Deletes what was derived from a key that is gone. It opens nothing any more, whether or not this succeeds.
-    async fn sweep(&self, id: &Arc<str>) {
+    pub(super) async fn sweep(&self, id: &Arc<str>) {
         let swept = async {
             loop {
                 let derived = self.control.derived_keys(id).await?;
@@ -148,6 +150,7 @@ pub(super) fn record_of(
         scopes: new.scopes,
         display: access::display_of(key),
         hash: hash_of(key),
+        opens_all: new.opens_all,
         created_at: now,
         expires_at: new.expires_at,
         last_used_at: None,

@@ -128,6 +128,12 @@ pub fn not_a_member() -> Error {
     Error::forbidden("not_a_member", "the user is no member of this workspace")
 }
 
+/// What a user is told who signed in and has no workspace.
+pub fn nowhere() -> Error {
+    let message = "the user is in no workspace; `GET /invitations` lists those that invite them";
+    Error::forbidden("not_a_member", message)
+}
+
 /// SHA-256 of a key, in hexadecimal: all that is ever stored of it.
 pub fn hash_of(key: &str) -> String {
     hex::encode(Sha256::digest(key.as_bytes()))

@@ -13,6 +13,12 @@ use crate::model::license::{Activation, Verdict};
 use crate::store;
 use crate::store::retry;
 
+/// Devices that are active for one user, at most, whatever the plan allows: all of them are read where one asks.
+const MOST_ACTIVE: u64 = 1_000;
+/// Revoked devices that are remembered for one user, so that they do not come back. When more are revoked, those that
+/// were revoked first are forgotten.
+const MOST_REVOKED: usize = 100;
+
 /// A device as it presents itself.
 #[derive(Debug, Clone, Default)]
 pub struct Device {
@@ -58,7 +64,7 @@ impl Access {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| *one.id == *id);
             let found = found.ok_or_else(|| Error::not_found("activation", id))?;
-            Ok((Change::Write(Activation { revoked_at: Some(now), ..found }), ()))
+            Ok((Change::Revoke(Activation { revoked_at: Some(now), ..found }, forgotten(devices)), ()))
         })
         .await
     }
@@ -70,13 +76,14 @@ impl Access {
 
     /// Decides on the devices of a user, again where others decided meanwhile.
     async fn with_devices<T>(&self, user_id: &str, decide: impl Fn(&[Activation]) -> Result<(Change, T)>) -> Result<T> {
-        let _changing = self.changing.lock().await;
+        let _turn = self.turns.take(user_id).await;
         for wait in retry::waits() {
             let read = self.control.read_activations(user_id).await?;
             let (change, decided) = decide(&read.activations)?;
             let written = match &change {
                 Change::None => Ok(()),
-                Change::Write(activation) => self.control.write_activation(activation, &read).await,
+                Change::Write(activation) => self.control.write_activation(activation, &[], &read).await,
+                Change::Revoke(activation, leaving) => self.control.write_activation(activation, leaving, &read).await,
                 Change::Forget(id) => self.control.delete_activation(user_id, id, &read).await,
             };
             match written {
@@ -113,7 +120,17 @@ impl Access {
 enum Change {
     None,
     Write(Activation),
+    /// The device that is revoked, and those that leave for it.
+    Revoke(Activation, Vec<Arc<str>>),
     Forget(Arc<str>),
+}
+
+/// The revoked devices that leave when one more is revoked.
+fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
+    let mut revoked: Vec<&Activation> = devices.iter().filter(|one| one.revoked_at.is_some()).collect();
+    revoked.sort_by_key(|one| one.revoked_at);
+    let over = (revoked.len() + 1).saturating_sub(MOST_REVOKED);
+    revoked.into_iter().take(over).map(|one| one.id.clone()).collect()
 }
 
 /// What is decided on a device that asks.
@@ -130,7 +147,7 @@ fn validated(
         let activation = Some(revoked.clone());
         return (Change::None, Validation { verdict: Verdict::Revoked, activation, active, now });
     }
-    let has_room = limit.is_none_or(|limit| (active.len() as u64) < limit);
+    let has_room = (active.len() as u64) < limit.unwrap_or(MOST_ACTIVE).min(MOST_ACTIVE);
     if known.is_none() && !has_room {
         return (Change::None, Validation { verdict: Verdict::LimitReached, activation: None, active, now });
     }

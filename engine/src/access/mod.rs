@@ -7,6 +7,7 @@ pub mod admission;
 pub mod before;
 pub mod codes;
 pub mod credential;
+pub mod invitations;
 pub mod keys;
 pub mod known;
 pub mod licenses;
@@ -32,6 +33,7 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::model::access::{self, Caller, Membership, Scope, WorkspaceRecord};
 use crate::store::{Database, Store};
+use crate::turns::Turns;
 
 /// How often a key's last use is written down, at most; milliseconds.
 const TOUCH_MS: i64 = 60_000;
@@ -47,8 +49,9 @@ pub struct Access {
     /// What answers about licenses are signed with, once it was read.
     license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
-    /// Held by whoever changes what others here would change too: between servers the store decides.
-    changing: tokio::sync::Mutex<()>,
+    /// Taken, by user or by workspace, around changes that would conflict with each other. The store decides between
+    /// servers; turns only spare retries within this one.
+    turns: Arc<Turns>,
 }
 
 /// What the operator has decided.
@@ -70,7 +73,7 @@ impl Access {
             signing: SigningKeys::default(),
             license_pair: OnceLock::new(),
             policy: OnceLock::new(),
-            changing: tokio::sync::Mutex::default(),
+            turns: Arc::default(),
         })
     }
 
@@ -115,7 +118,12 @@ impl Access {
         if key.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(Error::Unauthenticated("the key has expired"));
         }
-        let member = user.member_of(workspace.unwrap_or(&key.workspace_id))?;
+        let workspace = workspace.unwrap_or(&key.workspace_id);
+        if !key.opens_all && *workspace != *key.workspace_id {
+            // The same for workspaces that are the user's, that are others', and that do not exist.
+            return Err(Error::forbidden("other_workspace", "the key opens the workspace that it was made in alone"));
+        }
+        let member = user.member_of(workspace)?;
         if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
             self.known.touched(&key.hash, now);
             // That it fails is no reason to refuse the caller.
@@ -124,7 +132,8 @@ impl Access {
             }
         }
         let caller = self.caller(user, member, key.scopes.as_slice().into(), now);
-        Ok(Caller { key_id: Some(key.id.clone()), expires_at: key.expires_at, ..caller })
+        let (key_id, opens_all) = (Some(key.id.clone()), key.opens_all);
+        Ok(Caller { key_id, opens_all, expires_at: key.expires_at, ..caller })
     }
 
     async fn authenticate_token(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
@@ -133,7 +142,7 @@ impl Access {
         let user = self.admit(&identity).await?;
         let member = match workspace {
             Some(workspace) => user.member_of(workspace)?,
-            None => user.memberships.first().ok_or_else(known::not_a_member)?,
+            None => user.memberships.first().ok_or_else(known::nowhere)?,
         };
         let caller = self.caller(&user, member, self.known.all_scopes(), now);
         Ok(Caller { session: identity.session.clone(), expires_at: Some(identity.expires_at), ..caller })
@@ -146,6 +155,7 @@ impl Access {
             key_id: None,
             session: None,
             scopes,
+            opens_all: true,
             expires_at: None,
             role: member.role,
             is_lapsed: user.plan.is_lapsed(now),

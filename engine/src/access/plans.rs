@@ -33,7 +33,7 @@ impl Access {
 
     /// A user, whatever workspace they are in.
     pub async fn user(&self, user_id: &str) -> Result<UserRecord> {
-        let found = self.control.find_user(user_id, None).await?;
+        let found = self.control.find_user(user_id).await?;
         Ok(found.ok_or_else(|| Error::not_found("user", user_id))?.user)
     }
 
@@ -52,7 +52,7 @@ impl Access {
         // A trial that no end is given for goes on as it was, or as it is set for the plan.
         let trial_ends_at = new.trial_ends_at.or(base.trial_ends_at).filter(|_| status == PlanStatus::Trialing);
         let plan = Plan { status, trial_ends_at, limits: new.limits.unwrap_or(base.limits), ..base };
-        let _changing = self.changing.lock().await;
+        let _turn = self.turns.take(user_id).await;
         let written = self.control.write_plan(user_id, &plan).await;
         self.known.forget();
         match written? {

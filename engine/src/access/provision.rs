@@ -29,7 +29,7 @@ impl Access {
         }
         if let Some(chosen) = chosen_key {
             let make = |unused: &KeyRecord| {
-                let new = NewKey { name: unused.name.clone(), scopes: Scope::ALL.to_vec(), expires_at: None };
+                let new = NewKey { name: unused.name.clone(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
                 self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
             };
             if self.control.replace_unused_first_key(make).await? {
@@ -57,7 +57,7 @@ impl Access {
             owner_id: self.clock.new_id().to_string().into(),
             created_at: self.clock.now_ms(),
         };
-        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), expires_at: None };
+        let new = NewKey { name: "owner".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
         let (record, key) = self.new_key(&workspace.id, &workspace.owner_id, new, chosen_key);
         (workspace, record, key)
     }

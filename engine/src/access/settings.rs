@@ -6,9 +6,9 @@ use crate::model::plan::OfferedPlan;
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether somebody whom nobody has invited gets a workspace of their own with their first token.
+    /// Whether users get a workspace of their own with their first token. Where they do not, only invited users sign in.
     pub auto_provision: bool,
-    /// Domains, in lower case, one of which the verified address of whoever gets one has; none are all.
+    /// Domains, in the normal form of addresses, one of which the verified address of whoever gets one has; none are all.
     pub allowed_email_domains: Vec<String>,
     pub plans: Vec<OfferedPlan>,
     /// The id of the plan that users begin with.

@@ -1,5 +1,5 @@
-//! A right that is held for long: it ends when its key is revoked, its user leaves the workspace, in this process or
-//! another one, or what was shown expires.
+//! A right that is held for long: it ends when its key is revoked, its user leaves the workspace or gets a lower role
+//! there, in this process or another one, or what was shown expires.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,8 @@ use futures_util::future::select_all;
 use tokio::sync::watch;
 
 use super::Access;
-use crate::model::access::Caller;
+use crate::error::Result;
+use crate::model::access::{Caller, Role};
 use crate::store::members::Ground;
 
 /// How often it is looked what other processes have ended, while rights are held.
@@ -38,6 +39,18 @@ impl HeldRights {
         }
     }
 
+    /// Ends the rights of a user in a workspace that take a higher role than is given; all of them where none is.
+    pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
+        self.held().gone.retain(|ground, gone| {
+            let is_over = matches!(ground, Ground::Member(workspace, user, least)
+                if **workspace == *workspace_id && **user == *user_id && Some(*least) > role);
+            if is_over {
+                gone.send_replace(true);
+            }
+            !is_over
+        });
+    }
+
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +73,7 @@ struct HeldGround {
 impl Access {
     /// Holds the right of a caller.
     pub fn standing(self: &Arc<Self>, caller: &Caller) -> Standing {
-        let member = Ground::Member(caller.workspace_id.clone(), caller.user_id.clone());
+        let member = Ground::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
         let grounds = caller.key_id.clone().map(Ground::Key).into_iter().chain([member]);
         let mut held = self.held.held();
         let mut hold = |ground: Ground| {
@@ -83,6 +96,17 @@ impl Standing {
             () = expired(access, *expires_at) => {}
             () = gone(access, grounds, is_checked) => {}
         }
+    }
+}
+
+impl Standing {
+    /// Whether the right is held still, as the store knows it now.
+    pub async fn is_held(&self) -> Result<bool> {
+        if self.expires_at.is_some_and(|end| end <= self.access.clock.now_ms()) {
+            return Ok(false);
+        }
+        let grounds: Vec<Ground> = self.grounds.iter().map(|held| held.ground.clone()).collect();
+        Ok(self.access.control.existing_grounds(&grounds).await?.len() == grounds.len())
     }
 }
 
@@ -163,7 +187,7 @@ mod tests {
     /// A store with a workspace, and a key of it.
     async fn held(access: &Access, expires_at: Option<i64>) -> (Caller, Arc<str>) {
         let (workspace, _) = access.provision("one", None).await.expect("a workspace");
-        let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at };
+        let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at, ..NewKey::default() };
         let made = access.create_key(&workspace.id, &workspace.owner_id, new, None, None).await.expect("a key");
         let caller = access.authenticate(&made.secret.expect("its secret"), None).await.expect("a caller");
         (caller, workspace.id)

@@ -10,7 +10,7 @@ pub const KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Longest idempotency key, in bytes.
 const MAX_KEY: usize = 255;
 
-/// What identifies a request whose repeat must do nothing: its key, and what was asked under it.
+/// What identifies a request whose repeat must do nothing: its user and key, and what was asked under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestId {
     pub(crate) key: Arc<str>,
@@ -18,12 +18,14 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// `fingerprint` is a SHA-256 of what was asked: operation and body.
-    pub fn new(key: &str, fingerprint: String) -> Result<RequestId> {
+    /// `fingerprint` is a SHA-256 of what was asked: operation and body. The user is part of the key under which the request
+    /// is remembered: two users who choose the same key do not meet, and neither is answered with the other's record.
+    pub fn new(user_id: &str, key: &str, fingerprint: String) -> Result<RequestId> {
         if key.is_empty() || key.len() > MAX_KEY || key.chars().any(char::is_control) {
             return Err(Error::invalid("the idempotency key must have 1 to 255 characters"));
         }
-        Ok(RequestId { key: key.into(), fingerprint: fingerprint.into() })
+        // The id of a user has no slash.
+        Ok(RequestId { key: format!("{user_id}/{key}").into(), fingerprint: fingerprint.into() })
     }
 
     /// What is kept under the key must be of the same request.

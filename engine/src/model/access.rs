@@ -61,7 +61,7 @@ impl fmt::Display for Scope {
 }
 
 /// What a member may do in a workspace: each role may do what those before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Viewer,
     Editor,
@@ -94,6 +94,8 @@ pub struct Caller {
     /// The session of the token that was shown, where it names one.
     pub(crate) session: Option<Arc<str>>,
     pub(crate) scopes: Arc<[Scope]>,
+    /// Whether what was shown opens every workspace of the user: a token, or a key that was made for all.
+    pub(crate) opens_all: bool,
     /// When what was shown ends; milliseconds since the epoch.
     pub(crate) expires_at: Option<i64>,
     pub(crate) role: Role,
@@ -131,6 +133,11 @@ impl Caller {
             (None, Some(session)) => format!("session:{session}").into(),
             (None, None) => format!("user:{}", self.user_id).into(),
         }
+    }
+
+    /// Whether what was shown opens every workspace of the user.
+    pub fn opens_all(&self) -> bool {
+        self.opens_all
     }
 
     /// What the caller is in the workspace.
@@ -189,6 +196,8 @@ pub struct KeyRecord {
     pub display: String,
     /// SHA-256 of the secret, in hexadecimal.
     pub hash: String,
+    /// Whether it opens every workspace of its user, and not only the one that it was made in.
+    pub opens_all: bool,
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
@@ -202,13 +211,20 @@ pub struct KeyRecord {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRecord {
     pub id: Arc<str>,
-    /// In lower case, as the issuer of the user's tokens said it last.
+    /// In its normal form, as the issuer of the user's tokens said it last.
     pub email: Option<Arc<str>>,
     /// Whether the issuer vouches for the address.
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
     /// `None` where the settings' default plan holds.
     pub plan: Option<Plan>,
+}
+
+impl UserRecord {
+    /// The address, where the issuer vouches for it.
+    pub fn verified_email(&self) -> Option<&str> {
+        self.email.as_deref().filter(|_| self.email_verified)
+    }
 }
 
 /// That a user is in a workspace, and as what.
@@ -221,16 +237,21 @@ pub struct Membership {
     pub joined_at: i64,
 }
 
-/// That whoever has this address joins a workspace when they sign in.
+/// A proposal to join a workspace, which the user with this verified address accepts or declines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub id: Arc<str>,
     pub workspace_id: Arc<str>,
-    /// In lower case.
+    /// In its normal form.
     pub email: Arc<str>,
     pub role: Role,
     /// Milliseconds since the epoch.
     pub created_at: i64,
+    /// When the key that made it expires, if it does: the invitation ends then.
+    pub expires_at: Option<i64>,
+    /// The key that made it, by its id: the invitation ends with that key. `session:` and `user:` name who made it in a
+    /// session. `None` for invitations that were made before this was recorded.
+    pub derived_from: Option<Arc<str>>,
 }
 
 /// A code by which a key is got, once, soon. The code itself is not in it.

@@ -3,6 +3,7 @@
 //! No async, no I/O, no clock, no randomness: time and ids are arguments.
 
 pub mod access;
+pub mod address;
 pub mod agent;
 pub mod aggregate;
 pub mod article;

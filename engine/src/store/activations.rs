@@ -30,11 +30,12 @@ impl Database {
         })
     }
 
-    /// Writes a device of a user; a conflict where the devices are not those that were read any more.
-    pub async fn write_activation(&self, activation: &Activation, read: &Devices) -> Result<()> {
+    /// Writes a device of a user, and deletes others; a conflict where the devices are not those that were read any more.
+    pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
         let values = [
             ("id", activation_id(&activation.id)),
             ("content", content(activation)),
+            ("leaving", Record::Array(leaving.iter().map(|id| activation_id(id)).collect::<Vec<_>>().into())),
             ("turn", turn_id(&activation.user_id)),
             ("seen", convert::integer(read.turn)),
         ];
@@ -42,6 +43,7 @@ impl Database {
             IF ((SELECT VALUE number FROM ONLY $turn) ?? 0) != $seen { THROW 'stale head' };
             UPSERT $turn SET number = $seen + 1 RETURN NONE;
             UPSERT $id CONTENT $content RETURN NONE;
+            DELETE $leaving RETURN NONE;
             COMMIT;";
         self.query(statements, values).await.map(drop)
     }

@@ -1,5 +1,6 @@
 //! Keys in the control database, with what they were derived from.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,19 +27,25 @@ pub enum Origin {
     TooDeep,
 }
 
-/// What must be there when a key is made. It is written to, so that of this and its end at once one fails; and the
-/// `$lineage` of the new key is made of it.
+/// The membership of whoever makes a key or an invitation must exist. The statement writes it, so that of this and its
+/// end at the same time one fails.
+pub(super) const MAKER: &str = "
+IF !record::exists($member) { THROW 'origin gone' };
+UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
+
+/// The key `$origin`, if there is one, must exist with every key above it. The statements write it, so that of this and
+/// its end at the same time one fails. They set `$lineage`: the ids of the keys above whatever is derived from it.
 pub(super) const ORIGIN: &str = "
 LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
 LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
-IF !record::exists($member) { THROW 'origin gone' };
-UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;
 IF $origin != NONE {
     IF !record::exists($origin) { THROW 'origin gone' };
     UPDATE $origin SET keys_made = (keys_made ?? 0) + 1 RETURN NONE
 };
-FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };
-IF array::len($lineage) > 16 { THROW 'origin too deep' };";
+FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
+
+/// Keys are derived over at most 16 steps.
+pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
 impl Database {
     /// Writes a key, unless there is one of its id. Returns the key that is there now, or why it cannot be derived.
@@ -56,7 +63,7 @@ impl Database {
             return only_key(&present).map(Ok);
         }
         let statements = format!(
-            "BEGIN; {ORIGIN}
+            "BEGIN; {MAKER} {ORIGIN} {DEPTH}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             {found};
@@ -106,6 +113,21 @@ impl Database {
         convert::list(found.first())?.map(read_key).collect()
     }
 
+    /// Those of some keys that still exist together with every key above them.
+    pub async fn living_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<Arc<str>>> {
+        let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
+        let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $ids);
+            RETURN $found;
+            SELECT VALUE record::id(id) FROM $found.map(|$one| $one.ancestors ?? []).flatten()
+                .map(|$one| type::record('key', $one));";
+        let answers = self.query(statements, [("ids", Record::Array(records.into()))]).await?;
+        let [_, keys, above] = answers.as_slice() else { return Ok(HashSet::new()) };
+        let above: Vec<&Record> = convert::list(Some(above))?.collect();
+        let keys: Vec<KeyRecord> = convert::list(Some(keys))?.map(read_key).collect::<Result<_>>()?;
+        let is_living = |key: &KeyRecord| key.ancestors.iter().all(|one| above.contains(&&convert::text(one)));
+        Ok(keys.into_iter().filter(is_living).map(|key| key.id).collect())
+    }
+
     /// The key of this id, in whatever workspace.
     pub async fn read_key(&self, id: &str) -> Result<Option<KeyRecord>> {
         let values = [("id", convert::record_id("key", id.to_owned()))];
@@ -120,8 +142,8 @@ impl Database {
         convert::list(answers.first())?.map(read_key).collect()
     }
 
-    /// Deletes a key, with which nothing opens any more that was derived from it, and the codes made with it. Keys that
-    /// stay though they were derived from it get other origins.
+    /// Deletes a key with the sign-in codes and invitations that it made. Keys derived from it stop working as well, except
+    /// for the `moved` ones, which get other origins.
     pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
         let moved = moved.iter().map(|key| {
             Record::Object(convert::fields([
@@ -143,17 +165,19 @@ impl Database {
             };
             DELETE $id RETURN NONE;
             DELETE sign_in_code WHERE derived_from = $name RETURN NONE;
+            DELETE invitation WHERE derived_from = $name RETURN NONE;
             COMMIT;";
         self.query(statements, values).await.map(drop)
     }
 
-    /// Deletes keys that open nothing any more, and codes made with them.
+    /// Deletes keys that open nothing any more, with the sign-in codes and invitations that they made.
     pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let values = [("records", Record::Array(records.into())), ("names", names(ids))];
         let statements = "BEGIN;
             DELETE $records RETURN NONE;
             DELETE sign_in_code WHERE derived_from IN $names RETURN NONE;
+            DELETE invitation WHERE derived_from IN $names RETURN NONE;
             COMMIT;";
         self.query_again(statements, values).await.map(drop)
     }
@@ -215,6 +239,7 @@ pub(super) fn key_content(key: &KeyRecord) -> RecordObject {
         ("created_at", convert::integer(key.created_at)),
         ("expires_at", key.expires_at.map_or(Record::None, convert::integer)),
         ("derived_from", convert::optional_text(key.derived_from.as_deref())),
+        ("opens_all", Record::Bool(key.opens_all)),
     ])
 }
 
@@ -227,6 +252,7 @@ pub(super) fn read_key(record: &Record) -> Result<KeyRecord> {
         scopes: read_scopes(record)?,
         display: convert::text_field(record, "display")?.to_owned(),
         hash: convert::text_field(record, "hash")?.to_owned(),
+        opens_all: convert::bool_field(record, "opens_all"),
         created_at: convert::int_field(record, "created_at")?,
         expires_at: convert::optional_int_field(record, "expires_at"),
         last_used_at: convert::optional_int_field(record, "last_used_at"),

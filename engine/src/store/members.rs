@@ -1,4 +1,4 @@
-//! Members of workspaces in the control database, and addresses that are invited.
+//! Members of workspaces in the control database, and what their rights are held by.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::users::read_user;
 use super::{Database, Error, Result, convert};
-use crate::model::access::{Invitation, Membership, Role, UserRecord};
+use crate::model::access::{Membership, Role, UserRecord};
 
 /// By what somebody is in a workspace for longer: a key, or a membership.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ground {
     Key(Arc<str>),
-    /// The workspace and the user.
-    Member(Arc<str>, Arc<str>),
+    /// The workspace, the user, and the least role that the user must have there.
+    Member(Arc<str>, Arc<str>, Role),
 }
 
 impl Database {
@@ -49,74 +49,71 @@ impl Database {
         Ok(convert::list(found.first())?.next().is_some())
     }
 
-    /// Takes somebody out of a workspace, with all their keys and codes there. Returns whether they were in it.
-    pub async fn delete_member(&self, workspace_id: &str, user_id: &str) -> Result<bool> {
+    /// Takes a user out of a workspace, with all their keys, sign-in codes and invitations made by these keys there.
+    /// Returns the ids of the deleted keys, or `None` where the user was no member.
+    pub async fn delete_member(&self, workspace_id: &str, user_id: &str) -> Result<Option<Vec<Arc<str>>>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
             ("workspace", convert::text(workspace_id)),
             ("user", convert::text(user_id)),
         ];
         let statements = "BEGIN;
-            DELETE $id RETURN BEFORE;
+            LET $was_member = record::exists($id);
+            DELETE $id RETURN NONE;
+            LET $keys = (SELECT VALUE record::id(id) FROM key WHERE workspace_id = $workspace AND user_id = $user);
             DELETE key WHERE workspace_id = $workspace AND user_id = $user RETURN NONE;
             DELETE sign_in_code WHERE workspace_id = $workspace AND user_id = $user RETURN NONE;
+            DELETE invitation WHERE derived_from IN $keys RETURN NONE;
+            RETURN {was_member: $was_member, keys: $keys};
             COMMIT;";
         let found = self.query_again(statements, values).await?;
-        Ok(found.iter().any(|result| convert::list(Some(result)).is_ok_and(|mut rows| rows.next().is_some())))
+        let answer = found.iter().find_map(|result| match result {
+            Record::Object(object) if object.contains_key("was_member") => Some(object),
+            _ => None,
+        });
+        let answer = answer.ok_or_else(|| Error::Corrupt("a deletion of a member has no answer".into()))?;
+        if answer.get("was_member") != Some(&Record::Bool(true)) {
+            return Ok(None);
+        }
+        let id = |id: &Record| match id {
+            Record::String(id) => Ok(Arc::from(id.as_str())),
+            _ => Err(Error::Corrupt("the id of a key is no text".into())),
+        };
+        convert::list(answer.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
     }
 
     /// Those of some grounds that are still there.
     pub async fn existing_grounds(&self, grounds: &[Ground]) -> Result<HashSet<Ground>> {
         let ids: Vec<Record> = grounds.iter().map(ground_id).collect();
-        let found = self.query("SELECT VALUE id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
-        let found: Vec<&Record> = convert::list(found.first())?.collect();
-        Ok(grounds.iter().filter(|ground| found.contains(&&ground_id(ground))).cloned().collect())
+        let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
+        let mut held = Vec::new();
+        for record in convert::list(found.first())? {
+            let Record::Object(fields) = record else { continue };
+            let role = if let Some(Record::String(_)) = fields.get("role") { Some(read_role(record)?) } else { None };
+            held.push((fields.get("id").cloned().unwrap_or(Record::None), role));
+        }
+        let is_held = |ground: &&Ground| {
+            let (id, least) = (ground_id(ground), ground.least_role());
+            held.iter().any(|(found, role)| *found == id && *role >= least)
+        };
+        Ok(grounds.iter().filter(is_held).cloned().collect())
     }
+}
 
-    /// The open invitations of a workspace, the oldest first.
-    pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
-        let statement =
-            "SELECT *, record::id(id) AS key FROM invitation WHERE workspace_id = $workspace ORDER BY created_at, id";
-        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
-        convert::list(found.first())?.map(read_invitation).collect()
-    }
-
-    /// The open invitations of an address, the oldest first.
-    pub async fn invitations_of(&self, email: &str) -> Result<Vec<Invitation>> {
-        let statement = "SELECT *, record::id(id) AS key FROM invitation WHERE email = $email ORDER BY created_at, id";
-        let found = self.query(statement, [("email", convert::text(email))]).await?;
-        convert::list(found.first())?.map(read_invitation).collect()
-    }
-
-    /// Writes an invitation, in the place of one of the same id.
-    pub async fn write_invitation(&self, invitation: &Invitation) -> Result<()> {
-        let content = convert::fields([
-            ("workspace_id", convert::text(&invitation.workspace_id)),
-            ("email", convert::text(&invitation.email)),
-            ("role", convert::text(invitation.role.name())),
-            ("created_at", convert::integer(invitation.created_at)),
-        ]);
-        let values = [("id", invitation_id(&invitation.id)), ("content", Record::Object(content))];
-        self.query_again("UPSERT $id CONTENT $content RETURN NONE", values).await.map(drop)
-    }
-
-    /// Takes an invitation of a workspace back. Returns whether there was one.
-    pub async fn delete_invitation(&self, workspace_id: &str, id: &str) -> Result<bool> {
-        let values = [("id", invitation_id(id)), ("workspace", convert::text(workspace_id))];
-        let found = self.query_again("DELETE $id WHERE workspace_id = $workspace RETURN BEFORE", values).await?;
-        Ok(convert::list(found.first())?.next().is_some())
+impl Ground {
+    fn least_role(&self) -> Option<Role> {
+        match self {
+            Ground::Key(_) => None,
+            Ground::Member(_, _, least) => Some(*least),
+        }
     }
 }
 
 fn ground_id(ground: &Ground) -> Record {
     match ground {
         Ground::Key(id) => convert::record_id("key", id.to_string()),
-        Ground::Member(workspace_id, user_id) => member_id(workspace_id, user_id),
+        Ground::Member(workspace_id, user_id, _) => member_id(workspace_id, user_id),
     }
-}
-
-pub(super) fn invitation_id(id: &str) -> Record {
-    convert::record_id("invitation", id.to_owned())
 }
 
 pub(super) fn member_id(workspace_id: &str, user_id: &str) -> Record {
@@ -142,16 +139,6 @@ pub(super) fn read_member(record: &Record) -> Result<Membership> {
     })
 }
 
-fn read_invitation(record: &Record) -> Result<Invitation> {
-    Ok(Invitation {
-        id: convert::text_field(record, "key")?.into(),
-        workspace_id: convert::text_field(record, "workspace_id")?.into(),
-        email: convert::text_field(record, "email")?.into(),
-        role: read_role(record)?,
-        created_at: convert::int_field(record, "created_at")?,
-    })
-}
-
-fn read_role(record: &Record) -> Result<Role> {
+pub(super) fn read_role(record: &Record) -> Result<Role> {
     Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::Corrupt("a role is not known".into()))
 }

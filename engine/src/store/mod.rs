@@ -16,6 +16,7 @@ pub mod error;
 pub mod feed;
 pub mod graph;
 mod health;
+pub mod invitations;
 pub mod key_range;
 pub mod keys;
 pub mod leases;
@@ -50,12 +51,13 @@ use surrealdb::types::{Value as Record, Variables};
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
 /// Migrations by number, applied in order when a database is opened.
-const CONTROL_MIGRATIONS: [&str; 5] = [
+const CONTROL_MIGRATIONS: [&str; 6] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
     include_str!("schema/control/0003_signing.surql"),
     include_str!("schema/control/0004_access.surql"),
     include_str!("schema/control/0005_licenses.surql"),
+    include_str!("schema/control/0006_invitations.surql"),
 ];
 const WORKSPACE_MIGRATIONS: [&str; 10] = [
     include_str!("schema/workspace/0001_log.surql"),

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use surrealdb::types::Value as Record;
 
-use super::keys::{ORIGIN, Origin, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names};
+use super::keys::{
+    DEPTH, MAKER, ORIGIN, Origin, key_content, only_key, origin_id, read_scopes, refused_by_origin, scope_names,
+};
 use super::members::member_id;
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, SignInCode};
@@ -30,7 +32,7 @@ impl Database {
             ("now", convert::integer(now)),
         ];
         let statements = format!(
-            "BEGIN; {ORIGIN} CREATE $id CONTENT $content RETURN NONE;
+            "BEGIN; {MAKER} {ORIGIN} {DEPTH} CREATE $id CONTENT $content RETURN NONE;
             DELETE sign_in_code WHERE expires_at <= $now RETURN NONE; COMMIT;"
         );
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
@@ -60,7 +62,7 @@ impl Database {
         let statements = format!(
             "BEGIN;
             IF !record::exists($code) {{ THROW 'stale head' }};
-            DELETE $code RETURN NONE; {ORIGIN}
+            DELETE $code RETURN NONE; {MAKER} {ORIGIN} {DEPTH}
             CREATE $id CONTENT $content RETURN NONE;
             UPDATE $id SET ancestors = $lineage RETURN NONE;
             SELECT *, record::id(id) AS key FROM $id;

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use super::runtime::Runtime;
-use super::turns::Turn;
 use crate::access::Access;
 use crate::access::members::Member;
 use crate::access::signing::{Purpose, Signature};
@@ -24,6 +23,7 @@ use crate::model::license::Activation;
 use crate::model::plan::Limits;
 use crate::model::value::Object;
 use crate::store;
+use crate::turns::Turn;
 
 /// Bytes of an event beside what its operation was given, roughly.
 const ITSELF: usize = 1_024;
@@ -278,7 +278,13 @@ mod tests {
         assert!(lacks(engine.enter::<Owner>(only(Scope::ApiRead)).await.err()));
         assert!(lacks(engine.enter::<ContentReader>(only(Scope::ApiWrite)).await.err()));
         assert!(engine.enter::<ContentReader>(only(Scope::ContentRead)).await.is_ok());
-        assert!(engine.enter::<Owner>(only(Scope::ApiWrite)).await.is_ok());
+        assert!(engine.enter::<Owner>(all.clone()).await.is_ok());
+        for missing in Scope::ALL {
+            let scopes = Scope::ALL.into_iter().filter(|scope| *scope != missing).collect();
+            let lesser = Caller { scopes, ..all.clone() };
+            let refused = engine.enter::<Owner>(lesser).await.err();
+            assert!(matches!(refused, Some(Error::ScopesLacking { .. })), "an owner without {missing}");
+        }
         // What a model may do, nobody may do by the API, and the other way round.
         assert!(engine.enter::<McpReader>(only(Scope::McpRead)).await.is_ok());
         assert!(engine.enter::<McpWriter>(only(Scope::McpWrite)).await.is_ok());

@@ -52,7 +52,7 @@ impl Writer {
         let mut known = keys.into_iter().filter(|key| decides_on(self.caller(), key));
         let key = known.find(|key| *key.id == *key_id).ok_or_else(|| Error::not_found("key", key_id))?;
         if self.caller().key_id() != Some(key_id) {
-            may_make(self.caller(), &key.scopes, key.expires_at)?;
+            may_make(self.caller(), &key.scopes, key.expires_at, key.opens_all)?;
         }
         Operation::perform(self, |operation| async move {
             let workspace_id = &operation.entered().record().id;
@@ -82,7 +82,7 @@ fn decides_on(caller: &Caller, key: &KeyRecord) -> bool {
 /// A key that is to be made, if the caller may make it.
 fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
     let name = new.name.trim().to_owned();
-    may_make(caller, &new.scopes, new.expires_at)?;
+    may_make(caller, &new.scopes, new.expires_at, new.opens_all)?;
     let unpaid = caller.unpaid(&new.scopes);
     if !unpaid.is_empty() {
         return Err(Error::SubscriptionRequired { required: unpaid });
@@ -93,14 +93,19 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
     if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
         return Err(Error::invalid_at("/expires_at", "expected a time to come"));
     }
-    let mut scopes = new.scopes;
+    let mut scopes = new.scopes.clone();
     scopes.sort_unstable();
     scopes.dedup();
-    Ok(NewKey { name, scopes, expires_at: new.expires_at })
+    Ok(NewKey { name, scopes, ..new })
 }
 
-/// A key makes none, and revokes none, that can do more than itself or outlives it.
-fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>) -> Result<()> {
+/// A key makes none, and revokes none, that can do more than itself or outlives it. One that opens every workspace of its
+/// user is for owners who hold every scope.
+fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_all: bool) -> Result<()> {
+    if opens_all && !(caller.opens_all() && caller.role() == Role::Owner && caller.lacking(&Scope::ALL).is_empty()) {
+        let message = "only an owner with every scope, whose own token or key opens all their workspaces, may do this";
+        return Err(Error::forbidden("all_workspaces", message));
+    }
     let lacking = caller.lacking(scopes);
     if !lacking.is_empty() {
         return Err(Error::ScopesLacking { lacking });

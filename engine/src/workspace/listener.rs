@@ -43,9 +43,14 @@ impl Listener {
         self.entered.standing()
     }
 
-    /// The same right, for no more agents than it was handed on for.
+    /// The same right, for no more agents than it was handed on for, and with no more to do than its giver might.
     pub(crate) fn for_agents(self, listening: &Listening) -> Listener {
-        Listener { agents: listening.agents.clone(), ..self }
+        Listener { agents: listening.agents.clone(), acts: listening.acts, ..self }
+    }
+
+    /// How the caller is named to those who hear what it says.
+    pub fn actor(&self) -> Arc<str> {
+        self.entered.actor()
     }
 
     /// An agent in reach. One that is not is unknown.
@@ -86,7 +91,7 @@ impl Listener {
                 (self.entered.agents(None, usize::MAX, admits).await?.items, self.agents.clone())
             }
         };
-        let (credential, expires_at) = self.entered.access().hand_out(self.caller(), reach).await?;
+        let (credential, expires_at) = self.entered.access().hand_out(self.caller(), reach, self.acts).await?;
         self.seen(&agents).await?;
         Ok(Connected { agents, credential, expires_at })
     }
@@ -127,13 +132,29 @@ impl Listener {
     pub async fn cursor(&self, agent: &Aggregate) -> Result<u64> {
         let state = self.entered.state();
         state.presence.refresh(state.clock.now_ms()).await?;
-        Ok(state.presence.acknowledged(agent.id.as_str()).max(agent.first_position))
+        // A store that was set back to an older copy may know an agent to be further than its log is.
+        let acknowledged = state.presence.acknowledged(agent.id.as_str()).min(state.folded.position());
+        Ok(acknowledged.max(agent.first_position))
     }
 
-    /// An agent has taken in its feed up to a position. Nobody acknowledges what did not happen yet.
-    pub fn acknowledge(&self, agent: &Aggregate, position: u64) {
+    /// Notes that an agent has taken in its feed up to a position. This is for callers who may act for the agent, as they
+    /// claim its tasks, and not for those who only listen: what is acknowledged is not delivered again.
+    pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
+        if !self.acts {
+            let message = "only callers with `api:write`, who are editors at least, acknowledge for an agent";
+            return Err(Error::forbidden("insufficient_right", message));
+        }
         let state = self.entered.state();
-        state.presence.acknowledge(&agent.id.text(), position.min(state.folded.position()));
+        if position > state.folded.position() {
+            // Another server may have appended since.
+            state.refresh().await?;
+        }
+        let end = state.folded.position();
+        if position > end {
+            return Err(Error::invalid_at("/position", format!("expected at most {end}, where the feed ends")));
+        }
+        state.presence.acknowledge(&agent.id.text(), position);
+        Ok(())
     }
 
     /// The feed of an agent after a position; what is yet to come is after the log's end.

@@ -6,6 +6,7 @@ use crate::access::members::Member;
 pub use crate::access::plans::NewPlan;
 use crate::error::{Error, Result};
 use crate::model::access::{Invitation, Role, Scope, UserRecord};
+use crate::model::address;
 use crate::model::plan::Plan;
 
 /// The longest address, in bytes.
@@ -33,9 +34,10 @@ impl Reader {
 }
 
 impl Owner {
-    /// Invites an address: whoever signs in with it, verified, joins.
+    /// Invites an address: the user who signs in with it, verified, may accept. The invitation ends with the key that
+    /// was shown.
     pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
-        let email = email.trim().to_lowercase();
+        let email = address::normal(email);
         let is_address = email.len() <= LONGEST
             && email.split_once('@').is_some_and(|(name, domain)| !name.is_empty() && !domain.is_empty())
             && !email.chars().any(|c| c.is_whitespace() || c.is_control());
@@ -43,7 +45,7 @@ impl Owner {
             return Err(Error::invalid_at("/email", "expected an e-mail address"));
         }
         Operation::perform(self, |operation| async move {
-            operation.access().invite(operation.entered().record(), &email, role).await
+            operation.access().invite(operation.entered().record(), operation.caller(), &email, role).await
         })
         .await
     }

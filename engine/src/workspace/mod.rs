@@ -30,7 +30,6 @@ pub mod search;
 pub mod system;
 pub mod told_again;
 pub mod tools;
-mod turns;
 pub mod types;
 
 pub use entered::Changing;

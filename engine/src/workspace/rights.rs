@@ -43,15 +43,17 @@ pub struct Listener {
     pub(super) entered: Entered,
     /// The agents in reach; `None`: all of the workspace.
     pub(super) agents: Option<Arc<[Arc<str>]>>,
+    /// Whether the caller may act for these agents, and not only listen.
+    pub(super) acts: bool,
 }
 
-/// Decides who may be here: `api:write`, of the workspace's owner.
+/// Decides who may be here: every scope, of the workspace's owner.
 #[derive(Clone)]
 pub struct Owner {
     pub(super) entered: Entered,
 }
 
-/// Runs the installation: `api:write`, of an owner of the workspace that the first start made. Lapsed plans are no
+/// Runs the installation: every scope, of an owner of the workspace that the first start made. Lapsed plans are no
 /// hindrance: who decides on plans must be able to mend their own.
 #[derive(Clone)]
 pub struct Operator {
@@ -87,6 +89,8 @@ pub struct Uploader {
 pub trait Right: Handle + Sized {
     /// Scopes, one of which the caller holds.
     const ONE_OF: &[Scope];
+    /// Whether the caller holds all of them.
+    const NEEDS_ALL: bool = false;
     /// The least that the caller is in the workspace.
     const LEAST: Role = Role::Viewer;
     /// Whether it is the right of who runs the installation. A lapsed plan is no hindrance then.
@@ -134,12 +138,14 @@ impl Right for Listener {
     const ONE_OF: &[Scope] = &[Scope::ApiRead];
 
     fn of(entered: Entered) -> Result<Listener> {
-        Ok(Listener { entered, agents: None })
+        let acts = check::<Writer>(entered.caller()).is_ok();
+        Ok(Listener { entered, agents: None, acts })
     }
 }
 
 impl Right for Owner {
-    const ONE_OF: &[Scope] = &[Scope::ApiWrite];
+    const ONE_OF: &[Scope] = &Scope::ALL;
+    const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
 
     fn of(entered: Entered) -> Result<Owner> {
@@ -148,7 +154,8 @@ impl Right for Owner {
 }
 
 impl Right for Operator {
-    const ONE_OF: &[Scope] = &[Scope::ApiWrite];
+    const ONE_OF: &[Scope] = &Scope::ALL;
+    const NEEDS_ALL: bool = true;
     const LEAST: Role = Role::Owner;
     const IS_OPERATOR: bool = true;
 
@@ -168,6 +175,9 @@ impl Right for Unlocker {
 /// Refuses a caller who does not have a right. What is lacking is said before what is not paid for.
 pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     let held: Vec<Scope> = R::ONE_OF.iter().copied().filter(|scope| caller.holds(*scope)).collect();
+    if R::NEEDS_ALL && held.len() < R::ONE_OF.len() {
+        return Err(Error::ScopesLacking { lacking: R::ONE_OF.to_vec() });
+    }
     if held.is_empty() {
         return Err(Error::InsufficientScope { required: R::ONE_OF.to_vec() });
     }
@@ -177,8 +187,10 @@ pub fn check<R: Right>(caller: &Caller) -> Result<()> {
             least => Error::forbidden("insufficient_role", format!("this operation needs the role {}", least.name())),
         });
     }
-    if !R::IS_OPERATOR && caller.unpaid(&held).len() == held.len() {
-        return Err(Error::SubscriptionRequired { required: held });
+    let unpaid = caller.unpaid(&held);
+    let is_unpaid = if R::NEEDS_ALL { !unpaid.is_empty() } else { unpaid.len() == held.len() };
+    if !R::IS_OPERATOR && is_unpaid {
+        return Err(Error::SubscriptionRequired { required: unpaid });
     }
     Ok(())
 }

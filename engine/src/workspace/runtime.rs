@@ -9,7 +9,6 @@ use tokio::task::JoinHandle;
 
 use super::answers;
 use super::scripted::register_scripted;
-use super::turns::Turns;
 use crate::consumer::{Consumer, Working};
 use crate::core::State;
 use crate::core::append::Appender;
@@ -19,6 +18,7 @@ use crate::error::Result;
 use crate::mailbox::selection;
 use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
+use crate::turns::Turns;
 
 /// How long a workspace that stops waits for operations that nobody may be waiting for any more.
 const STOP_WITHIN: Duration = Duration::from_secs(1);

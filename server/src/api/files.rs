@@ -192,7 +192,8 @@ impl Api {
     ) -> ApiResult<Stored> {
         let Body { value: UploadFile { filename, data, mime_type, aggregate_id, aggregate_type, project_id }, text } =
             body;
-        let request = answer(key.0.map(|key| request_id(&key, "create_file", &text)).transpose())?;
+        let request = key.0.map(|key| request_id(access.0.caller().user_id(), &key, "create_file", &text)).transpose();
+        let request = answer(request)?;
         drop(text);
         let decoded = aside(data.len(), || BASE64.decode(data));
         let bytes = answer(decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}"))))?;

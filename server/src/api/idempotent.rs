@@ -45,15 +45,16 @@ where
     B: Serialize,
     F: Future<Output = Result<Outcome<B>, Error>>,
 {
-    let request = answer(key.map(|key| request_id(&key, operation, text)).transpose())?;
+    let user_id = handle.entered().caller().user_id();
+    let request = answer(key.map(|key| request_id(user_id, &key, operation, text)).transpose())?;
     Ok(Created::of(answer(make(handle.clone(), request).await)?))
 }
 
-/// What identifies a request under a key.
-pub fn request_id(key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
+/// What identifies a user's request under a key.
+pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
     let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize();
     // The draft standard quotes the key, most clients do not.
-    RequestId::new(key.trim().trim_matches('"'), hex::encode(fingerprint))
+    RequestId::new(user_id, key.trim().trim_matches('"'), hex::encode(fingerprint))
 }
 
 /// Makes something that is no event once per idempotency key; without a key, each time. The first answer is kept.
@@ -76,7 +77,7 @@ where
     let Some(key) = key else {
         return Ok(Created::of(answer(make(handle.clone(), None).await)?));
     };
-    let request = answer(request_id(&key, operation, text))?;
+    let request = answer(request_id(handle.entered().caller().user_id(), &key, operation, text))?;
     let (maker, id) = (handle.clone(), request.clone());
     let make = move || async move {
         let outcome = make(maker, Some(id)).await?;

@@ -37,6 +37,10 @@ struct CreateKey {
     /// RFC 3339; without it the key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
+    /// Whether it opens every workspace of its user, and not only this one. Only an owner who holds every scope makes such
+    /// a key, with a token or with a key that opens all workspaces itself (`all_workspaces`).
+    #[oai(nullable)]
+    all_workspaces: Option<bool>,
 }
 
 /// A key just made, with its secret.
@@ -57,26 +61,39 @@ struct CreatedKey {
     expires_at: Option<String>,
     #[oai(nullable)]
     derived_from: Option<String>,
+    all_workspaces: bool,
 }
 
 impl CreatedKey {
     fn new(record: KeyBody, key: Option<String>) -> CreatedKey {
-        let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at, derived_from } = record;
-        CreatedKey { id, key, name, scopes, display, created_at, last_used_at, expires_at, derived_from }
+        let KeyBody { id, name, scopes, display, created_at, last_used_at, expires_at, .. } = record;
+        let KeyBody { derived_from, all_workspaces, .. } = record;
+        CreatedKey {
+            id,
+            key,
+            name,
+            scopes,
+            display,
+            created_at,
+            last_used_at,
+            expires_at,
+            derived_from,
+            all_workspaces,
+        }
     }
 
     /// What is kept for a repeat is the record: the secret is stored nowhere.
     fn without_secret(&self) -> Vec<u8> {
-        let CreatedKey { id, key: _, name, scopes, display, created_at, last_used_at, expires_at, derived_from } = self;
         whole(&KeyBody {
-            id: id.clone(),
-            name: name.clone(),
-            scopes: scopes.clone(),
-            display: display.clone(),
-            created_at: created_at.clone(),
-            last_used_at: last_used_at.clone(),
-            expires_at: expires_at.clone(),
-            derived_from: derived_from.clone(),
+            id: self.id.clone(),
+            name: self.name.clone(),
+            scopes: self.scopes.clone(),
+            display: self.display.clone(),
+            created_at: self.created_at.clone(),
+            last_used_at: self.last_used_at.clone(),
+            expires_at: self.expires_at.clone(),
+            derived_from: self.derived_from.clone(),
+            all_workspaces: self.all_workspaces,
         })
     }
 }
@@ -158,7 +175,8 @@ impl Api {
     ///
     /// It is a key of the caller's user. A key makes none with a scope that it lacks (`insufficient_scope`), and none
     /// that outlives it (`outlives_caller`); a plan that has lapsed none with a scope that is paid
-    /// (`subscription_required`). What a key made ends with it.
+    /// (`subscription_required`). What a key made ends with it. The key opens this workspace alone, unless it is made with
+    /// `all_workspaces`.
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
         &self,
@@ -189,7 +207,7 @@ impl Api {
         }
         let scopes = answer(read_scopes(&body.scopes))?;
         let expires_at = answer(read_time(body.expires_at.as_deref()))?;
-        let new = NewKey { name: body.name.clone(), scopes, expires_at };
+        let new = NewKey { name: body.name.clone(), scopes, expires_at, opens_all: false };
         let made = answer(access.0.create_sign_in_code(new, i64::from(lives_s) * 1_000).await)?;
         Ok(CodeMade::Done(Written::new(&CreatedCode { code: made.code, expires_at: format_date(made.expires_at) })))
     }
@@ -235,7 +253,8 @@ impl Api {
 
 fn new_key(body: &CreateKey) -> Result<NewKey, Error> {
     let expires_at = read_time(body.expires_at.as_deref())?;
-    Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at })
+    let opens_all = body.all_workspaces.unwrap_or(false);
+    Ok(NewKey { name: body.name.clone(), scopes: read_scopes(&body.scopes)?, expires_at, opens_all })
 }
 
 fn read_scopes(names: &[Word<Scopes>]) -> Result<Vec<Scope>, Error> {

@@ -79,7 +79,7 @@ struct MemberPage {
     next_cursor: Option<String>,
 }
 
-/// Somebody who is to join.
+/// Somebody who is invited.
 #[derive(Object, Deserialize)]
 struct InviteMember {
     email: String,
@@ -96,7 +96,7 @@ struct ChangeMember {
 
 #[derive(ApiResponse)]
 enum Invited {
-    /// Whoever signs in with the address joins.
+    /// The user who signs in with the address may accept.
     #[oai(status = 201)]
     Done(Written<MemberBody>, #[oai(header = "Location")] String),
 }
@@ -139,9 +139,11 @@ impl Api {
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Invites an e-mail address: whoever signs in with it, verified, joins the workspace.
+    /// Invites an e-mail address: the user who signs in with it, verified, may accept (`POST /invitations/{id}/accept`).
     ///
-    /// Only owners invite (`owner_required`). The same address twice is one invitation, with the later role.
+    /// Only owners invite (`owner_required`). The same address twice is one invitation, with the later role. An invitation
+    /// ends with the key that made it. Addresses are compared without regard to the case of ASCII letters, and exactly
+    /// otherwise.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
         let role = answer(body.role.as_deref().map_or(Ok(Role::Editor), read_role))?;

@@ -12,6 +12,7 @@ mod files;
 mod follow;
 mod graph;
 pub mod idempotent;
+mod invitations;
 pub mod json;
 mod keys;
 mod licenses;
@@ -69,7 +70,7 @@ pub enum Section {
 pub type Operations = (
     workspace::Api,
     projects::Api,
-    (keys::Api, members::Api, plans::Api, activations::Api),
+    (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api),
     types::Api,
     aggregates::Api,
     graph::Api,
@@ -90,7 +91,7 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,
         projects::Api,
-        (keys::Api, members::Api, plans::Api, activations::Api),
+        (keys::Api, members::Api, invitations::Api, plans::Api, activations::Api),
         types::Api,
         aggregates::Api,
         graph::Api,

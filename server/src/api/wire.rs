@@ -80,6 +80,8 @@ pub struct KeyBody {
     /// The key that made it, by its id, or `session:` and `user:` with who did; what a key made ends with it.
     #[oai(nullable)]
     pub derived_from: Option<String>,
+    /// Whether it opens every workspace of its user, and not only the one that it was made in.
+    pub all_workspaces: bool,
 }
 
 impl From<&KeyRecord> for KeyBody {
@@ -93,6 +95,7 @@ impl From<&KeyRecord> for KeyBody {
             last_used_at: key.last_used_at.map(format_date),
             expires_at: key.expires_at.map(format_date),
             derived_from: key.derived_from.as_deref().map(str::to_owned),
+            all_workspaces: key.opens_all,
         }
     }
 }

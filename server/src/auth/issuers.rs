@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use foldwork_engine::model::address;
 use foldwork_engine::model::plan::{Limits, OfferedPlan, PlanStatus};
 use foldwork_engine::{AccessSettings, Engine, FetchKeys, Fetched, IssuerSettings, Trust};
 use futures_util::StreamExt;
@@ -19,7 +20,7 @@ pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
     let settings = AccessSettings {
         issuers: config.auth.issuers.iter().map(issuer).collect::<anyhow::Result<_>>()?,
         auto_provision: config.auth.auto_provision,
-        allowed_email_domains: config.auth.allowed_email_domains.iter().map(|name| name.to_lowercase()).collect(),
+        allowed_email_domains: config.auth.allowed_email_domains.iter().map(|name| address::normal(name)).collect(),
         plans: config.plans.offered.iter().map(plan).collect::<anyhow::Result<_>>()?,
         default_plan: config.plans.default.clone(),
     };

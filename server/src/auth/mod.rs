@@ -1,6 +1,7 @@
 //! From a bearer token to a right: the guards that handlers ask for in their signatures.
 //!
-//! The name of a scheme is what the document makes of it: scopes, one of which is needed, and after `@` the least role.
+//! The name of a scheme is what the document makes of it: scopes, one of which is needed, or `all` of them, and after `@`
+//! the least role; `session` needs a token of an identity provider and no scope.
 //!
 //! A guard exists only for a caller who has its right, and holds the handle that this right gives: whoever has one
 //! need not check again, and can do no more.
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use foldwork_engine::model::access::Caller;
 use foldwork_engine::{
     ContentReader, Engine, Error, Listener, McpReader, McpWriter, Operator, Owner, ProfileReader, Reader, Right,
-    Unlocker, Writer,
+    SignedIn, Unlocker, Writer,
 };
 use foldwork_plugins::mcp;
 use poem::Request;
@@ -53,20 +54,32 @@ pub struct ContentRead(pub ContentReader);
 #[oai(ty = "bearer", rename = "profile:read|api:read", checker = "guard::<ProfileReader>")]
 pub struct ProfileRead(pub ProfileReader);
 
-/// Deciding who may be in the workspace: `api:write`, of its owner.
+/// Deciding who may be in the workspace: every scope, of its owner.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "api:write@owner", checker = "guard::<Owner>")]
+#[oai(ty = "bearer", rename = "all@owner", checker = "guard::<Owner>")]
 pub struct OwnerWrite(pub Owner);
 
-/// Running the installation: `api:write`, of an owner of its first workspace, whose plan may have lapsed.
+/// Running the installation: every scope, of an owner of its first workspace, whose plan may have lapsed.
 #[derive(SecurityScheme)]
-#[oai(ty = "bearer", rename = "api:write@operator", checker = "guard::<Operator>")]
+#[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Operator>")]
 pub struct OperatorWrite(pub Operator);
 
 /// Unlocking apps on devices: `extension:unlock`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "extension:unlock", checker = "guard::<Unlocker>")]
 pub struct Unlock(pub Unlocker);
+
+/// Answering invitations: a token of an identity provider, whose user need not be in any workspace.
+#[derive(SecurityScheme)]
+#[oai(ty = "bearer", rename = "session", checker = "signed_in")]
+pub struct Session(pub SignedIn);
+
+async fn signed_in(request: &Request, _: Bearer) -> poem::Result<SignedIn> {
+    let (engine, token) = shown(request).map_err(ApiError::from)?;
+    let signed_in = engine.signed_in(token).await.map_err(ApiError::from)?;
+    mark_verified(request);
+    Ok(signed_in)
+}
 
 async fn guard<R: Right>(request: &Request, _: Bearer) -> poem::Result<R> {
     enter(request).await
@@ -99,15 +112,24 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
 
 /// Who asks, found out anew for each request.
 async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
-    let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
-    let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
+    let (engine, token) = shown(request)?;
     // A name that is no text is nobody's.
     let workspace = request.headers().get(WORKSPACE).map(|name| name.to_str().unwrap_or_default());
     let caller = engine.authenticate_in(token, workspace).await?;
+    mark_verified(request);
+    Ok((engine, caller))
+}
+
+/// What a request shows, and who knows whom it stands for.
+fn shown(request: &Request) -> Result<(&Engine, &str), Error> {
+    let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
+    Ok((request.data::<Arc<Engine>>().expect("the application carries its engine"), token))
+}
+
+fn mark_verified(request: &Request) {
     if let Some(verified) = request.data::<Verified>() {
         verified.mark();
     }
-    Ok((engine, caller))
 }
 
 /// The token of the `Authorization` header.

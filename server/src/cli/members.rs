@@ -25,7 +25,7 @@ enum Action {
         #[arg(long)]
         json: bool,
     },
-    /// Invites an e-mail address: whoever signs in with it joins.
+    /// Invites an e-mail address: the user who signs in with it may accept.
     Invite {
         email: String,
         /// owner, editor or viewer.

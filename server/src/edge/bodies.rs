@@ -1,9 +1,9 @@
-//! What request bodies may take: each of them a limit and a time, all that are under way together a budget.
+//! What request bodies may take: each of them a limit and a time or a least rate, all that are under way together a budget.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use foldwork_engine::Error;
@@ -13,6 +13,7 @@ use futures_util::stream::{self, BoxStream};
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, IntoResponse, Request, Response};
 
+use super::pace::Pace;
 use crate::api::error::ApiError;
 use crate::{API, Config};
 
@@ -24,6 +25,8 @@ pub struct Bodies {
     file_limit: usize,
     upload_limit: u64,
     timeout: Duration,
+    /// Of a body that is handed on as it comes.
+    least_bytes_per_s: u64,
     budget: usize,
     in_flight: Arc<AtomicUsize>,
 }
@@ -36,6 +39,7 @@ impl Bodies {
             file_limit: files.json_limit_bytes,
             upload_limit: if files.upload_limit_bytes == 0 { u64::MAX } else { files.upload_limit_bytes },
             timeout: Duration::from_secs(settings.body_timeout_s),
+            least_bytes_per_s: settings.upload_least_bytes_per_s,
             budget: settings.bodies_in_flight_bytes,
             in_flight: Arc::default(),
         }
@@ -149,7 +153,7 @@ impl Failure {
 }
 
 /// A body that is handed on as it comes, in blocks, each of which takes its room of the budget for as long as it is held.
-/// They may be many, but not slow: each block has the time that another body has as a whole.
+/// They may be many, but not slow: in the time that another body has as a whole, bytes of the least rate have to come.
 pub struct Upload {
     body: Body,
     share: Arc<Share>,
@@ -178,7 +182,8 @@ impl Upload {
         }
         let room = announced.unwrap_or(0).min(BLOCK as u64) as usize;
         let parts = body.into_bytes_stream().boxed();
-        let coming = Coming { parts, begun: Bytes::new(), left: limit, limit, room, share };
+        let pace = Pace::new(share.bodies.timeout, share.bodies.least_bytes_per_s);
+        let coming = Coming { parts, begun: Bytes::new(), left: limit, limit, room, pace, share };
         let failure = Failure::default();
         let failed = failure.clone();
         let blocks = stream::unfold(Some(coming), move |coming| {
@@ -210,36 +215,39 @@ struct Coming {
     limit: u64,
     /// Room that is made for a block before its bytes have come.
     room: usize,
+    pace: Pace,
     share: Arc<Share>,
 }
 
 impl Coming {
     async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let mut block = Vec::with_capacity(self.room);
-        let (timeout, limit) = (self.share.bodies.timeout, self.limit);
-        let reading = async {
-            while block.len() < BLOCK {
-                if self.begun.is_empty() {
-                    match self.parts.next().await {
-                        None => break,
-                        Some(Ok(part)) => self.begun = part,
-                        Some(Err(error)) => {
-                            return Err(ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()));
-                        }
-                    }
+        let limit = self.limit;
+        while block.len() < BLOCK {
+            if self.begun.is_empty() {
+                match self.part().await? {
+                    None => break,
+                    Some(part) => self.begun = part,
                 }
-                let taken = self.begun.split_to(self.begun.len().min(BLOCK - block.len()));
-                self.left = self.left.checked_sub(taken.len() as u64).ok_or_else(|| too_large(limit))?;
-                block.extend_from_slice(&taken);
             }
-            Ok(())
-        };
-        match tokio::time::timeout(timeout, reading).await {
-            Ok(read) => read?,
-            Err(_) => return Err(too_slow()),
+            let taken = self.begun.split_to(self.begun.len().min(BLOCK - block.len()));
+            self.left = self.left.checked_sub(taken.len() as u64).ok_or_else(|| too_large(limit))?;
+            block.extend_from_slice(&taken);
         }
         self.room = BLOCK;
         if block.is_empty() { Ok(None) } else { self.share.hold(block).map(Some) }
+    }
+}
+
+impl Coming {
+    /// The next part of the body, if it comes in time.
+    async fn part(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let begun = Instant::now();
+        let part = tokio::time::timeout(self.pace.patience(), self.parts.next()).await.map_err(|_| too_slow())?;
+        let part = part.transpose();
+        let part = part.map_err(|error| ApiError::new(StatusCode::BAD_REQUEST, "invalid_body", error.to_string()))?;
+        self.pace.came(part.as_ref().map_or(0, Bytes::len), begun.elapsed());
+        Ok(part)
     }
 }
 

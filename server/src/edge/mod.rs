@@ -4,6 +4,7 @@ mod answer;
 pub mod aside;
 pub mod bodies;
 pub mod health;
+mod pace;
 mod paths;
 pub mod rate;
 pub mod streams;

@@ -162,9 +162,9 @@ fn written(version: Version, queue: &Queue, outgoing: Outgoing) -> Option<Messag
         Outgoing::Frame(text) => Some(Message::Text(text)),
         Outgoing::Broadcast { topic, told } => match &*told {
             Broadcast::Json { event, payload } => Some(Message::Text(text(&topic, event, payload))),
-            Broadcast::Bytes { event, data } => {
+            Broadcast::Bytes { event, meta, data } => {
                 let understands = queue.takes_bytes.load(std::sync::atomic::Ordering::Relaxed);
-                let frame = understands.then(|| frame::write_bytes(&topic, event, data)).flatten()?;
+                let frame = understands.then(|| frame::write_bytes(&topic, event, meta, data)).flatten()?;
                 Some(Message::Binary(frame))
             }
         },

@@ -192,12 +192,15 @@ fn push_json(text: &mut String, value: &impl Serialize) {
 }
 
 /// Writes a user's bytes as the one kind of binary frame that a client understands; `None` where a name is too long.
-pub fn write_bytes(topic: &str, event: &str, data: &[u8]) -> Option<Vec<u8>> {
-    let (topic_length, event_length) = (u8::try_from(topic.len()).ok()?, u8::try_from(event.len()).ok()?);
-    let mut frame = Vec::with_capacity(5 + topic.len() + event.len() + data.len());
-    frame.extend([USER_BROADCAST, topic_length, event_length, 0, RAW]);
-    frame.extend(topic.as_bytes());
-    frame.extend(event.as_bytes());
+/// `meta` is JSON.
+pub fn write_bytes(topic: &str, event: &str, meta: &str, data: &[u8]) -> Option<Vec<u8>> {
+    let length = |text: &str| u8::try_from(text.len()).ok();
+    let head = [USER_BROADCAST, length(topic)?, length(event)?, length(meta)?, RAW];
+    let mut frame = Vec::with_capacity(head.len() + topic.len() + event.len() + meta.len() + data.len());
+    frame.extend(head);
+    for text in [topic, event, meta] {
+        frame.extend(text.as_bytes());
+    }
     frame.extend(data);
     Some(frame)
 }
@@ -323,8 +326,8 @@ mod tests {
 
     #[test]
     fn bytes_are_written_as_a_client_reads_them() {
-        assert_eq!(write_bytes("tt", "e", &[9]), Some(vec![4, 2, 1, 0, 0, b't', b't', b'e', 9]));
-        assert_eq!(write_bytes(&"t".repeat(256), "e", &[]), None);
+        assert_eq!(write_bytes("tt", "e", "{}", &[9]), Some(vec![4, 2, 1, 2, 0, b't', b't', b'e', b'{', b'}', 9]));
+        assert_eq!(write_bytes(&"t".repeat(256), "e", "", &[]), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Realtime;
-use super::broadcast::Broadcast;
+use super::broadcast::{Broadcast, Sender, is_reserved};
 use crate::api::error::ApiError;
 use crate::edge::bodies;
 
@@ -42,9 +42,11 @@ pub async fn say_several(
     }
     for message in &messages {
         reach(&listener, &message.topic).await?;
+        check_event(&message.event)?;
     }
     for Message { topic, event, payload } in messages {
-        say(&realtime, &listener, &topic, &Broadcast::of_client(&event, &payload))?;
+        let told = Broadcast::of_client(&Sender::of(&listener), &event, &payload);
+        say(&realtime, &listener, &topic, &told)?;
     }
     Ok(accepted())
 }
@@ -59,16 +61,27 @@ pub async fn say_one(
 ) -> poem::Result<Response> {
     let listener = realtime.listener(request).await?;
     reach(&listener, &topic).await?;
+    check_event(&event)?;
+    let sender = Sender::of(&listener);
     let data = bodies::read(request, body).await?;
     let is_bytes = request.content_type().is_some_and(|kind| kind.starts_with("application/octet-stream"));
     let told = if is_bytes {
-        std::sync::Arc::new(Broadcast::Bytes { event, data })
+        Broadcast::of_client_bytes(&sender, event, data)
     } else {
         let payload: &[u8] = if data.is_empty() { b"{}" } else { &data };
-        Broadcast::of_client(&event, serde_json::from_slice(payload).map_err(malformed)?)
+        Broadcast::of_client(&sender, &event, serde_json::from_slice(payload).map_err(malformed)?)
     };
     say(&realtime, &listener, &topic, &told)?;
     Ok(accepted())
+}
+
+/// Refuses names that only the server's own events have.
+fn check_event(event: &str) -> poem::Result<()> {
+    if !is_reserved(event) {
+        return Ok(());
+    }
+    let message = "events whose names begin with `task.` are the server's own";
+    Err(ApiError::new(StatusCode::FORBIDDEN, "reserved_event", message).into())
 }
 
 fn agent_of(topic: &str) -> Option<&str> {

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use tokio::task::AbortHandle;
 
 use super::allowance::Allowance;
-use super::broadcast::Broadcast;
+use super::broadcast::{Broadcast, Sender, is_reserved};
 use super::frame::{BROADCAST, Body, Inbound, Payload, Version};
 use super::hub::{HubGuard, Member, Membership};
 use super::line::Line;
@@ -119,8 +119,8 @@ impl Session {
             }
             "access_token" => self.renew(inbound).await,
             "presence" => self.presence(channel, &inbound),
-            BROADCAST => self.broadcast(channel, &inbound),
-            ACKNOWLEDGE => self.acknowledge(channel, reference, json_of(&inbound)),
+            BROADCAST => self.broadcast(channel, &inbound).await,
+            ACKNOWLEDGE => self.acknowledge(channel, reference, json_of(&inbound)).await,
             _ => channel.line.error(reference, "unknown event"),
         }
     }
@@ -215,9 +215,21 @@ impl Session {
         if listener.record().id != self.listener.record().id {
             return Err(Error::Unauthenticated("the token is another workspace's"));
         }
+        // What was joined with the former token may be more than this one reaches.
+        let mut out_of_reach = Vec::new();
+        for (topic, channel) in &self.channels {
+            match listener.agent(channel.agent.id.as_str()).await {
+                Ok(_) => {}
+                Err(Error::NotFound { .. }) => out_of_reach.push(topic.clone()),
+                Err(error) => return Err(error),
+            }
+        }
         self.standing = listener.standing();
         self.listener = listener;
         self.token = token;
+        for channel in out_of_reach.iter().filter_map(|topic| self.channels.remove(topic)) {
+            channel.line.end("the access token does not reach this channel");
+        }
         Ok(())
     }
 
@@ -225,15 +237,10 @@ impl Session {
     async fn renew(&mut self, inbound: Inbound) {
         let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
         let Some(token) = access_token else { return };
-        let taken = self.take_token(token).await;
-        let Some(channel) = self.channels.get(&*inbound.topic) else { return };
-        let reached = match taken {
-            Ok(()) => self.listener.agent(channel.agent.id.as_str()).await.map(drop),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = reached {
+        if let Err(error) = self.take_token(token).await
+            && let Some(channel) = self.channels.remove(&*inbound.topic)
+        {
             channel.line.end(&format!("the access token is refused: {error}"));
-            self.channels.remove(&*inbound.topic);
         }
     }
 
@@ -255,29 +262,35 @@ impl Session {
         }
     }
 
-    fn broadcast(&self, channel: &Channel, inbound: &Inbound) {
+    async fn broadcast(&self, channel: &Channel, inbound: &Inbound) {
         let (line, reference) = (&channel.line, inbound.reference.as_deref());
         let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
+        let refused = || line.error(reference, "ReservedEvent: events named `task.…` are the server's own");
+        let sender = Sender::of(&self.listener);
         let (told, bytes) = match &inbound.payload {
             Payload::Json(json) => {
                 let Some(said) = object_of::<UserBroadcast<'_>>(json) else { return invalid() };
                 let payload = said.payload.unwrap_or(RawValue::NULL);
                 if said.event == ACKNOWLEDGE {
-                    return self.acknowledge(channel, reference, object_of(payload));
+                    return self.acknowledge(channel, reference, object_of(payload)).await;
                 }
-                (Broadcast::of_client(&said.event, payload), payload.get().len())
+                if is_reserved(&said.event) {
+                    return refused();
+                }
+                (Broadcast::of_client(&sender, &said.event, payload), payload.get().len())
             }
             Payload::User { event, body: Body::Json(json) } if event == ACKNOWLEDGE => {
                 self.queue.peer_sent_bytes();
-                return self.acknowledge(channel, reference, object_of(json));
+                return self.acknowledge(channel, reference, object_of(json)).await;
             }
+            Payload::User { event, .. } if is_reserved(event) => return refused(),
             Payload::User { event, body: Body::Json(json) } => {
                 self.queue.peer_sent_bytes();
-                (Broadcast::of_client(event, json), json.get().len())
+                (Broadcast::of_client(&sender, event, json), json.get().len())
             }
             Payload::User { event, body: Body::Bytes(data) } => {
                 self.queue.peer_sent_bytes();
-                (Arc::new(Broadcast::Bytes { event: event.clone(), data: data.clone() }), data.len())
+                (Broadcast::of_client_bytes(&sender, event.clone(), data.clone()), data.len())
             }
             Payload::Bytes => return invalid(),
         };
@@ -293,13 +306,18 @@ impl Session {
         }
     }
 
-    fn acknowledge(&self, channel: &Channel, reference: Option<&str>, said: Option<Acknowledged>) {
-        match said {
-            Some(Acknowledged { position }) => {
-                self.listener.acknowledge(&channel.agent, position);
-                channel.line.ok(reference);
+    async fn acknowledge(&self, channel: &Channel, reference: Option<&str>, said: Option<Acknowledged>) {
+        let Some(Acknowledged { position }) = said else {
+            return channel.line.error(reference, "InvalidPayload: expected a position");
+        };
+        match self.listener.acknowledge(&channel.agent, position).await {
+            Ok(()) => channel.line.ok(reference),
+            Err(error @ Error::Forbidden { .. }) => channel.line.error(reference, &format!("Unauthorized: {error}")),
+            Err(error @ Error::Invalid { .. }) => channel.line.error(reference, &format!("InvalidPayload: {error}")),
+            Err(error) => {
+                tracing::warn!(%error, "an acknowledgement was not taken in");
+                channel.line.error(reference, "Unavailable: try again");
             }
-            None => channel.line.error(reference, "InvalidPayload: expected a position"),
         }
     }
 }

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::model::address;
+
 /// The claims that are looked at. Those of no use are passed over, whatever their type is.
 #[derive(Debug, Deserialize)]
 pub struct Claims {
@@ -46,15 +48,20 @@ impl Claims {
         begin..ms(self.exp).saturating_add(LEEWAY_MS)
     }
 
-    /// The address in lower case, and whether the issuer vouches for it.
-    pub fn email(&self) -> Option<(String, bool)> {
-        let email = text(&self.email)?.trim().to_lowercase();
-        let is_verified = match &self.email_verified {
-            Value::Bool(verified) => *verified,
-            Value::String(verified) => verified == "true",
-            _ => false,
-        };
-        email.contains('@').then_some((email, is_verified))
+    /// The address in its normal form.
+    pub fn email(&self) -> Option<String> {
+        Some(address::normal(text(&self.email)?)).filter(|email| email.contains('@'))
+    }
+
+    /// Whether the issuer vouches for the address; `None` where the token has no such claim. A claim that is neither a
+    /// boolean nor one of the texts `true` and `false` vouches for nothing.
+    pub fn email_verified(&self) -> Option<bool> {
+        match &self.email_verified {
+            Value::Null => None,
+            Value::Bool(verified) => Some(*verified),
+            Value::String(verified) => Some(verified == "true"),
+            _ => Some(false),
+        }
     }
 
     pub fn name(&self) -> Option<&str> {

@@ -112,11 +112,13 @@ impl Tokens {
 impl Identity {
     fn new(claims: &Claims, place: usize, issuer: &Issuer, generation: u64) -> Identity {
         let name = format!("{}\n{}", issuer.name, claims.sub);
-        let (email, is_verified) = claims.email().unzip();
+        let email = claims.email();
+        // `trust_email` stands in for a claim that is missing, never for one that says no.
+        let is_verified = claims.email_verified().unwrap_or(issuer.trusts_email);
         let validity = claims.validity();
         Identity {
             user_id: Uuid::new_v5(&Uuid::NAMESPACE_URL, name.as_bytes()).to_string().into(),
-            email_verified: email.is_some() && (issuer.trusts_email || is_verified == Some(true)),
+            email_verified: email.is_some() && is_verified,
             email: email.map(Arc::from),
             name: claims.name().map(Arc::from),
             session: claims.session().map(Arc::from),

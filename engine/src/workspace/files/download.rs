@@ -40,6 +40,8 @@ pub struct SignedLink {
     pub path: String,
     /// When it ends, in seconds since the epoch.
     pub expires_s: i64,
+    /// Whether it is good only while the file is attached to a published article.
+    pub published_only: bool,
     pub key_id: String,
     pub signature: Vec<u8>,
 }
@@ -52,23 +54,25 @@ pub struct StoredFile {
 }
 
 impl ContentReader {
-    /// A link to a file. Who sees published content alone sees the files that are attached to it.
+    /// A link to a file. Callers who see only published content see the files that are attached to it, and their links
+    /// stop working when it is unpublished: such a link always leads to this server, as an object store could not tell.
     pub async fn file_link(&self, path: &str) -> Result<FileLink> {
         let state = self.entered.state();
         state.refresh().await?;
         let found = self.entered.find_file(path)?;
-        if self.shown(Perspective::Draft) == Perspective::Published && !is_of_published(state, &found) {
+        let published_only = self.shown(Perspective::Draft) == Perspective::Published;
+        if published_only && !is_of_published(state, &found) {
             return Err(not_found(path));
         }
         let key = key_of(&state.record.id, &found).ok_or_else(|| not_found(path))?;
         let expires_s = state.clock.now_ms().div_euclid(1_000) + LINK_S;
         let valid = Duration::from_secs(LINK_S.unsigned_abs());
-        if let Some(url) = state.storage.blobs().link(&key, valid).await? {
+        if !published_only && let Some(url) = state.storage.blobs().link(&key, valid).await? {
             return Ok(FileLink::Stored { url, expires_at: expires_s * 1_000 });
         }
-        let signature = self.entered.sign(Purpose::FileLink, &message(path, expires_s)).await?;
-        let (key_id, signature) = (signature.key_id, signature.mac);
-        Ok(FileLink::Signed(SignedLink { path: path.to_owned(), expires_s, key_id, signature }))
+        let signature = self.entered.sign(Purpose::FileLink, &message(path, expires_s, published_only)).await?;
+        let (path, key_id, signature) = (path.to_owned(), signature.key_id, signature.mac);
+        Ok(FileLink::Signed(SignedLink { path, expires_s, published_only, key_id, signature }))
     }
 }
 
@@ -81,28 +85,33 @@ fn is_of_published(state: &State, found: &Aggregate) -> bool {
 }
 
 /// What is signed. A path has no line ends.
-fn message(path: &str, expires_s: i64) -> Vec<u8> {
-    format!("GET\n{path}\n{expires_s}").into_bytes()
+fn message(path: &str, expires_s: i64, published_only: bool) -> Vec<u8> {
+    let of = if published_only { "\npublished" } else { "" };
+    format!("GET\n{path}\n{expires_s}{of}").into_bytes()
 }
 
 /// Whether a link was made here and is still good. Whoever has it needs no other right.
 pub async fn check_link(access: &Access, link: &SignedLink, now_ms: i64) -> Result<()> {
-    let refused = || {
-        let message = "the link is not valid, or not any more".to_owned();
-        Error::Forbidden { code: "invalid_link", message }
-    };
     let signature = Signature { key_id: link.key_id.clone(), mac: link.signature.clone() };
-    let message = message(&link.path, link.expires_s);
+    let message = message(&link.path, link.expires_s, link.published_only);
     let is_ours = access.verify(Purpose::FileLink, &message, &signature).await?;
     if is_ours && now_ms < link.expires_s.saturating_mul(1_000) { Ok(()) } else { Err(refused()) }
 }
 
+fn refused() -> Error {
+    Error::forbidden("invalid_link", "the link is not valid, or not any more")
+}
+
 impl StoredFile {
-    /// The file at a path of an open workspace.
-    pub async fn find(state: &State, path: &str) -> Result<StoredFile> {
+    /// The file that a link leads to, in its workspace.
+    pub async fn find(state: &State, link: &SignedLink) -> Result<StoredFile> {
+        let path = &*link.path;
         state.refresh().await?;
         let found = state.folded.get(FilePath::aggregate_id(path).as_str()).filter(|found| is_live(found));
         let file = found.ok_or_else(|| not_found(path))?;
+        if link.published_only && !is_of_published(state, &file) {
+            return Err(refused());
+        }
         let key = key_of(&state.record.id, &file).ok_or_else(|| not_found(path))?;
         Ok(StoredFile { file, blobs: state.storage.blobs().clone(), key })
     }

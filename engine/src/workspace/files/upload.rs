@@ -69,7 +69,7 @@ impl Writer {
             let mut receiving = Receiving::new(operation.state(), quota);
             let kind =
                 BlobKind { mime_type: new.mime_type.clone(), content_disposition: new.content_disposition.clone() };
-            let stored = match receiving.write(new.size, bytes, kind).await {
+            let stored = match operation.while_it_stands(receiving.write(new.size, bytes, kind)).await {
                 Ok(received) => operation.name_bytes(target, new, received, receiving.upload_id().clone()).await,
                 Err(error) => Err(error),
             };
@@ -121,6 +121,19 @@ impl Entered {
 }
 
 impl Operation {
+    /// Does something that takes long for as long as the caller's right is held. Where the right ended meanwhile, nothing
+    /// comes of it.
+    async fn while_it_stands<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        const ENDED: Error = Error::Unauthenticated("the right to upload ended before the bytes had come");
+        let mut standing = self.entered().standing();
+        let done = tokio::select! {
+            done = work => done?,
+            () = standing.ended() => return Err(ENDED),
+        };
+        // It may have ended elsewhere a moment ago.
+        if standing.is_held().await? { Ok(done) } else { Err(ENDED) }
+    }
+
     /// What an earlier request under the same key was answered with. It is asked for before room is: a repeat takes none.
     async fn answered_before(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };

@@ -116,6 +116,7 @@ impl LinkedUpload {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {
             Error::Conflict { code: "version_conflict", .. } => changed(),
+            Error::Unauthenticated(_) => refused(),
             other => other,
         })
     }

@@ -44,16 +44,17 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Result<Answer> {
-    let request = arguments.idempotency_key.as_deref().map(|key| request_id(key, &arguments)).transpose()?;
+    let user_id = writer.caller().user_id();
+    let request = arguments.idempotency_key.as_deref().map(|key| request_id(user_id, key, &arguments)).transpose()?;
     let Arguments { title, body, project_id, slug, tags, .. } = arguments;
     let (article, repeated) =
         writer.create_article(NewArticle { project: project_id, title, body, slug, tags, request }).await?;
     Ok(Answer { article: ShownArticle::from(&*article), repeated })
 }
 
-/// What identifies a call under its key.
-fn request_id(key: &str, arguments: &Arguments) -> Result<RequestId> {
+/// What identifies a user's call under its key.
+fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<RequestId> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
     let fingerprint = Sha256::new().chain_update("mcp/").chain_update(WORDS.name).chain_update([0]).chain_update(text);
-    RequestId::new(key, hex::encode(fingerprint.finalize()))
+    RequestId::new(user_id, key, hex::encode(fingerprint.finalize()))
 }

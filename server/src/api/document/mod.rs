@@ -137,10 +137,13 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
     examples::show(operation);
 }
 
-/// Who may call an operation, as the name of its guard says it: scopes, and after `@` the least role.
+/// Who may call an operation, as the name of its guard says it: scopes, one of which is needed, or `all` of them, and after
+/// `@` the least role; or a `session`.
 struct Needed {
     scopes: Vec<String>,
+    all: bool,
     role: Option<String>,
+    session: bool,
 }
 
 impl Needed {
@@ -148,24 +151,35 @@ impl Needed {
     fn of(operation: &Map<String, Value>) -> Option<Needed> {
         let scheme = operation.get("security").and_then(|security| security[0].as_object()?.keys().next())?;
         let (scopes, role) = scheme.split_once('@').unzip();
-        let scopes = scopes.unwrap_or(scheme).split('|').map(str::to_owned).collect();
-        Some(Needed { scopes, role: role.map(str::to_owned) })
+        let scopes = scopes.unwrap_or(scheme);
+        let (all, session) = (scopes == "all", scopes == "session");
+        let scopes = match scopes {
+            "all" => Scope::ALL.map(|scope| scope.name().to_owned()).to_vec(),
+            "session" => Vec::new(),
+            scopes => scopes.split('|').map(str::to_owned).collect(),
+        };
+        Some(Needed { scopes, all, role: role.map(str::to_owned), session })
     }
 
     /// Whether a plan that has lapsed keeps from it.
     fn is_paid(&self) -> bool {
         let paid = |name: &String| Scope::parse(name).is_some_and(Scope::is_paid);
-        self.scopes.iter().all(paid) && self.role.as_deref() != Some("operator")
+        let is_paid = if self.all { self.scopes.iter().any(paid) } else { self.scopes.iter().all(paid) };
+        is_paid && !self.session && self.role.as_deref() != Some("operator")
     }
 }
 
 /// Says in the operation's description, and to programs, what it needs.
 fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     let text = match needed {
-        Some(Needed { scopes, role }) => {
+        Some(Needed { session: true, .. }) => "Needs a token of an identity provider; a key will not do.".to_owned(),
+        Some(Needed { scopes, all, role, .. }) => {
             let names: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
             let role = role.as_ref().map_or_else(String::new, |role| format!(", and the role `{role}`"));
-            format!("Needs the scope {}{role}.", names.join(" or "))
+            match all {
+                true => format!("Needs every scope{role}."),
+                false => format!("Needs the scope {}{role}.", names.join(" or ")),
+            }
         }
         None => "Needs no token.".to_owned(),
     };
@@ -174,8 +188,15 @@ fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     operation.insert("description".into(), described.into());
     let security = if needed.is_some() { json!([{SCHEME: []}]) } else { json!([]) };
     operation.insert("security".into(), security);
-    if let Some(Needed { scopes, role }) = needed {
-        operation.insert("x-required-scope".into(), json!(scopes));
+    if let Some(Needed { scopes, all, role, session }) = needed {
+        let mut note = |name: &str, value: Value| _ = operation.insert(name.into(), value);
+        if *session {
+            return note("x-required-session", true.into());
+        }
+        note("x-required-scope", json!(scopes));
+        if *all {
+            note("x-required-scope-all", true.into());
+        }
         role.iter().for_each(|role| _ = operation.insert("x-required-role".into(), json!(role)));
     }
 }

@@ -5,10 +5,11 @@ use serde_json::{Map, Value};
 use crate::api::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// Where a parameter stands, its name, and what it is.
-const KNOWN: [(&str, &str, &str); 16] = [
+const KNOWN: [(&str, &str, &str); 17] = [
     ("path", "activation_id", "The activation's id."),
     ("path", "agent_id", "The agent's id."),
     ("path", "aggregate_id", "The aggregate's id."),
+    ("path", "invitation_id", "The invitation's id."),
     ("path", "key_id", "The key's id, which is not the key."),
     ("path", "member_id", "The member's id."),
     ("path", "name", "The plugin's name."),

@@ -1,17 +1,17 @@
-//! Requests that carry an idempotency key, one after the other for each key: none holds up one with another key.
+//! Turns by name: holders of one name run one after the other, and none waits for a holder of another name.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OwnedMutexGuard;
 
-/// The keys of requests that are under way.
+/// The names that are held.
 #[derive(Default)]
 pub struct Turns {
     under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The turn of one request; the next one's begins when it is dropped.
+/// The turn of one holder; the next one begins when it is dropped.
 pub struct Turn {
     turns: Arc<Turns>,
     key: String,
@@ -20,7 +20,7 @@ pub struct Turn {
 }
 
 impl Turns {
-    /// Waits until no other request with this key is under way.
+    /// Waits until nobody else holds this name.
     pub async fn take(self: &Arc<Self>, key: &str) -> Turn {
         let one = self.under_way().entry(key.to_owned()).or_default().clone();
         let one = one.lock_owned().await;

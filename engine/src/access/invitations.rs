@@ -1,0 +1,106 @@
+//! Invitations as the one invited sees them: listed, accepted or declined. Nobody joins a workspace in any other way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tracing::Instrument;
+
+use super::Access;
+use super::known::KnownUser;
+use crate::error::{Error, Result};
+use crate::model::access::{self, Invitation, Membership, WorkspaceRecord};
+use crate::store;
+
+/// A user who signed in with a token of an identity provider, whether or not they are in any workspace.
+pub struct SignedIn {
+    access: Arc<Access>,
+    user: Arc<KnownUser>,
+}
+
+/// An invitation with the workspace that invites.
+pub type Proposal = (Invitation, WorkspaceRecord);
+
+impl Access {
+    /// The user whom a token stands for. A key stands for one workspace, and so does not join others.
+    pub async fn signed_in(self: &Arc<Self>, bearer: &str) -> Result<SignedIn> {
+        if access::is_key(bearer) {
+            self.authenticate(bearer, None).await?;
+            let message = "invitations are answered with a token of the identity provider; a key cannot do it";
+            return Err(Error::forbidden("session_required", message));
+        }
+        let identity = self.policy().tokens.verify(bearer, self.clock.now_ms()).await?;
+        Ok(SignedIn { access: self.clone(), user: self.admit(&identity).await? })
+    }
+
+    /// Those of some invitations that have not ended: they have not expired, and the keys that made them still exist.
+    pub(super) async fn still_open(&self, invitations: Vec<Invitation>) -> Result<Vec<Invitation>> {
+        let now = self.clock.now_ms();
+        let key = |invitation: &Invitation| invitation.derived_from.clone().filter(|origin| !origin.contains(':'));
+        let keys: Vec<Arc<str>> = invitations.iter().filter_map(key).collect();
+        let living = if keys.is_empty() { Default::default() } else { self.control.living_keys(&keys).await? };
+        let is_open = |invitation: &Invitation| {
+            invitation.expires_at.is_none_or(|end| end > now) && key(invitation).is_none_or(|key| living.contains(&key))
+        };
+        Ok(invitations.into_iter().filter(is_open).collect())
+    }
+
+    async fn proposals(&self, email: &str) -> Result<Vec<Proposal>> {
+        let invitations = self.still_open(self.control.invitations_of(email, self.clock.now_ms()).await?).await?;
+        let mut workspaces = HashMap::new();
+        let mut proposals = Vec::with_capacity(invitations.len());
+        for invitation in invitations {
+            let id = invitation.workspace_id.clone();
+            if !workspaces.contains_key(&id) {
+                workspaces.insert(id.clone(), self.workspace(&id).await?);
+            }
+            proposals.extend(workspaces.get(&id).cloned().map(|workspace| (invitation, workspace)));
+        }
+        Ok(proposals)
+    }
+
+    async fn accept(&self, id: &str, email: &str, user_id: &str) -> Result<(Membership, WorkspaceRecord)> {
+        let accepted = self.control.accept_invitation(id, email, user_id, self.clock.now_ms()).await;
+        // Also where it is not known whether it was accepted: what is forgotten is read again.
+        self.known.forget();
+        let member = accepted?.ok_or_else(|| Error::not_found("invitation", id))?;
+        let workspace = self.workspace(&member.workspace_id).await?;
+        Ok((member, workspace))
+    }
+}
+
+impl SignedIn {
+    /// The invitations of the user's verified address, the oldest first.
+    pub async fn invitations(&self) -> Result<Vec<Proposal>> {
+        match self.user.record.verified_email() {
+            Some(email) => self.access.proposals(email).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Joins the workspace that invites. A user who is a member already keeps their role.
+    pub async fn accept(&self, id: &str) -> Result<(Membership, WorkspaceRecord)> {
+        let (email, access) = (self.email(id)?, self.access.clone());
+        let (id, user_id) = (id.to_owned(), self.user.record.id.clone());
+        // A task of its own: it ends by forgetting what is known of the user, whether or not the client still waits.
+        let task = async move { access.accept(&id, &email, &user_id).await };
+        match tokio::spawn(task.in_current_span()).await {
+            Ok(result) => result,
+            Err(error) if error.is_cancelled() => Err(Error::Unavailable(store::Error::Closing)),
+            Err(error) => Err(Error::internal(error)),
+        }
+    }
+
+    /// Deletes the invitation.
+    pub async fn decline(&self, id: &str) -> Result<()> {
+        match self.access.control.decline_invitation(id, &self.email(id)?).await? {
+            true => Ok(()),
+            false => Err(Error::not_found("invitation", id)),
+        }
+    }
+
+    /// The address that is invited. Without a verified one no invitation is the user's.
+    fn email(&self, id: &str) -> Result<Arc<str>> {
+        let email = self.user.record.email.clone().filter(|_| self.user.record.email_verified);
+        email.ok_or_else(|| Error::not_found("invitation", id))
+    }
+}

@@ -1,0 +1,170 @@
+//! Invitations in the control database. Accepting one is a transaction: of several requests at once, one succeeds.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use surrealdb::types::Value as Record;
+
+use super::keys::{MAKER, ORIGIN, Origin, origin_id, refused_by_origin};
+use super::members::{member_content, member_id, read_member, read_role};
+use super::{Database, Error, Result, convert, retry};
+use crate::model::access::{Invitation, Membership, Role};
+
+/// Invitations of one address that are read at once. Further ones are read after some of these were answered.
+const MOST_OF_ADDRESS: usize = 200;
+
+impl Database {
+    /// The invitations of a workspace, the oldest first.
+    pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
+        let statement =
+            "SELECT *, record::id(id) AS key FROM invitation WHERE workspace_id = $workspace ORDER BY created_at, id";
+        let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
+        convert::list(found.first())?.map(read_invitation).collect()
+    }
+
+    /// The invitations of an address that have not expired, the oldest first.
+    pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
+        let statement = "SELECT *, record::id(id) AS key FROM invitation
+            WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";
+        let values = [
+            ("email", convert::text(email)),
+            ("now", convert::integer(now)),
+            ("limit", convert::integer(MOST_OF_ADDRESS)),
+        ];
+        let found = self.query(statement, values).await?;
+        convert::list(found.first())?.map(read_invitation).collect()
+    }
+
+    /// Writes an invitation, in the place of one of the same id, on behalf of a member of its workspace. Returns the
+    /// cause where that member, or the key that invites, is gone.
+    pub async fn write_invitation(
+        &self,
+        invitation: &Invitation,
+        user_id: &str,
+    ) -> Result<std::result::Result<(), Origin>> {
+        let content = convert::fields([
+            ("workspace_id", convert::text(&invitation.workspace_id)),
+            ("email", convert::text(&invitation.email)),
+            ("role", convert::text(invitation.role.name())),
+            ("created_at", convert::integer(invitation.created_at)),
+            ("expires_at", invitation.expires_at.map_or(Record::None, convert::integer)),
+            ("derived_from", convert::optional_text(invitation.derived_from.as_deref())),
+        ]);
+        let values = [
+            ("id", invitation_id(&invitation.id)),
+            ("content", Record::Object(content)),
+            ("member", member_id(&invitation.workspace_id, user_id)),
+            ("origin", origin_id(invitation.derived_from.as_deref())),
+        ];
+        let statements = format!("BEGIN; {MAKER} {ORIGIN} UPSERT $id CONTENT $content RETURN NONE; COMMIT;");
+        refused_by_origin(self.query_again(&statements, values).await.map(drop))
+    }
+
+    /// Gives an invitation of a workspace another role. Returns the changed invitation, or `None` where there is none: an
+    /// accepted invitation does not come back.
+    pub async fn write_invited_role(&self, workspace_id: &str, id: &str, role: Role) -> Result<Option<Invitation>> {
+        let values = [
+            ("id", invitation_id(id)),
+            ("workspace", convert::text(workspace_id)),
+            ("role", convert::text(role.name())),
+            ("key", convert::text(id)),
+        ];
+        let statement = "UPDATE $id SET role = $role WHERE workspace_id = $workspace RETURN *, $key AS key";
+        let found = self.query_again(statement, values).await?;
+        convert::list(found.first())?.next().map(read_invitation).transpose()
+    }
+
+    /// Makes a user a member of the workspace that invited their address, and deletes the invitation. Whoever is a member
+    /// already keeps their role. Returns the membership, or `None` where the address has no such invitation any more.
+    pub async fn accept_invitation(
+        &self,
+        id: &str,
+        email: &str,
+        user_id: &str,
+        now: i64,
+    ) -> Result<Option<Membership>> {
+        for wait in retry::waits() {
+            let Some(found) = self.find_invitation(id, email, now).await? else { return Ok(None) };
+            let member = Membership {
+                workspace_id: found.workspace_id.clone(),
+                user_id: user_id.into(),
+                role: found.role,
+                joined_at: now,
+            };
+            match refused_by_origin(self.try_accept(&found, &member).await) {
+                Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
+                // The key that invited was revoked.
+                Ok(Err(_)) => return Ok(None),
+                Ok(Ok(member)) => return Ok(Some(member)),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Conflict)
+    }
+
+    async fn try_accept(&self, invitation: &Invitation, member: &Membership) -> Result<Membership> {
+        let values = [
+            ("invitation", invitation_id(&invitation.id)),
+            ("email", convert::text(&invitation.email)),
+            ("role", convert::text(invitation.role.name())),
+            ("maker", convert::optional_text(invitation.derived_from.as_deref())),
+            ("member", member_id(&member.workspace_id, &member.user_id)),
+            ("content", member_content(member)),
+            ("origin", origin_id(invitation.derived_from.as_deref())),
+        ];
+        // What was read is compared again: the role may have changed, or another key may have invited, since.
+        let statements = format!(
+            "BEGIN;
+            LET $found = (SELECT * FROM ONLY $invitation);
+            IF $found = NONE OR $found.email != $email OR $found.role != $role OR $found.derived_from != $maker {{
+                THROW 'stale head'
+            }};
+            {ORIGIN}
+            DELETE $invitation RETURN NONE;
+            IF !record::exists($member) {{ CREATE $member CONTENT $content RETURN NONE }};
+            RETURN (SELECT * FROM $member);
+            COMMIT;"
+        );
+        let answers = self.query(&statements, values).await?;
+        let is_member = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("joined_at"));
+        let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_member));
+        found.map_or_else(|| Err(Error::Corrupt("a membership that was just written is not there".into())), read_member)
+    }
+
+    async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {
+        let found = self.query("SELECT *, record::id(id) AS key FROM $id", [("id", invitation_id(id))]).await?;
+        let found = convert::list(found.first())?.next().map(read_invitation).transpose()?;
+        let is_open = |found: &Invitation| *found.email == *email && found.expires_at.is_none_or(|end| end > now);
+        Ok(found.filter(is_open))
+    }
+
+    /// Deletes an invitation of an address. Returns whether there was one.
+    pub async fn decline_invitation(&self, id: &str, email: &str) -> Result<bool> {
+        let values = [("id", invitation_id(id)), ("email", convert::text(email))];
+        let found = self.query_again("DELETE $id WHERE email = $email RETURN BEFORE", values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+
+    /// Takes an invitation of a workspace back. Returns whether there was one.
+    pub async fn delete_invitation(&self, workspace_id: &str, id: &str) -> Result<bool> {
+        let values = [("id", invitation_id(id)), ("workspace", convert::text(workspace_id))];
+        let found = self.query_again("DELETE $id WHERE workspace_id = $workspace RETURN BEFORE", values).await?;
+        Ok(convert::list(found.first())?.next().is_some())
+    }
+}
+
+fn invitation_id(id: &str) -> Record {
+    convert::record_id("invitation", id.to_owned())
+}
+
+fn read_invitation(record: &Record) -> Result<Invitation> {
+    Ok(Invitation {
+        id: Arc::from(convert::text_field(record, "key")?),
+        workspace_id: convert::text_field(record, "workspace_id")?.into(),
+        email: convert::text_field(record, "email")?.into(),
+        role: read_role(record)?,
+        created_at: convert::int_field(record, "created_at")?,
+        expires_at: convert::optional_int_field(record, "expires_at"),
+        derived_from: convert::optional_text_field(record, "derived_from"),
+    })
+}

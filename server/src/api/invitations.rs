@@ -1,0 +1,116 @@
+//! `/invitations`: what the one invited is asked, and answers.
+
+use foldwork_engine::model::access::{Invitation, Membership, WorkspaceRecord};
+use foldwork_engine::model::date::format_date;
+use poem_openapi::param::Path;
+use poem_openapi::{ApiResponse, Object, OpenApi};
+use serde::Serialize;
+
+use super::Section;
+use super::body::Written;
+use super::error::{ApiResult, answer};
+use super::page::PageBody;
+use super::words::{Roles, Word};
+use crate::auth::Session;
+
+pub struct Api;
+
+/// A proposal to join a workspace.
+#[derive(Object, Serialize)]
+#[oai(rename = "Invitation")]
+struct InvitationBody {
+    id: String,
+    workspace_id: String,
+    workspace_name: String,
+    /// What the user is to be in the workspace.
+    role: Word<Roles>,
+    created_at: String,
+    /// When the invitation ends, if it does: with the key that made it.
+    #[oai(nullable)]
+    expires_at: Option<String>,
+}
+
+impl InvitationBody {
+    fn new((invitation, workspace): &(Invitation, WorkspaceRecord)) -> InvitationBody {
+        InvitationBody {
+            id: invitation.id.to_string(),
+            workspace_id: workspace.id.to_string(),
+            workspace_name: workspace.name.clone(),
+            role: invitation.role.name().into(),
+            created_at: format_date(invitation.created_at),
+            expires_at: invitation.expires_at.map(format_date),
+        }
+    }
+}
+
+/// The open invitations of the user.
+#[derive(Object)]
+struct InvitationPage {
+    data: Vec<InvitationBody>,
+    #[oai(nullable)]
+    next_cursor: Option<String>,
+}
+
+/// A workspace that the user is a member of.
+#[derive(Object, Serialize)]
+#[oai(rename = "Membership")]
+struct MembershipBody {
+    workspace_id: String,
+    workspace_name: String,
+    role: Word<Roles>,
+    joined_at: String,
+}
+
+impl MembershipBody {
+    fn new((member, workspace): &(Membership, WorkspaceRecord)) -> MembershipBody {
+        MembershipBody {
+            workspace_id: workspace.id.to_string(),
+            workspace_name: workspace.name.clone(),
+            role: member.role.name().into(),
+            joined_at: format_date(member.joined_at),
+        }
+    }
+}
+
+#[derive(ApiResponse)]
+enum Declined {
+    /// The invitation is deleted.
+    #[oai(status = 204)]
+    Done,
+}
+
+#[OpenApi(tag = "Section::Members")]
+impl Api {
+    /// The open invitations of the user who signed in, the oldest first.
+    ///
+    /// They are those of the address that the identity provider vouches for: at most 200 at a time, in one page. The user
+    /// need not be in any workspace yet.
+    #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
+    async fn list_invitations(&self, session: Session) -> ApiResult<Written<InvitationPage>> {
+        let invitations = answer(session.0.invitations().await)?;
+        let data: Vec<InvitationBody> = invitations.iter().map(InvitationBody::new).collect();
+        Ok(Written::new(&PageBody { data, next_cursor: None }))
+    }
+
+    /// Accepts an invitation: the user is a member of its workspace from then on.
+    ///
+    /// Requests reach that workspace with its id in the header `Foldwork-Workspace`; without the header they reach the
+    /// workspace that the user has been in for longest. A user who is a member already keeps their role.
+    #[oai(path = "/invitations/:invitation_id/accept", method = "post", operation_id = "accept_invitation")]
+    async fn accept_invitation(
+        &self,
+        session: Session,
+        invitation_id: Path<String>,
+    ) -> ApiResult<Written<MembershipBody>> {
+        Ok(Written::new(&MembershipBody::new(&answer(session.0.accept(&invitation_id).await)?)))
+    }
+
+    /// Declines an invitation, which is deleted.
+    ///
+    /// The owners of the workspace may invite the same address again.
+    #[oai(path = "/invitations/:invitation_id/decline", method = "post", operation_id = "decline_invitation")]
+    async fn decline_invitation(&self, session: Session, invitation_id: Path<String>) -> ApiResult<Declined> {
+        answer(session.0.decline(&invitation_id).await)?;
+        Ok(Declined::Done)
+    }
+}

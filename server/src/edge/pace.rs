@@ -1,0 +1,67 @@
+//! How fast a body that is handed on as it comes has to come.
+
+use std::time::Duration;
+
+/// The least rate of one body: so many bytes in every window of time. Only time during which the server waits for the
+/// client counts, so a slow disk makes no client slow.
+pub struct Pace {
+    window: Duration,
+    /// Bytes that must come in a window.
+    least: u64,
+    left: Duration,
+    came: u64,
+}
+
+impl Pace {
+    pub fn new(window: Duration, bytes_per_s: u64) -> Pace {
+        Pace { window, least: bytes_per_s.saturating_mul(window.as_secs()).max(1), left: window, came: 0 }
+    }
+
+    /// How long the server waits for the next bytes. They are late after that.
+    pub fn patience(&self) -> Duration {
+        self.left
+    }
+
+    /// Notes that bytes came after a wait. With enough of them the next window begins; what came beyond that does not
+    /// count for it.
+    pub fn came(&mut self, bytes: usize, waited: Duration) {
+        self.came = self.came.saturating_add(bytes as u64);
+        if self.came >= self.least {
+            (self.left, self.came) = (self.window, 0);
+        } else {
+            self.left = self.left.saturating_sub(waited);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// For how many seconds a client sends that sends so many bytes each second; 1,000 at the most.
+    fn lasts(pace: &mut Pace, bytes: usize) -> usize {
+        let is_in_time = |_: &usize| {
+            let is_in_time = pace.patience() >= SECOND;
+            pace.came(bytes, SECOND);
+            is_in_time
+        };
+        (0..1_000).take_while(is_in_time).count()
+    }
+
+    #[test]
+    fn a_body_slower_than_the_least_rate_ends_after_one_window() {
+        let pace = || Pace::new(30 * SECOND, 100);
+        assert_eq!(lasts(&mut pace(), 100), 1_000);
+        assert_eq!(lasts(&mut pace(), 99), 30);
+        assert_eq!(lasts(&mut pace(), 0), 30);
+        // What came fast buys no more than one window.
+        let mut fast = pace();
+        fast.came(1 << 30, SECOND);
+        assert_eq!(lasts(&mut fast, 1), 30);
+        // Without a rate a client has the window for each part.
+        assert_eq!(lasts(&mut Pace::new(30 * SECOND, 0), 1), 1_000);
+        assert_eq!(Pace::new(Duration::ZERO, 100).patience(), Duration::ZERO);
+    }
+}
