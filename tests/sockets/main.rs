@@ -9,6 +9,7 @@ mod files;
 mod limits;
 mod mcp;
 mod relay;
+mod relay_rights;
 mod socket;
 
 use std::time::Duration;
