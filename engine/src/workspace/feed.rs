@@ -342,9 +342,11 @@ mod tests {
         let one = agent(&writer, "one").await;
         assert_eq!(listener.cursor(&one).await.expect("a position"), one.first_position);
         let made = task(&writer, &one).await;
-        listener.acknowledge(&one, u64::MAX);
-        assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
-        listener.acknowledge(&one, 1);
+        let refused = listener.acknowledge(&one, u64::MAX).await;
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+        assert_eq!(listener.cursor(&one).await.expect("a position"), one.first_position);
+        listener.acknowledge(&one, made.position).await.expect("acknowledged");
+        listener.acknowledge(&one, 1).await.expect("it goes back for nobody");
         assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
     }
 }
