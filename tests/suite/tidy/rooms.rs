@@ -11,7 +11,7 @@ use super::sources;
 
 /// Rooms and modules of the engine, the lowest first, and those that each may name. A room is a file or folder below
 /// `engine/src`; one with rooms in it is, itself, only what no room in it covers. What is not here does not exist.
-const ROOMS: [(&str, &[&str]); 22] = [
+const ROOMS: [(&str, &[&str]); 23] = [
     ("model", &[]),
     ("pipeline/column", &["model"]),
     ("pipeline/value", &["model"]),
