@@ -36,6 +36,11 @@ class Server:
             # What is checked here is the answer, which a debug build may need longer for.
             FOLDWORK_PIPELINE__TIMEOUT_MS="600000",
             FOLDWORK_PIPELINE__MEMORY_BYTES=str(1 << 30),
+            # A load sends all its queries with one key.
+            FOLDWORK_PIPELINE__WORKSPACE_QUERIES="0",
+            FOLDWORK_PIPELINE__KEY_QUERIES="0",
+            FOLDWORK_PIPELINE__WORKSPACE_MEMORY_BYTES="0",
+            FOLDWORK_PIPELINE__KEY_MEMORY_BYTES="0",
         )
 
     def launch(self):
