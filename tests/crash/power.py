@@ -148,8 +148,8 @@ class Store:
         """Each damage there is to be tried, by name, and the file that has it."""
         segments = sorted((self.disk.store / "wal").glob("*.wal"))
         last = segments[-1]
-        # The log has a gap: the number that the manifest expects is missing.
-        yield "a missing segment", segments[0], lambda: last.rename(last.with_name(f"{int(last.stem) + 1:020}.wal"))
+        # The log has a gap: a number that the manifest, or the segment before, expects is missing.
+        yield "a missing segment", last, lambda: last.rename(last.with_name(f"{int(last.stem) + 1:020}.wal"))
         for name, files in [("log", segments), ("tables", sorted((self.disk.store / "sstables").glob("*.sst")))]:
             for _ in range(CHANGED_BYTES):
                 file = self.chance.choice([file for file in files if file.stat().st_size])
