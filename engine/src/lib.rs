@@ -5,6 +5,7 @@
 //! `core`.
 
 mod access;
+pub mod aside;
 pub mod clock;
 mod consumer;
 mod core;

@@ -10,6 +10,7 @@ use crate::core::storage::SharedStorage;
 use crate::core::{Environment, Settings, State};
 use crate::error::{Error, Result};
 use crate::hook::Embed;
+use crate::model::pattern::Patterns;
 use crate::store::{self, Store};
 use crate::workspace::runtime::Runtime;
 
@@ -20,6 +21,7 @@ pub struct Opener {
     clock: Arc<dyn Clock>,
     settings: Arc<Settings>,
     plugins: Arc<Plugins>,
+    patterns: Arc<Patterns>,
     embed: OnceLock<Arc<dyn Embed>>,
     storage: SharedStorage,
     /// Workspaces whose last opening failed.
@@ -35,8 +37,8 @@ impl Opener {
         plugins: Arc<Plugins>,
     ) -> Opener {
         let storage = SharedStorage::new(store.blobs());
-        let (embed, failed) = Default::default();
-        Opener { store, access, clock, settings, plugins, embed, storage, failed }
+        let (patterns, embed, failed) = Default::default();
+        Opener { store, access, clock, settings, plugins, patterns, embed, storage, failed }
     }
 
     /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
@@ -89,6 +91,7 @@ impl Opener {
             clock: self.clock.clone(),
             settings: self.settings.clone(),
             plugins: self.plugins.clone(),
+            patterns: self.patterns.clone(),
             embed: self.embed.get().cloned(),
             storage: self.storage.clone(),
             exclusive: self.store.is_exclusive(),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use foldwork_engine::Error;
+use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::error::Code;
 use foldwork_engine::workspace::query::Query;
@@ -107,11 +108,12 @@ async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
     let asked = Value::from(stages);
     let answer = workspace.reader.query(Query::new(asked.clone())).await;
     let wanted = recorded.expected.unwrap_or_default();
+    let (asked, wanted_text) = (json::text(&asked), json::text(&wanted));
     match (recorded.error_code, answer) {
         (Some(code), Err(Error::Pipeline(error))) if error.code == Code::Number(code) => Ok(()),
         (Some(code), Err(error)) => Err(format!("is to be refused with {code}, and is with {error:?}\n{asked}")),
         (Some(code), Ok(answer)) => {
-            Err(format!("is to be refused with {code}, and gives {}\n{asked}", Value::from(answer.rows)))
+            Err(format!("is to be refused with {code}, and gives {}\n{asked}", json::text(&answer.rows)))
         }
         (None, Ok(answer)) => {
             // What the wire makes of the values is what is compared.
@@ -123,10 +125,10 @@ async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
                 recorded.unordered,
             ) {
                 true => Ok(()),
-                false => Err(format!("is to give {wanted}, and gives {rows}\n{asked}")),
+                false => Err(format!("is to give {wanted_text}, and gives {}\n{asked}", json::text(&rows))),
             }
         }
-        (None, Err(error)) => Err(format!("is to give {wanted}, and is refused with {error:?}\n{asked}")),
+        (None, Err(error)) => Err(format!("is to give {wanted_text}, and is refused with {error:?}\n{asked}")),
     }
 }
 

@@ -57,7 +57,7 @@ pub struct FoldGuard<'a> {
 impl State {
     /// Loads a workspace: snapshots first, then the events after each of them.
     pub async fn load(record: WorkspaceRecord, log: Database, environment: Environment) -> Result<State> {
-        let Environment { clock, settings, plugins, embed, storage, exclusive } = environment;
+        let Environment { clock, settings, plugins, patterns, embed, storage, exclusive } = environment;
         // Before the definitions: of a change in between, the next look tells.
         let types_changed = log.types_changed().await?;
         let state = State {
@@ -78,6 +78,7 @@ impl State {
             storage: Storage::new(storage),
             clock,
             settings,
+            patterns,
             exclusive,
             folding: tokio::sync::Mutex::new(()),
         };

@@ -56,6 +56,7 @@ use crate::model::access::WorkspaceRecord;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::event::Event;
+use crate::model::pattern::Patterns;
 use crate::resident::graph::Graph;
 use crate::store::Database;
 use crate::store::log::take_part;
@@ -109,6 +110,8 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     pub plugins: Arc<Plugins>,
+    /// Compiled patterns of types and queries.
+    pub patterns: Arc<Patterns>,
     /// Where search by meaning is switched on.
     pub embed: Option<Arc<dyn Embed>>,
     /// Where the bytes of files are.
@@ -145,6 +148,8 @@ pub struct State {
     pub storage: Storage,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
+    /// Compiled patterns of types and queries, those of other workspaces among them.
+    pub patterns: Arc<Patterns>,
     exclusive: bool,
     /// Two who fold at a time would fold the same events twice, or under two definitions.
     folding: tokio::sync::Mutex<()>,

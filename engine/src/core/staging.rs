@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use crate::aside::aside;
 use crate::core::State;
 use crate::core::append::{Append, Appended};
 use crate::core::known::{self, Known, KnownAnswer};
@@ -20,6 +21,7 @@ use crate::model::event::{Event, NewEvent};
 use crate::model::feed;
 use crate::model::file;
 use crate::model::id::{self, AggregateId};
+use crate::model::pattern::Matching;
 use crate::model::payload;
 use crate::model::value::Object;
 use crate::model::violation::Violations;
@@ -349,7 +351,16 @@ impl<'a> Staging<'a> {
             let message = format!("expected {}.<verb> of lower-case letters, digits, _ and -", definition.type_name);
             wrong.add(format!("{at}/event_type"), message);
         }
-        payload::check(&new.payload, verb.unwrap_or_default(), definition, &format!("{at}/payload"), &mut wrong);
+        let matching = Matching::new(&self.view.state.patterns);
+        let mut check = || {
+            let at = format!("{at}/payload");
+            payload::check(&new.payload, verb.unwrap_or_default(), definition, &matching, &at, &mut wrong);
+        };
+        if payload::is_quick(&new.payload, definition, &matching) {
+            check()
+        } else {
+            aside(check)
+        }
         if !new.metadata.nests_within(MAX_KEPT_DEPTH) {
             wrong.add(format!("{at}/metadata"), depth::too_deep(MAX_KEPT_DEPTH));
         }

@@ -3,10 +3,11 @@
 use crate::core::staging::View;
 use crate::error::{Error, Result};
 use crate::model::event::NewEvent;
+use crate::model::excerpt::excerpt;
 use crate::model::task::Task;
 use crate::model::task::content::Effect;
 use crate::model::value::{Object, Value};
-use crate::model::violation::{Violation, excerpt};
+use crate::model::violation::Violation;
 
 /// The code of an approval whose effect cannot be appended.
 pub const EFFECT_REFUSED: &str = "effect_refused";

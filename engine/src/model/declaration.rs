@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use super::definition::{Definition, Field, FieldType, Fold, Pattern};
+use super::definition::{Definition, Field, FieldType, Fold};
 use super::depth;
+use super::excerpt::excerpt;
 use super::id::is_valid_name;
+use super::pattern::{Matching, Patterns};
 use super::payload;
 use super::value::{Object, Value};
-use super::violation::{Violation, Violations, excerpt, segment};
+use super::violation::{Violation, Violations, segment};
 
 /// Keys of a definition, and of a field in it.
 const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
@@ -29,15 +31,32 @@ const FIELD_KEYS: [&str; 12] = [
 const RESERVED: [&str; 2] = ["aggregate_type", "project_id"];
 /// A definition with more fields than this is refused.
 const MAX_FIELDS: usize = 500;
+/// Patterns that the fields of a type and of its events may have together.
+const MAX_PATTERNS: usize = 100;
+/// Bytes that these may take when they are compiled.
+const MAX_PATTERN_BYTES: usize = 8 << 20;
 
-/// Reads a definition. Everything that is wrong with it is answered at once.
-pub fn parse(body: &Value) -> Result<Definition, Vec<Violation>> {
-    let (definition, wrong) = read(body);
+/// The patterns of a type that is defined, and what they take.
+struct Compiling<'p> {
+    matching: Matching<'p>,
+    count: usize,
+    bytes: usize,
+}
+
+/// Reads a definition as a client wrote it, and returns everything that is wrong with it. The patterns are compiled, which
+/// must not happen on threads that serve.
+pub fn parse(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
+    let (definition, wrong) =
+        read_with(body, &mut Some(Compiling { matching: Matching::new(patterns), count: 0, bytes: 0 }));
     if wrong.is_empty() { Ok(definition) } else { Err(wrong) }
 }
 
-/// Reads a definition as far as it can be used, and everything that is wrong with it.
+/// Reads a stored definition as far as it can be used, and everything that is wrong with it. No pattern is compiled.
 pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
+    read_with(body, &mut None)
+}
+
+fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Vec<Violation>) {
     let mut wrong = Violations::default();
     let Some(object) = body.as_object() else {
         wrong.add("", "a type definition must be an object");
@@ -70,8 +89,8 @@ pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
         }
     };
     let traits = parse_traits(object.get("traits"), &mut wrong);
-    let fields = parse_fields(object.get("fields"), "/fields", &mut wrong);
-    let events = parse_events(object.get("events"), type_name, &mut wrong);
+    let fields = parse_fields(object.get("fields"), "/fields", compiling, &mut wrong);
+    let events = parse_events(object.get("events"), type_name, compiling, &mut wrong);
     let mut definition = Definition::new(type_name, &display_name, traits, fields);
     definition.events = events;
     (definition, wrong.into_vec())
@@ -98,7 +117,7 @@ fn field_value(field: &Field) -> Value {
         ("enum", field.allowed.clone().map(Value::from)),
         ("min", field.min.map(number)),
         ("max", field.max.map(number)),
-        ("pattern", field.pattern.as_ref().map(|pattern| Value::from(pattern.text.clone()))),
+        ("pattern", field.pattern.clone().map(Value::from)),
         ("label", field.label.then_some(Value::Bool(true))),
         ("personal", field.personal.then_some(Value::Bool(true))),
         ("fold", (field.fold != Fold::Last).then(|| Value::from(field.fold.name()))),
@@ -143,7 +162,12 @@ fn parse_traits(value: Option<&Value>, wrong: &mut Violations) -> Vec<Arc<str>> 
     traits
 }
 
-fn parse_fields(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Vec<Field> {
+fn parse_fields(
+    value: Option<&Value>,
+    at: &str,
+    compiling: &mut Option<Compiling>,
+    wrong: &mut Violations,
+) -> Vec<Field> {
     let items = match value {
         None | Some(Value::Null) => return Vec::new(),
         Some(Value::Array(items)) => items,
@@ -159,7 +183,7 @@ fn parse_fields(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Vec<
     let mut fields: Vec<Field> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let at = format!("{at}/{index}");
-        let Some(field) = parse_field(item, &at, wrong) else { continue };
+        let Some(field) = parse_field(item, &at, compiling, wrong) else { continue };
         if fields.iter().any(|known| known.name == field.name) {
             wrong.add(format!("{at}/name"), format!("field '{}' is defined twice", field.name));
         } else {
@@ -172,7 +196,7 @@ fn parse_fields(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Vec<
     fields
 }
 
-fn parse_field(value: &Value, at: &str, wrong: &mut Violations) -> Option<Field> {
+fn parse_field(value: &Value, at: &str, compiling: &mut Option<Compiling>, wrong: &mut Violations) -> Option<Field> {
     let Some(object) = value.as_object() else {
         wrong.add(at, format!("expected an object, found {}", value.type_name()));
         return None;
@@ -214,14 +238,15 @@ fn parse_field(value: &Value, at: &str, wrong: &mut Violations) -> Option<Field>
         }
     }
     field.fold = choice(object.get("fold"), &Fold::ALL, Fold::name, &format!("{at}/fold"), wrong).unwrap_or_default();
-    field.pattern = parse_pattern(object.get("pattern"), at, wrong);
+    field.pattern = parse_pattern(object.get("pattern"), at, compiling, wrong);
     field.allowed = parse_allowed(object.get("enum"), at, wrong);
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, wrong);
     // Clients that are generated send null for what they leave out: it is no default, and a required field stays required.
     if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
         let at = format!("{at}/default");
         depth::check_field(default, field.fold, &at, wrong);
-        payload::check_value(&field, default, &at, wrong);
+        let matching = compiling.as_ref().map(|compiling| &compiling.matching);
+        payload::check_value(&field, default, matching, &at, wrong);
         field.default = Some(default.clone());
     }
     Some(field)
@@ -243,19 +268,45 @@ fn choice<T: Copy>(
     found
 }
 
-fn parse_pattern(value: Option<&Value>, at: &str, wrong: &mut Violations) -> Option<Pattern> {
+fn parse_pattern(
+    value: Option<&Value>,
+    at: &str,
+    compiling: &mut Option<Compiling>,
+    wrong: &mut Violations,
+) -> Option<Arc<str>> {
     let value = value.filter(|value| !value.is_null())?;
     let at = format!("{at}/pattern");
-    let Some(text) = value.as_str() else {
+    let Value::String(text) = value else {
         wrong.add(at, format!("expected a regular expression, found {}", value.type_name()));
         return None;
     };
-    match regex::RegexBuilder::new(text).size_limit(1 << 20).build() {
-        Ok(regex) => Some(Pattern { text: text.into(), regex }),
-        Err(error) => {
-            let reason = error.to_string();
-            wrong.add(at, format!("no regular expression: {}", reason.lines().last().unwrap_or_default().trim()));
+    match compiling.as_mut().map(|compiling| compiling.add(text)) {
+        Some(Err(reason)) => {
+            wrong.add(at, reason);
             None
+        }
+        Some(Ok(())) | None => Some(text.clone()),
+    }
+}
+
+impl Compiling<'_> {
+    /// Compiles one more pattern. The error says what is wrong with it, or what it is too much of.
+    fn add(&mut self, pattern: &str) -> Result<(), String> {
+        self.count += 1;
+        if self.count > MAX_PATTERNS {
+            return Err(format!("a type may have at most {MAX_PATTERNS} patterns"));
+        }
+        if self.bytes > MAX_PATTERN_BYTES {
+            return Err(format!(
+                "the patterns of this type take more than {MAX_PATTERN_BYTES} bytes when they are compiled"
+            ));
+        }
+        match self.matching.compiled(pattern) {
+            Ok(compiled) => {
+                self.bytes += compiled.program_bytes();
+                Ok(())
+            }
+            Err(reason) => Err(format!("no regular expression: {reason}")),
         }
     }
 }
@@ -291,7 +342,12 @@ fn parse_reference_type(
 }
 
 /// Event schemas: verb or event type to `{fields: [...]}`, checked like the type's own fields.
-fn parse_events(value: Option<&Value>, type_name: &str, wrong: &mut Violations) -> Arc<Object> {
+fn parse_events(
+    value: Option<&Value>,
+    type_name: &str,
+    compiling: &mut Option<Compiling>,
+    wrong: &mut Violations,
+) -> Arc<Object> {
     let object = match value {
         None | Some(Value::Null) => return Arc::default(),
         Some(Value::Object(object)) => object,
@@ -309,7 +365,7 @@ fn parse_events(value: Option<&Value>, type_name: &str, wrong: &mut Violations) 
             None if schema.is_null() => {}
             Some(schema) => {
                 refuse_unknown(schema, &["description", "fields"], &at, wrong);
-                parse_fields(schema.get("fields"), &format!("{at}/fields"), wrong);
+                parse_fields(schema.get("fields"), &format!("{at}/fields"), compiling, wrong);
             }
             None => wrong.add(&at, format!("expected an object, found {}", schema.type_name())),
         }

@@ -91,7 +91,8 @@ pub struct Field {
     /// Bounds of a number, or of the length of a string (in characters) or array.
     pub min: Option<f64>,
     pub max: Option<f64>,
-    pub pattern: Option<Pattern>,
+    /// A regular expression that texts must match. It is compiled by whoever checks a payload.
+    pub pattern: Option<Arc<str>>,
     /// The field is the label of the aggregate's node.
     pub label: bool,
     /// The field holds personal data.
@@ -99,19 +100,6 @@ pub struct Field {
     pub fold: Fold,
     /// For references: the type that is referred to.
     pub reference_type: Option<Arc<str>>,
-}
-
-/// A regular expression, compiled once.
-#[derive(Debug, Clone)]
-pub struct Pattern {
-    pub text: Arc<str>,
-    pub regex: regex::Regex,
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Pattern) -> bool {
-        self.text == other.text
-    }
 }
 
 /// The definition of an aggregate type.
@@ -161,7 +149,7 @@ impl Definition {
         let declared = self.fields.iter().filter(|field| field.label).map(|field| &*field.name);
         let text = |name: &str| match state.get(name)? {
             Value::String(text) if !text.trim().is_empty() => Some(text.clone()),
-            number @ (Value::Int(_) | Value::Double(_)) => Some(number.to_string().into()),
+            number @ (Value::Int(_) | Value::Double(_)) => Some(super::json::text(number).into()),
             _ => None,
         };
         declared.chain(USUAL_LABELS).find_map(text)
@@ -259,7 +247,7 @@ impl Field {
             changed("max", shown(&self.max), shown(&next.max));
         }
         if let Some(pattern) = next.pattern.as_ref().filter(|pattern| self.pattern.as_ref() != Some(pattern)) {
-            changed("pattern", shown(&self.pattern.as_ref().map(|pattern| &pattern.text)), pattern.text.to_string());
+            changed("pattern", shown(&self.pattern), pattern.to_string());
         }
         if let Some(allowed) = &next.allowed {
             let kept = |values: &Vec<Value>| values.iter().all(|value| allowed.contains(value));

@@ -107,11 +107,11 @@ impl Serialize for Object {
     }
 }
 
-impl fmt::Display for Value {
-    /// Compact JSON.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
-    }
+/// A value as compact JSON, all of it. Error messages show an [`excerpt`](super::excerpt::excerpt) instead: a value may be
+/// far longer written out than it is in memory, and for that reason it has no `Display`.
+pub fn text(value: &impl Serialize) -> String {
+    // Values and objects have nothing that JSON cannot say.
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 impl<'de> serde::Deserialize<'de> for Value {

@@ -4,8 +4,10 @@ use super::aggregate::UNSET;
 use super::date::parse_date;
 use super::definition::{Definition, Field, FieldType, Fold};
 use super::depth;
+use super::excerpt::{LONGEST, excerpt, excerpt_of};
+use super::pattern::Matching;
 use super::value::{Object, Value};
-use super::violation::{Violations, excerpt, segment};
+use super::violation::{Violations, segment};
 
 /// The verb of a stream's first event.
 pub const CREATED: &str = "created";
@@ -16,7 +18,14 @@ pub fn is_field_name(name: &str) -> bool {
 }
 
 /// Checks a payload; every violation is added, with its place below `at`.
-pub fn check(payload: &Object, verb: &str, definition: &Definition, at: &str, wrong: &mut Violations) {
+pub fn check(
+    payload: &Object,
+    verb: &str,
+    definition: &Definition,
+    matching: &Matching,
+    at: &str,
+    wrong: &mut Violations,
+) {
     for (name, value) in payload.iter() {
         let at = format!("{at}/{}", segment(name));
         depth::check_field(value, definition.field(name).map_or(Fold::Last, |field| field.fold), &at, wrong);
@@ -25,7 +34,7 @@ pub fn check(payload: &Object, verb: &str, definition: &Definition, at: &str, wr
         } else if !is_field_name(name) {
             wrong.add(at, "field names may not be empty or begin with _ or $");
         } else if let Some(field) = definition.field(name) {
-            check_value(field, value, &at, wrong);
+            check_value(field, value, Some(matching), &at, wrong);
         }
     }
     if verb == CREATED {
@@ -59,8 +68,19 @@ fn check_unset(value: &Value, at: &str, wrong: &mut Violations) {
     }
 }
 
-/// Checks one value against its field. Null is allowed everywhere: it sets null.
-pub fn check_value(field: &Field, value: &Value, at: &str, wrong: &mut Violations) {
+/// Whether checking a payload against its patterns is no work to speak of.
+pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) -> bool {
+    payload.iter().all(|(name, value)| {
+        match (definition.field(name).and_then(|field| field.pattern.as_ref()), value.as_str()) {
+            (Some(pattern), Some(text)) => matching.is_quick(pattern, text),
+            _ => true,
+        }
+    })
+}
+
+/// Checks one value against its field. Null is allowed everywhere: it sets null. Patterns are looked at where there is
+/// something to match them with.
+pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at: &str, wrong: &mut Violations) {
     if value.is_null() {
         return;
     }
@@ -86,14 +106,22 @@ pub fn check_value(field: &Field, value: &Value, at: &str, wrong: &mut Violation
         return;
     }
     if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
-        let allowed: Vec<_> = allowed.iter().map(Value::to_string).collect();
-        wrong.add(at, format!("{} is not one of {}", excerpt(value), allowed.join(", ")));
+        // More than these no message shows.
+        let allowed: Vec<_> = allowed.iter().take(LONGEST).map(excerpt).collect();
+        wrong.add(at, format!("{} is not one of {}", excerpt(value), excerpt_of(allowed.join(", "))));
     }
     check_bounds(field, value, at, wrong);
-    if let (Some(pattern), Some(text)) = (&field.pattern, value.as_str())
-        && !pattern.regex.is_match(text)
-    {
-        wrong.add(at, format!("{} does not match the pattern {}", excerpt(value), pattern.text));
+    if let (Some(matching), Some(pattern), Some(text)) = (matching, &field.pattern, value.as_str()) {
+        match matching.matches(pattern, text) {
+            Ok(true) => {}
+            Ok(false) => {
+                wrong.add(at, format!("{} does not match the pattern {}", excerpt(value), excerpt_of(pattern)));
+            }
+            Err(reason) => {
+                let (text, pattern) = (excerpt(value), excerpt_of(pattern));
+                wrong.add(at, format!("{text} cannot be matched with the pattern {pattern}: {reason}"));
+            }
+        }
     }
 }
 

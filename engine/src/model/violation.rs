@@ -1,7 +1,5 @@
 //! What is wrong with an input and where: every violation is collected before any is answered.
 
-use super::value::Value;
-
 /// One thing that is wrong, at a place in the body that the client sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
@@ -37,14 +35,4 @@ impl Violations {
 /// A name as a segment of a JSON pointer.
 pub fn segment(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
-}
-
-/// A value in a message, cut where it is long.
-pub fn excerpt(value: &Value) -> String {
-    const LONGEST: usize = 60;
-    let text = value.to_string();
-    match text.char_indices().nth(LONGEST) {
-        Some((cut, _)) => format!("{}…", text.get(..cut).unwrap_or_default()),
-        None => text,
-    }
 }

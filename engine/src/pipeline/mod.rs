@@ -59,13 +59,16 @@ pub struct Output {
     pub explain: Value,
 }
 
-/// Checks a pipeline whole and makes it ready. The first bad stage is the one that is reported.
-pub fn prepare(pipeline: &Value, options: &Options) -> Result<Prepared> {
-    let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref())?;
+/// Checks a pipeline whole and makes it ready, within the query's time and memory: what is constant is evaluated and patterns
+/// are compiled here, which is work, and not for threads that serve. The first bad stage is the one that is reported.
+pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<Prepared> {
+    let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref(), query)?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
-    let mut plan = logical::plan(pipeline)?;
+    let mut plan = logical::plan(pipeline, query)?;
     let warnings = visible::warnings(&plan);
+    query.check_time()?;
     let rules = optimize(&mut plan, options);
+    query.check_time()?;
     let mut lowering = Lowering { scans: Vec::new(), columns: options.push_down && options.columns };
     let program = lower(plan, &mut lowering);
     Ok(Prepared { program, scans: lowering.scans, stages, rules, warnings, explain: options.explain })

@@ -15,11 +15,11 @@ fn options(source: SourceChoice, push_down: bool) -> Options {
 }
 
 fn prepared(pipeline: &str) -> Prepared {
-    prepare(&value(pipeline), &Options::default()).expect("a test's pipeline")
+    query(|context| prepare(&value(pipeline), &Options::default(), context)).expect("a test's pipeline")
 }
 
 fn refused(pipeline: &str) -> Error {
-    prepare(&value(pipeline), &Options::default()).err().expect("a pipeline that is refused")
+    query(|context| prepare(&value(pipeline), &Options::default(), context)).err().expect("a pipeline that is refused")
 }
 
 fn states(prepared: &Prepared) -> &StateScan {
@@ -64,7 +64,7 @@ fn serve(scan: &Scan, context: &Context) -> Vec<Value> {
 }
 
 fn rows(pipeline: &str, options: &Options) -> Vec<Value> {
-    let prepared = prepare(&value(pipeline), options).expect("a test's pipeline");
+    let prepared = query(|context| prepare(&value(pipeline), options, context)).expect("a test's pipeline");
     query(|context| {
         let served: Vec<Vec<Value>> = prepared.scans().iter().map(|scan| serve(scan, context)).collect();
         let tables: Vec<&dyn Table> = served.iter().map(|rows| rows as &dyn Table).collect();
@@ -117,7 +117,7 @@ fn a_match_before_the_fold_is_split_into_streams_and_events() {
     assert_eq!(scan.streams.aggregate_types.as_deref(), Some(&["order".into()][..]));
     assert_eq!(scan.streams.project_ids.as_deref(), Some(&["shop".into()][..]));
     assert_eq!(
-        scan.event_filter.as_ref().map(|filter| filter.spec().to_string()).as_deref(),
+        scan.event_filter.as_ref().map(|filter| json::text(filter.spec())).as_deref(),
         Some(r#"{"version":{"$lte":2}}"#)
     );
     assert_eq!(scan.as_of, AsOf::At(1_714_521_600_000));
@@ -161,7 +161,7 @@ fn a_correlated_lookup_is_answered_by_an_index() {
             {"$documents": [{"v": 5.0, "n": 1}, {"n": 2}, {"v": [5], "n": 3}, {"v": 5, "n": 9}]},
             {"$match": {"n": {"$lt": 5}, "$expr": {"$eq": ["$v", "$$k"]}}}, {"$project": {"n": 1}}]}},
         {"$project": {"x": "$x.n"}}]"#;
-    let plan = prepared(pipeline).describe().to_string();
+    let plan = json::text(&prepared(pipeline).describe());
     assert!(plan.contains(r#""join":"index""#), "{plan}");
     let plain = rows(pipeline, &options(SourceChoice::Auto, false));
     assert_eq!(plain, *value(r#"[{"_id":1,"x":[1]},{"_id":2,"x":[]},{"_id":3,"x":[2]}]"#).as_array().expect("rows"));
@@ -182,7 +182,8 @@ fn names_that_rows_cannot_have_are_told() {
 #[test]
 fn explain_tells_rows_of_source_and_stages() {
     let pipeline = value(r#"[{"$fold": {}}, {"$match": {"total": {"$type": "number"}}}, {"$count": "n"}]"#);
-    let prepared = prepare(&pipeline, &options(SourceChoice::Log, true)).expect("a test's pipeline");
+    let prepared =
+        query(|context| prepare(&pipeline, &options(SourceChoice::Log, true), context)).expect("a test's pipeline");
     let states = value(STATES).as_array().map(<[Value]>::to_vec).unwrap_or_default();
     let output = query(|context| prepared.run(&[&states], context)).expect("a run");
     let stages = output.explain.get("stages").and_then(Value::as_array).expect("stages");
@@ -215,4 +216,116 @@ fn long_and_deep_pipelines_fit_a_small_stack() {
 fn a_prepared_pipeline_crosses_threads() {
     fn assert_crosses<T: Send + Sync>() {}
     assert_crosses::<Prepared>();
+}
+
+#[test]
+fn errors_show_an_excerpt_of_a_computed_value() {
+    let doubled = |of: &str, join: &str| {
+        format!(
+            r#"{{"$reduce":{{"input":{{"$range":[0,18]}},"initialValue":{of},"in":{{"{join}":["$$value","$$value"]}}}}}}"#
+        )
+    };
+    let (text, list) = (doubled(r#""ab""#, "$concat"), doubled(r#"["$a",1]"#, "$concatArrays"));
+    let stages = [
+        format!(r#"{{"$set":{{"b":{{"$mergeObjects":[{list}]}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$dateFromString":{{"dateString":{list}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$dateFromString":{{"dateString":{text}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$dateFromParts":{{"year":{list}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$toInt":{text}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$convert":{{"input":1,"to":{text}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$year":{{"date":"$$NOW","timezone":{text}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$dateTrunc":{{"date":"$$NOW","unit":{text}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$replaceAll":{{"input":{list},"find":"a","replacement":"b"}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$trim":{{"input":{list}}}}}}}}}"#),
+        format!(r#"{{"$set":{{"b":{{"$firstN":{{"input":["$a"],"n":{list}}}}}}}}}"#),
+        format!(r#"{{"$replaceRoot":{{"newRoot":{text}}}}}"#),
+        format!(r#"{{"$redact":{list}}}"#),
+    ];
+    for stage in stages {
+        let pipeline = value(&format!(r#"[{{"$documents":[{{"a":1}}]}},{stage}]"#));
+        let refused = query(|context| {
+            prepare(&pipeline, &Options::default(), context).and_then(|prepared| prepared.run(&[], context))
+        });
+        let message = refused.expect_err("a value of a wrong type").message;
+        assert!(message.chars().count() < 600, "{} characters for {stage}", message.chars().count());
+    }
+}
+
+/// An expression for two arrays of 8^10 leaves that are made apart, each of parts that it shares.
+fn shared_parts(then: &str) -> String {
+    let lets = |name: &str| {
+        let eight = vec![format!("\"$${name}\""); 8].join(",");
+        format!(r#"{{"$let":{{"vars":{{"{name}":[{eight}]}},"in":"#).repeat(10)
+    };
+    let ends = "}}".repeat(20);
+    let begin = r#"{"$let":{"vars":{"x":["$a"],"y":["$a"]},"in":"#;
+    format!("{begin}{}{}{then}{ends}}}}}", lets("x"), lets("y"))
+}
+
+#[test]
+fn work_on_values_that_share_their_parts_ticks_and_has_bounds() {
+    let uses = [
+        r#"{"$eq":["$$x","$$y"]}"#,
+        r#"{"$cmp":[{"b":"$$x"},{"b":"$$y"}]}"#,
+        r#"{"$in":["$$x",["$$y"]]}"#,
+        r#"{"$indexOfArray":[["$$y"],"$$x"]}"#,
+        r#"{"$setUnion":[["$$x"],["$$y"]]}"#,
+        r#"{"$setIsSubset":[["$$x"],["$$y"]]}"#,
+        r#"{"$setDifference":[["$$x"],["$$y"]]}"#,
+        r#"{"$setEquals":[["$$x"],["$$y"]]}"#,
+        r#"{"$sortArray":{"input":["$$x","$$y"],"sortBy":1}}"#,
+        r#"{"$maxN":{"input":["$$x","$$y"],"n":1}}"#,
+        r#"{"$max":["$$x","$$y"]}"#,
+        r#"{"$mergeObjects":["$$x"]}"#,
+    ];
+    let stages = uses.iter().map(|use_| format!(r#"{{"$set":{{"b":{}}}}}"#, shared_parts(use_)));
+    let whole = shared_parts(r#"["$$x","$$y"]"#);
+    let stages = stages.chain([
+        format!(r#"{{"$group":{{"_id":{whole}}}}}"#),
+        format!(r#"{{"$group":{{"_id":null,"b":{{"$addToSet":{whole}}}}}}}"#),
+        format!(r#"{{"$group":{{"_id":null,"b":{{"$min":{whole}}}}}}}"#),
+        format!(r#"{{"$group":{{"_id":null,"b":{{"$minN":{{"input":{whole},"n":2}}}}}}}}"#),
+        format!(r#"{{"$sortByCount":{whole}}}"#),
+        format!(r#"{{"$bucketAuto":{{"groupBy":{whole},"buckets":2}}}}"#),
+        format!(r#"{{"$bucket":{{"groupBy":{whole},"boundaries":[[0],[5]],"default":"x"}}}}"#),
+        format!(r#"{{"$match":{{"$expr":{{"$eq":[{whole},{whole}]}}}}}}"#),
+    ]);
+    for stage in stages {
+        let documents = r#"{"$documents":[{"a":1},{"a":1},{"a":2}]}"#;
+        let pipeline = value(&format!("[{documents},{stage}]"));
+        let refused = query(|context| {
+            prepare(&pipeline, &Options::default(), context).and_then(|prepared| prepared.run(&[], context))
+        });
+        assert!(refused.is_err(), "8^10 leaves were looked at for {stage}");
+        // A stopwatch that moves on whenever it is read ends the same work after a bounded number of ticks.
+        let readings = std::cell::Cell::new(0);
+        let elapsed = || {
+            readings.set(readings.get() + 1);
+            readings.get()
+        };
+        let context = Context::new(0, 0, &elapsed, 1_000, i64::MAX);
+        let refused =
+            prepare(&pipeline, &Options::default(), &context).and_then(|prepared| prepared.run(&[], &context));
+        if !stage.contains("mergeObjects") {
+            assert_eq!(refused.expect_err("no time is left").code, Code::QueryTimeout, "{stage}");
+        }
+    }
+}
+
+#[test]
+fn constants_are_evaluated_within_the_time_of_the_query() {
+    let text = "a".repeat(3_000);
+    let assertions = "(?=a*a*a*b|a)".repeat(16);
+    let pipeline = value(&format!(
+        r#"[{{"$documents":[]}},{{"$set":{{"b":{{"$regexMatch":{{"input":{{"$concat":["{text}","{text}"]}},"regex":"{assertions}c"}}}}}}}}]"#
+    ));
+    let readings = std::cell::Cell::new(0);
+    let elapsed = || {
+        readings.set(readings.get() + 1);
+        readings.get()
+    };
+    let context = Context::new(0, 0, &elapsed, 20, 64 << 20);
+    let refused = prepare(&pipeline, &Options::default(), &context).err().expect("no time is left");
+    assert_eq!((refused.code, refused.stage), (Code::QueryTimeout, Some(1)));
+    assert!(readings.get() < 40, "the stopwatch was read {} times", readings.get());
 }

@@ -44,7 +44,7 @@ impl Database {
     }
 
     async fn write(&self, statement: &str, definition: &Definition, types_changed: u64) -> Result<()> {
-        let text = crate::model::value::Value::from(declaration::to_value(definition)).to_string();
+        let text = crate::model::json::text(&declaration::to_value(definition));
         let values = [
             ("id", convert::record_id("definition", definition.type_name.to_string())),
             ("text", Record::String(text)),

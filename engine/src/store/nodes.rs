@@ -73,10 +73,7 @@ impl Database {
         let values = [
             ("nodes", Record::Array(records.into())),
             ("name", convert::optional_text(checkpoint.map(|(name, _)| name))),
-            (
-                "seen",
-                observed.map_or(Record::None, |observed| Record::String(Value::from(observed.clone()).to_string())),
-            ),
+            ("seen", observed.map_or(Record::None, |observed| Record::String(crate::model::json::text(observed)))),
             ("position", convert::integer(checkpoint.map_or(0, |(_, position)| position))),
         ];
         let snapshots = if self.exclusive { ALONE } else { GUARDED };

@@ -40,6 +40,13 @@ pub struct Query {
     pub columns: bool,
 }
 
+/// What of a query's time and memory is spent already.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    us: u64,
+    bytes: i64,
+}
+
 /// What it is answered.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -65,14 +72,14 @@ impl rights::Reader {
     pub async fn query(&self, query: Query) -> Result<Answer> {
         let Query { source, push_down, columns, explain, .. } = query;
         let options = Options { source, push_down, columns, explain };
-        let prepared = pipeline::prepare(&query.pipeline, &options)?;
+        let admitted = self.entered.admit_query().await?;
+        let (prepared, spent, admitted) = self.prepare_aside(query.pipeline.clone(), options, admitted).await?;
         self.entered.state().refresh().await?;
         let mut warnings = self.unknown_types(&prepared);
         if query.dry_run {
             let plan = Some(prepared.describe());
             return Ok(Answer { rows: Vec::new(), warnings, explain: None, plan, next: None });
         }
-        let admitted = self.entered.admit_query().await?;
         let paths: Vec<_> = prepared.columns().into_iter().cloned().collect();
         let snapshot = self.entered.snapshot_with(&paths).await?;
         let page = self.page(&query, snapshot.position())?;
@@ -86,7 +93,7 @@ impl rights::Reader {
                 if query.explain && page.position != snapshot.position() {
                     warnings.push(format!("the log was read, up to position {}", page.position));
                 }
-                let output = self.run_aside(prepared, snapshot, page, admitted).await?;
+                let output = self.run_aside(prepared, spent, snapshot, page, admitted).await?;
                 explain = query.explain.then_some(output.explain);
                 Rows { rows: output.rows.into(), warnings: output.warnings.into() }
             }
@@ -117,17 +124,69 @@ impl rights::Reader {
         }
     }
 
+    /// Reading a pipeline evaluates what is constant in it and compiles its patterns: that is work, within the query's time
+    /// and memory, and not for the threads that answer requests.
+    async fn prepare_aside(
+        &self,
+        pipeline: Value,
+        options: Options,
+        admitted: Admitted,
+    ) -> Result<(Prepared, Spent, Admitted)> {
+        let asked_by = self.clone();
+        let prepare = move || {
+            let state = asked_by.entered.state();
+            let began = state.clock.monotonic_us();
+            let elapsed_us = || state.clock.monotonic_us().saturating_sub(began);
+            let is_refused = Cell::new(false);
+            let (prepared, bytes) = {
+                let share = sharing(&admitted, &is_refused);
+                let context = asked_by.context(0, 0, &elapsed_us, Spent::default(), &share);
+                let before = context.bytes_left.get();
+                let prepared = pipeline::prepare(&pipeline, &options, &context);
+                (prepared, before.saturating_sub(context.bytes_left.get()))
+            };
+            let spent = Spent { us: elapsed_us(), bytes };
+            if is_refused.get() {
+                return Err(Admitted::out_of_memory());
+            }
+            Ok((prepared?, spent, admitted))
+        };
+        tokio::task::spawn_blocking(prepare).await.map_err(Error::internal)?
+    }
+
+    /// What one query may take, less what is spent already.
+    fn context<'a>(
+        &self,
+        now_ms: i64,
+        seed: u64,
+        elapsed_us: &'a dyn Fn() -> u64,
+        spent: Spent,
+        share: &'a dyn Fn(usize) -> bool,
+    ) -> Context<'a> {
+        let state = self.entered.state();
+        let settings = &state.settings;
+        let bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX).saturating_sub(spent.bytes);
+        let mut context = Context::new(now_ms, seed, elapsed_us, settings.pipeline_ms * 1_000, bytes);
+        context.user = described("id", self.caller().user_id());
+        context.workspace = described("id", &self.record().id);
+        context.patterns = Some(state.patterns.clone());
+        context.share = Some(share);
+        context
+    }
+
     /// Rows are work for a processor, and reading them blocks: neither belongs on the threads that answer requests.
     async fn run_aside(
         &self,
         prepared: Prepared,
+        spent: Spent,
         snapshot: Snapshot,
         moment: Continuation,
         admitted: Admitted,
     ) -> Result<pipeline::Output> {
         let asked_by = self.clone();
         let handle = Handle::current();
-        let run = tokio::task::spawn_blocking(move || asked_by.run(&prepared, &handle, snapshot, moment, &admitted));
+        let run =
+            tokio::task::spawn_blocking(move || asked_by.run(&prepared, spent, &handle, snapshot, moment, &admitted));
         run.await.map_err(Error::internal)?
     }
 
@@ -140,6 +199,7 @@ impl rights::Reader {
     fn run(
         &self,
         prepared: &Prepared,
+        spent: Spent,
         handle: &Handle,
         snapshot: Snapshot,
         moment: Continuation,
@@ -148,20 +208,10 @@ impl rights::Reader {
         let state = self.entered.state();
         let clock = &self.entered.state().clock;
         let began = clock.monotonic_us();
-        let elapsed_us = move || clock.monotonic_us().saturating_sub(began);
-        let settings = &self.entered.state().settings;
-        let limit_bytes = i64::try_from(settings.pipeline_bytes).unwrap_or(i64::MAX);
-        let mut context =
-            Context::new(moment.now_ms, moment.seed, &elapsed_us, settings.pipeline_ms * 1_000, limit_bytes);
+        let elapsed_us = move || clock.monotonic_us().saturating_sub(began).saturating_add(spent.us);
         let is_refused = Cell::new(false);
-        let share = |bytes| {
-            let granted = admitted.grant(bytes);
-            is_refused.set(is_refused.get() || !granted);
-            granted
-        };
-        context.share = Some(&share);
-        context.user = described("id", self.caller().user_id());
-        context.workspace = described("id", &self.record().id);
+        let share = sharing(admitted, &is_refused);
+        let context = self.context(moment.now_ms, moment.seed, &elapsed_us, spent, &share);
         let reader = Reader {
             state,
             handle,
@@ -198,6 +248,15 @@ impl Entered {
         let paths = paths.to_vec();
         let made = tokio::task::spawn_blocking(move || state.folded.snapshot_with(&paths.iter().collect::<Vec<_>>()));
         made.await.map_err(Error::internal)
+    }
+}
+
+/// Asks for parts of the memory that queries share, and notes whether one was refused.
+fn sharing<'a>(admitted: &'a Admitted, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
+    move |bytes| {
+        let granted = admitted.grant(bytes);
+        is_refused.set(is_refused.get() || !granted);
+        granted
     }
 }
 

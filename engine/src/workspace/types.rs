@@ -5,11 +5,15 @@ use std::sync::Arc;
 use super::entered::Operation;
 use super::rights::{Reader, Writer};
 use crate::core::redefine::{Redefinition, Refolded};
+use crate::core::types::Definitions;
 use crate::error::{Error, Result};
 use crate::model::declaration;
 use crate::model::definition::Definition;
 use crate::model::value::{Object, Value};
 use crate::store::{self, retry};
+
+/// Patterns that the types of a workspace may have together.
+const MOST_PATTERNS: usize = 1_000;
 
 /// A type with the shapes of its events.
 pub struct Schema {
@@ -29,7 +33,9 @@ pub enum Defined {
 impl Writer {
     /// Defines a type or redefines it. A breaking redefinition is refused unless it is forced.
     pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
-        let definition = declaration::parse(body)?;
+        let (body, patterns) = (body.clone(), self.entered.state().patterns.clone());
+        let parsed = tokio::task::spawn_blocking(move || declaration::parse(&body, &patterns)).await;
+        let definition = parsed.map_err(Error::internal)??;
         Operation::perform(self, move |operation| async move { operation.define(definition, force).await }).await
     }
 }
@@ -56,6 +62,7 @@ impl Operation {
             state.types.set_changed(state.log.types_changed().await?);
         }
         let types_changed = state.types.changed();
+        check_patterns(&state.types.all(), &definition)?;
         let Some(before) = state.types.get(&definition.type_name) else {
             let definition = Arc::new(definition);
             let refolded = Refolded::under(definition.clone());
@@ -102,6 +109,19 @@ impl Reader {
         let definition = state.types.get(type_name).ok_or_else(|| Error::not_found("aggregate type", type_name))?;
         Ok(Schema { observed: state.folded.observed().of_type(&definition.type_name), definition })
     }
+}
+
+/// Refuses a definition with which the types of the workspace would have too many patterns.
+fn check_patterns(types: &Definitions, definition: &Definition) -> Result<()> {
+    let others = types.values().filter(|known| known.type_name != definition.type_name);
+    let count = |definition: &Definition| definition.fields().iter().filter(|field| field.pattern.is_some()).count();
+    let before: usize = others.map(|known| count(known)).sum();
+    if count(definition) > 0 && before + count(definition) > MOST_PATTERNS {
+        let message =
+            format!("the types of this workspace have {before} patterns; allowed are at most {MOST_PATTERNS}");
+        return Err(Error::invalid_at("/fields", message));
+    }
+    Ok(())
 }
 
 fn breaking(breaks: &[String]) -> Error {

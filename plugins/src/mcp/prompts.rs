@@ -52,7 +52,7 @@ async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
          look at the aggregate that it is about with `get_aggregate`, and at its history with `list_events`. End with what \
          you would do: approve, edit, reject, ask or defer, and why. Do nothing of that before a person says so.\n\n\
          ```json\n{}\n```",
-        whole
+        json::text(&whole)
     );
     Ok(asked("A task to review", text))
 }
@@ -63,7 +63,7 @@ async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult
     let answer = reader.query(Query { dry_run: true, ..Query::new(pipeline) }).await?;
     let used = catalogue().filter(|entry| entry.word.name.starts_with('$') && names(text, entry.word.name));
     let used: Vec<String> = used.map(|entry| format!("* `{}`: {}", entry.word.name, entry.word.summary)).collect();
-    let plan = answer.plan.map(|plan| plan.to_string()).unwrap_or_default();
+    let plan = answer.plan.map(|plan| json::text(&plan)).unwrap_or_default();
     let text = format!(
         "Explain this pipeline to somebody who does not know the language: what it asks for, what each stage does to the \
          rows, and what its answer looks like. Then say from the plan what is read, and whether it could be asked more \

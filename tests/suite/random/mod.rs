@@ -7,6 +7,7 @@ mod states;
 
 use foldwork_engine::Error;
 use foldwork_engine::model::event::NewEvent;
+use foldwork_engine::model::json;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::pipeline::SourceChoice;
 use foldwork_engine::workspace::query::Query;
@@ -88,7 +89,7 @@ async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<
                 first,
                 &answer,
                 "{} from {:?}, rules {}, columns {}",
-                pipeline,
+                json::text(pipeline),
                 source,
                 push_down,
                 columns
@@ -96,7 +97,7 @@ async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<
         }
     }
     let moved = first.unwrap_or_default();
-    let written = pipeline.to_string();
+    let written = json::text(pipeline);
     if ["$rand", "$sampleRate"].iter().any(|name| written.contains(name)) {
         // What is drawn depends on how many rows were drawn for before.
         return Ok(());
@@ -123,9 +124,9 @@ fn is_fold(stage: &Value) -> bool {
 async fn answered(workspace: &Entered, query: Query) -> Result<Result<String, String>, TestCaseError> {
     let pipeline = query.pipeline.clone();
     match workspace.reader.query(query).await {
-        Ok(answer) => Ok(Ok(answer.rows.iter().map(|row| format!("{row}\n")).collect())),
+        Ok(answer) => Ok(Ok(answer.rows.iter().map(|row| json::text(row) + "\n").collect())),
         Err(Error::Pipeline(error)) => Ok(Err(format!("{:?} in {:?}: {}", error.code, error.stage, error.message))),
-        Err(error) => Err(TestCaseError::fail(format!("{pipeline}: {error}"))),
+        Err(error) => Err(TestCaseError::fail(format!("{}: {error}", json::text(&pipeline)))),
     }
 }
 

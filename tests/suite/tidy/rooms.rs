@@ -11,7 +11,8 @@ use super::sources;
 
 /// Rooms and modules of the engine, the lowest first, and those that each may name. A room is a file or folder below
 /// `engine/src`; one with rooms in it is, itself, only what no room in it covers. What is not here does not exist.
-const ROOMS: [(&str, &[&str]); 23] = [
+const ROOMS: [(&str, &[&str]); 24] = [
+    ("aside", &[]),
     ("model", &[]),
     ("pipeline/column", &["model"]),
     ("pipeline/value", &["model"]),
@@ -54,7 +55,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
     ("resident", &["model", "pipeline/column"]),
     ("error", &["model", "pipeline", "store"]),
     ("access", &["model", "clock", "turns", "store", "error"]),
-    ("core", &["model", "pipeline", "hook", "clock", "store", "resident", "error"]),
+    ("core", &["aside", "model", "pipeline", "hook", "clock", "store", "resident", "error"]),
     ("mailbox", &["model", "pipeline/column", "store", "resident", "error", "core"]),
     ("consumer", &["model", "hook", "clock", "store", "resident", "error", "core", "mailbox"]),
     (
@@ -76,7 +77,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
         ],
     ),
     ("registry", &["store", "error", "core", "workspace"]),
-    ("opening", &["hook", "clock", "store", "error", "access", "core", "workspace"]),
+    ("opening", &["model", "hook", "clock", "store", "error", "access", "core", "workspace"]),
     ("engine", &["model", "hook", "clock", "store", "error", "access", "core", "workspace", "registry", "opening"]),
 ];
 /// The list of what others see of the engine.

@@ -4,9 +4,10 @@ use super::content::{Draft, Effect, Stamp, content_part, data_part};
 use super::record::Task;
 use super::review::plain;
 use crate::model::depth::{self, MAX_CONTENT_DEPTH};
+use crate::model::excerpt::excerpt;
 use crate::model::json_schema::Meter;
 use crate::model::value::{Object, Value};
-use crate::model::violation::{Violation, Violations, excerpt};
+use crate::model::violation::{Violation, Violations};
 
 /// What a person wants changed.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,9 +1,10 @@
 //! What happens to a task that stays overdue, in `metadata.review.escalate`: steps that give it to somebody else or raise its
 //! priority, each so long after it was due.
 
+use crate::model::excerpt::excerpt;
 use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
-use crate::model::violation::{Violation, Violations, excerpt};
+use crate::model::violation::{Violation, Violations};
 
 /// Steps of one task.
 pub const MAX_STEPS: usize = 20;

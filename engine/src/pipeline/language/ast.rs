@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::model::value::Value;
 use crate::pipeline::expression::accumulator::Accumulator;
-use crate::pipeline::expression::expr::{Expr, Scope};
+use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::source::scan::{AsOf, EdgeScan};
@@ -151,8 +151,8 @@ pub struct Lookup {
     pub join: Option<(Path, Path)>,
     /// Variables of the sub-pipeline, computed from the local row.
     pub variables: Vec<(Arc<str>, Expr)>,
-    /// What the sub-pipeline's expressions see.
-    pub scope: Scope,
+    /// All variables that the sub-pipeline's expressions see, in the order of their slots.
+    pub names: Vec<Arc<str>>,
     pub pipeline: Pipeline,
     pub target: FieldPath,
 }

@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn every_example_gives_its_result() {
         let elapsed = || 0;
-        let mut query = Context::new(1_700_000_000_000, 7, &elapsed, u64::MAX, 1 << 20);
+        let mut query = Context::new(1_700_000_000_000, 7, &elapsed, u64::MAX, 64 << 20);
         query.user = Object::from_iter([("id", "someone")]).into();
         query.workspace = query.user.clone();
         let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -110,7 +110,7 @@ mod tests {
         for entry in catalogue().filter(|entry| entry.word.name != "$fold") {
             let name = entry.word.name;
             assert!(entry.word.example[0].contains(name), "{name} does not occur in its example");
-            let prepared = prepare(&read(&entry.pipeline()), &Options::default());
+            let prepared = prepare(&read(&entry.pipeline()), &Options::default(), &query);
             let prepared = prepared.unwrap_or_else(|error| panic!("{name}: {error}"));
             let none: Vec<Value> = Vec::new();
             let tables: Vec<&dyn Table> = prepared.scans().iter().map(|_| &none as &dyn Table).collect();
@@ -119,7 +119,7 @@ mod tests {
                 [row] if entry.pipeline().contains(r#""result":"#) => row.get("result").cloned().unwrap_or_default(),
                 rows => Value::from(rows.to_vec()),
             };
-            assert_eq!(found.to_string(), read(entry.word.example[2]).to_string(), "{} {name}", entry.kind.name());
+            assert_eq!(json::text(&found), json::text(&read(entry.word.example[2])), "{} {name}", entry.kind.name());
         }
     }
 

@@ -11,6 +11,7 @@ use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::{Documents, Fold, From, SortKey, Stage, Staged};
 use crate::pipeline::source::scan;
 use crate::pipeline::source::scan::EdgeScan;
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::Path;
@@ -90,7 +91,8 @@ pub struct Lookup {
     /// index lets through is asked again by the step that says so.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
-    pub scope: Scope,
+    /// All variables that the plan's expressions see, in the order of their slots.
+    pub names: Vec<Arc<str>>,
     pub plan: Plan,
     pub target: FieldPath,
 }
@@ -104,25 +106,30 @@ pub struct Follow {
 }
 
 /// The plan of a request's pipeline: its rows are events, or states from `$fold` on.
-pub fn plan(pipeline: ast::Pipeline) -> Result<Plan> {
-    over(pipeline, From::Events)
+pub fn plan(pipeline: ast::Pipeline, query: &Context) -> Result<Plan> {
+    over(pipeline, From::Events, &Scope::root(query))
 }
 
 /// The plan of a pipeline whose rows come from `from`.
-fn over(pipeline: ast::Pipeline, from: From) -> Result<Plan> {
+fn over(pipeline: ast::Pipeline, from: From, root: &Scope) -> Result<Plan> {
     let folds = pipeline.stages.iter().any(|staged| matches!(staged.stage, Stage::Fold(_)));
     let mut stages = pipeline.stages.into_iter().peekable();
     let source = match stages.next_if(|staged| matches!(staged.stage, Stage::Documents(_))).map(|staged| staged.stage) {
         Some(Stage::Documents(documents)) => Source::Documents(documents),
-        _ => streams(&mut stages, folds, from)?,
+        _ => streams(&mut stages, folds, from, root)?,
     };
-    Ok(Plan { source, nodes: nodes(stages)? })
+    Ok(Plan { source, nodes: nodes(stages, root)? })
 }
 
 /// Events or states, with the `$match` stages before a `$fold` taken in.
-fn streams(stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>, folds: bool, from: From) -> Result<Source> {
+fn streams(
+    stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>,
+    folds: bool,
+    from: From,
+    root: &Scope,
+) -> Result<Source> {
     let of_type = match &from {
-        From::Type(name) => Some(type_filter(name)?),
+        From::Type(name) => Some(type_filter(name, root)?),
         From::Events | From::Documents => None,
     };
     if !folds && of_type.is_none() {
@@ -136,7 +143,7 @@ fn streams(stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>, folds
             match stages.next().map(|staged| (staged.index, staged.stage)) {
                 // Events are read before any row of an outer pipeline exists, so its variables are not visible.
                 Some((index, Stage::Match(filter))) => {
-                    event_filters.push(Filter::parse(filter.spec(), &Scope::root()).map_err(|e| e.at_stage(index))?)
+                    event_filters.push(Filter::parse(filter.spec(), root).map_err(|e| e.at_stage(index))?)
                 }
                 Some((_, Stage::Fold(written))) => {
                     fold = written;
@@ -154,15 +161,16 @@ fn misplaced_fold() -> Error {
     Error::new(40602, "$fold may stand once, and only after $match stages")
 }
 
-fn type_filter(name: &Arc<str>) -> Result<Filter> {
+fn type_filter(name: &Arc<str>, root: &Scope) -> Result<Filter> {
     let equal: Value = Object::from_iter([("$eq", name.clone())]).into();
     let spec: Value = Object::from_iter([("aggregate_type", equal)]).into();
-    Filter::parse(&spec, &Scope::root())
+    Filter::parse(&spec, root)
 }
 
-fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
+fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>> {
     let mut nodes = Vec::new();
     for Staged { index, text, stage } in stages {
+        root.query.tick()?;
         let step = match stage {
             Stage::Documents(_) => {
                 let text = "$documents is only valid as the first stage in a pipeline";
@@ -177,7 +185,7 @@ fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
             Stage::Skip(skip) => Step::Skip(skip),
             Stage::Count(name) => Step::Count(name),
             Stage::SortByCount(by) => {
-                nodes.push(Node { index, text: text.clone(), step: Step::Group(counted(by)?) });
+                nodes.push(Node { index, text: text.clone(), step: Step::Group(counted(by, root)?) });
                 let keys = vec![SortKey { path: Path::new("count"), descending: true }];
                 Step::Sort { keys, limit: None }
             }
@@ -186,22 +194,22 @@ fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
             Stage::Facet(facets) => Step::Facet(
                 facets
                     .into_iter()
-                    .map(|(name, pipeline)| Ok((name, self::nodes(pipeline.stages.into_iter())?)))
+                    .map(|(name, pipeline)| Ok((name, self::nodes(pipeline.stages.into_iter(), root)?)))
                     .collect::<Result<_>>()?,
             ),
             Stage::Bucket(bucket) => Step::Bucket(bucket),
             Stage::BucketAuto(bucket) => Step::BucketAuto(bucket),
             Stage::Lookup(lookup) => {
-                let ast::Lookup { from, join, variables, scope, pipeline, target } = *lookup;
-                let plan = over(pipeline, from)?;
-                Step::Lookup(Box::new(Lookup { join, probe: None, variables, scope, plan, target }))
+                let ast::Lookup { from, join, variables, names, pipeline, target } = *lookup;
+                let plan = over(pipeline, from, root)?;
+                Step::Lookup(Box::new(Lookup { join, probe: None, variables, names, plan, target }))
             }
             Stage::Follow(follow) => {
                 let ast::Follow { edges, local, pipeline, target } = *follow;
-                let nodes = self::nodes(pipeline.stages.into_iter())?;
+                let nodes = self::nodes(pipeline.stages.into_iter(), root)?;
                 Step::Follow(Box::new(Follow { edges, local, nodes, target }))
             }
-            Stage::UnionWith(from, pipeline) => Step::Union(over(pipeline, from)?),
+            Stage::UnionWith(from, pipeline) => Step::Union(over(pipeline, from, root)?),
             Stage::Sample(size) => Step::Sample(size),
             Stage::Redact(expr) => Step::Redact(expr),
         };
@@ -211,8 +219,8 @@ fn nodes(stages: impl Iterator<Item = Staged>) -> Result<Vec<Node>> {
 }
 
 /// The grouping that `$sortByCount` begins with.
-fn counted(by: Expr) -> Result<ast::Group> {
+fn counted(by: Expr, root: &Scope) -> Result<ast::Group> {
     let one: Value = Object::from_iter([("$sum", 1i64)]).into();
-    let count = crate::pipeline::expression::accumulator::parse("count", &one, &Scope::root())?;
+    let count = crate::pipeline::expression::accumulator::parse("count", &one, root)?;
     Ok(ast::Group { id: by, fields: vec![("count".into(), count)] })
 }

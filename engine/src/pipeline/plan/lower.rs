@@ -138,7 +138,7 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
                 ("bucket_auto", Box::new(operator::BucketAuto { bucket, owner }), Owner::Pipeline)
             }
             Step::Lookup(lookup) => {
-                let logical::Lookup { join, probe, variables, scope: _, plan, target } = *lookup;
+                let logical::Lookup { join, probe, variables, names: _, plan, target } = *lookup;
                 let program = lower(plan, lowering);
                 if let Some((_, foreign)) = &join {
                     want(&program, foreign.text(), lowering);

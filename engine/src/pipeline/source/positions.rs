@@ -76,9 +76,11 @@ impl Positions {
 mod tests {
     use super::*;
     use crate::pipeline::expression::expr::Scope;
+    use crate::pipeline::value::context::Context;
 
     fn of(condition: serde_json::Value) -> (u64, u64) {
-        let filter = Filter::parse(&Value::from(condition), &Scope::root()).expect("a filter");
+        let filter = Filter::parse(&Value::from(condition), &Scope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX)))
+            .expect("a filter");
         let Positions { first, last } = Positions::of(Some(&filter));
         (first, last)
     }

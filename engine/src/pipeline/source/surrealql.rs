@@ -166,10 +166,12 @@ mod tests {
     use super::*;
     use crate::model::json;
     use crate::pipeline::expression::expr::Scope;
+    use crate::pipeline::value::context::Context;
 
     fn ask(filter: &str) -> (Answer, Option<String>) {
         let spec = json::parse(filter.as_bytes()).expect("a test's JSON");
-        let filter = Filter::parse(&spec, &Scope::root()).expect("a test's filter");
+        let filter =
+            Filter::parse(&spec, &Scope::root(&Context::new(0, 0, &|| 0, 1, i64::MAX))).expect("a test's filter");
         (answer(&filter), Writer::default().node(filter.node()))
     }
 

@@ -1,8 +1,10 @@
 //! What one query is given besides its rows: the fixed time, the caller, and the budget that ends it.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use super::error::{Code, Error, Result};
+use crate::model::pattern::Patterns;
 use crate::model::value::Value;
 
 /// One query's surroundings. Time comes in as data and as a stopwatch, so that this room needs no clock.
@@ -22,8 +24,14 @@ pub struct Context<'a> {
     /// Asked for bytes of the memory that this query shares with others; `false` where there are not as many.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
     limit_bytes: i64,
+    /// What must be left of the bytes after each charge.
+    floor: Cell<i64>,
     /// Bytes that were taken of the shared memory.
     granted: Cell<i64>,
+    /// Where compiled patterns are kept for other queries; without it each pattern is compiled anew.
+    pub patterns: Option<Arc<Patterns>>,
+    /// Patterns that the pipeline holds compiled.
+    pub patterns_held: Cell<usize>,
     ticks: Cell<u32>,
     draws: Cell<u64>,
 }
@@ -40,7 +48,10 @@ impl<'a> Context<'a> {
             bytes_left: Cell::new(limit_bytes),
             share: None,
             limit_bytes,
+            floor: Cell::new(0),
             granted: Cell::new(0),
+            patterns: None,
+            patterns_held: Cell::new(0),
             ticks: Cell::new(0),
             draws: Cell::new(0),
         }
@@ -90,11 +101,26 @@ impl<'a> Context<'a> {
         self.bytes_left.set(self.bytes_left.get().saturating_add_unsigned(bytes as u64));
     }
 
+    /// Bytes that may still be charged.
+    pub fn room(&self) -> usize {
+        usize::try_from(self.bytes_left.get().saturating_sub(self.floor.get())).unwrap_or(0)
+    }
+
+    /// Does work that may charge at most so many bytes, and gives them back.
+    pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
+        let (left, floor) = (self.bytes_left.get(), self.floor.get());
+        self.floor.set(floor.max(left.saturating_sub(bytes)));
+        let done = work();
+        self.floor.set(floor);
+        self.bytes_left.set(left);
+        done
+    }
+
     /// Counts bytes that a value just built holds; ends the query when its memory is spent.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let left = self.bytes_left.get().saturating_sub(bytes as i64);
         self.bytes_left.set(left);
-        if left < 0 {
+        if left < self.floor.get() {
             return Err(Error::new(146, "the pipeline exceeded its memory limit"));
         }
         let used = self.limit_bytes.saturating_sub(left);

@@ -13,6 +13,9 @@ pub struct Error {
     pub hint: Option<String>,
 }
 
+/// Bytes of a message. Values in it are cut to less than that already.
+const LONGEST_BYTES: usize = 4_096;
+
 /// What the answer's `code` carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
@@ -26,7 +29,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     pub fn new(code: i32, message: impl Into<String>) -> Error {
-        Error { code: Code::Number(code), message: message.into(), stage: None, hint: None }
+        Error { code: Code::Number(code), message: bounded(message.into()), stage: None, hint: None }
     }
 
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
@@ -56,6 +59,15 @@ impl Error {
             Code::QueryTimeout => "MaxTimeMSExpired".into(),
         }
     }
+}
+
+/// Cuts what names of the client's own make too long to be read.
+fn bounded(mut message: String) -> String {
+    if message.len() > LONGEST_BYTES {
+        message.truncate(message.floor_char_boundary(LONGEST_BYTES));
+        message.push('…');
+    }
+    message
 }
 
 impl fmt::Display for Error {

@@ -1,6 +1,7 @@
 //! Arithmetic on the two kinds of number, and reading numbers from arguments.
 
 use super::error::{Error, Result};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
 /// Sum of two numbers; integers that overflow become a double.
@@ -55,11 +56,14 @@ pub fn double(name: &str, code: i32, value: &Value) -> Result<f64> {
 /// How many values are wanted.
 pub fn parse_count(value: &Value) -> Result<usize> {
     if !value.is_number() {
-        let message = format!("Value for 'n' must be of integral type, but found {value}");
+        let message = format!("Value for 'n' must be of integral type, but found {}", excerpt(value));
         return Err(Error::new(5_787_902, message));
     }
     let Some(count) = whole(value) else {
-        return Err(Error::new(5_787_903, format!("Value for 'n' must be of integral type, but found {value}")));
+        return Err(Error::new(
+            5_787_903,
+            format!("Value for 'n' must be of integral type, but found {}", excerpt(value)),
+        ));
     };
     match usize::try_from(count) {
         Ok(count) if count > 0 => Ok(count),

@@ -84,7 +84,7 @@ mod tests {
 
     fn eval(path: &str, document: &str) -> Option<String> {
         let document = json::parse(document.as_bytes()).expect("a test's document");
-        FieldPath::parse(path).expect("a test's path").eval(&document).map(|value| value.to_string())
+        FieldPath::parse(path).expect("a test's path").eval(&document).map(|value| crate::model::json::text(&value))
     }
 
     #[test]

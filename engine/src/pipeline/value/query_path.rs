@@ -113,7 +113,7 @@ mod tests {
         let row = json::parse(row.as_bytes()).expect("a test's JSON");
         let mut seen = Vec::new();
         let visit = &mut |value: Option<&Value>| {
-            seen.push(value.map_or_else(|| "missing".to_owned(), Value::to_string));
+            seen.push(value.map_or_else(|| "missing".to_owned(), crate::model::json::text));
             Ok(false)
         };
         Path::new(path).any(&row, Leaf::Expanded, visit).expect("a visit that never fails");

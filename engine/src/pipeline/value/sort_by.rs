@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::error::{Error, Result};
 use super::path::FieldPath;
 use super::sort_key::{Order, SortKey};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
 /// An order, and the paths that it reads.
@@ -27,7 +28,10 @@ pub fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
     let (mut paths, mut keys) = (Vec::with_capacity(object.len()), Vec::with_capacity(object.len()));
     for (name, direction) in object.iter() {
         let Some(number) = direction.as_f64() else {
-            return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {direction}")));
+            return Err(Error::new(
+                15974,
+                format!("Illegal key in $sort specification: {name}: {}", excerpt(direction)),
+            ));
         };
         if number.abs().trunc() != 1.0 {
             let message = "$sort key ordering must be 1 (for ascending) or -1 (for descending)";

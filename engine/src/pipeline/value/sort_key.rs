@@ -185,7 +185,7 @@ mod tests {
     fn key(keys: &[(&str, bool)], row: &str) -> Result<Vec<String>> {
         let row = json::parse(row.as_bytes()).expect("a test's JSON");
         let key = Order::new(keys.iter().copied()).key(&row)?;
-        Ok(key.iter().map(|value| value.as_ref().map_or_else(|| "none".to_owned(), Value::to_string)).collect())
+        Ok(key.iter().map(|value| value.as_ref().map_or_else(|| "none".to_owned(), json::text)).collect())
     }
 
     #[test]

@@ -4,34 +4,24 @@ use std::cmp::Ordering;
 
 use super::context::Context;
 use super::error::Result;
-use crate::model::value::Value;
 
-/// Bytes of a text that is compared at once.
-const SMALL: usize = 256;
-
-/// Whether comparing the value takes no time worth counting.
-pub fn is_small(value: &Value) -> bool {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Double(_) | Value::Date(_) => true,
-        Value::String(text) => text.len() <= SMALL,
-        Value::Array(_) | Value::Object(_) => false,
-    }
-}
-
-/// Sorts, equal items in the order in which they came; `is_small` says of which items comparing takes no time.
+/// Sorts, equal items in the order in which they came; `look` ticks for an item and says how many values comparing it may
+/// take, none where that takes no time.
 pub fn sorted<T>(
     mut items: Vec<T>,
     query: &Context,
-    is_small: impl Fn(&T) -> bool,
+    look: impl Fn(&T) -> Result<usize>,
     compare: impl Fn(&T, &T) -> Ordering,
 ) -> Result<Vec<T>> {
     query.tick_many(items.len())?;
-    if items.iter().all(is_small) {
+    let weights: Vec<usize> = items.iter().map(look).collect::<Result<_>>()?;
+    if weights.iter().all(|weight| *weight == 0) {
+        query.check_time()?;
         items.sort_by(compare);
         return Ok(items);
     }
     let order = merged(items.len(), |a, b| {
-        query.tick()?;
+        query.tick_many(1 + weights[a].min(weights[b]))?;
         Ok(compare(&items[a], &items[b]).is_le())
     })?;
     let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
@@ -67,13 +57,17 @@ fn merged(count: usize, mut is_before: impl FnMut(usize, usize) -> Result<bool>)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::value::Value;
+    use crate::pipeline::value::memory::look;
 
     #[test]
     fn large_values_are_sorted_as_small_ones_are() {
         for count in [0, 1, 2, 3, 7, 64, 1_000] {
             let items: Vec<(usize, usize)> = (0..count).map(|place| (place * 7919 % 31, place)).collect();
             let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
-            let of = |is_small: bool| sorted(items.clone(), &query, |_| is_small, |a, b| a.0.cmp(&b.0)).expect("time");
+            let of = |is_small: bool| {
+                sorted(items.clone(), &query, |_| Ok(usize::from(!is_small)), |a, b| a.0.cmp(&b.0)).expect("time")
+            };
             assert_eq!(of(true), of(false));
         }
     }
@@ -88,6 +82,6 @@ mod tests {
         let query = Context::new(0, 0, &elapsed, 3, i64::MAX);
         let large: Value = vec![Value::Null; 10].into();
         let items = vec![large; 2_000];
-        assert!(sorted(items, &query, is_small, Value::cmp).is_err());
+        assert!(sorted(items, &query, |item| look(item, &query), Value::cmp).is_err());
     }
 }

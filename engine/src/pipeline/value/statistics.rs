@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::error::{Error, Result};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
 /// Running mean and squared distance from it (Welford's method).
@@ -82,10 +83,13 @@ pub fn parse_shares(spec: Option<&Value>) -> Result<Vec<f64>> {
         Error::new(7_750_301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]")
     })?;
     let share = |item: &Value| match item.as_f64() {
-        None => Err(Error::new(7_750_302, format!("The $percentile 'p' array must hold numbers, found: {item}"))),
-        Some(share) if !(0.0..=1.0).contains(&share) => {
-            Err(Error::new(7_750_303, format!("The $percentile 'p' numbers must be in [0.0, 1.0], found: {item}")))
+        None => {
+            Err(Error::new(7_750_302, format!("The $percentile 'p' array must hold numbers, found: {}", excerpt(item))))
         }
+        Some(share) if !(0.0..=1.0).contains(&share) => Err(Error::new(
+            7_750_303,
+            format!("The $percentile 'p' numbers must be in [0.0, 1.0], found: {}", excerpt(item)),
+        )),
         Some(share) => Ok(share),
     };
     items.iter().map(share).collect()

@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 pub use crate::core::pages::{Continuation, Rows};
 use crate::error::{Error, Result};
+use crate::model::json;
 use crate::model::value::Value;
 use crate::workspace::rights::Reader;
 
@@ -31,7 +32,7 @@ impl Reader {
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }
-        digest.update(pipeline.to_string());
+        digest.update(json::text(pipeline));
         let digest = digest.finalize();
         digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
     }

@@ -1,5 +1,6 @@
 //! `query`: a pipeline over events and states.
 
+use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::workspace::query::page::Paging;
@@ -77,7 +78,7 @@ async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answe
 fn fitting(mut rows: Vec<Value>, bytes: usize) -> (Vec<Value>, bool) {
     let mut left = bytes / 2;
     let fits = rows.iter().take_while(|row| {
-        let size = row.to_string().len();
+        let size = json::text(row).len();
         let fits = size <= left;
         left = left.saturating_sub(size);
         fits

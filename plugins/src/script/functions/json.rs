@@ -41,5 +41,5 @@ pub(in crate::script) fn written(
         true => too_large("a text of JSON is"),
         false => thrown(message),
     })?;
-    Ok(value.to_string().into())
+    Ok(json::text(&value).into())
 }

@@ -2,6 +2,7 @@
 
 use foldwork_engine::model::facts::{EdgeFact, Facts, SLUG, Target};
 use foldwork_engine::model::id::is_valid_name;
+use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 
 use super::{Fields, event, kind, shared};
@@ -67,7 +68,7 @@ fn field_target(path: String, value: &Value) -> Result<Target, String> {
     let field = fields.needed_text("field")?;
     let value = match fields.get("value") {
         Some(Value::String(text)) if !text.is_empty() => text.clone(),
-        Some(number @ (Value::Int(_) | Value::Double(_))) => number.to_string().into(),
+        Some(number @ (Value::Int(_) | Value::Double(_))) => json::text(number).into(),
         Some(other) => return Err(format!("{} is {}, not a string or a number", fields.path("value"), kind(other))),
         None => return Err(format!("{} is missing", fields.path("value"))),
     };

@@ -3,12 +3,13 @@
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
 use foldwork_engine::model::event::Expected;
+use foldwork_engine::model::excerpt::excerpt;
 use foldwork_engine::model::facts::{Assignee, Priority};
 use foldwork_engine::model::task::content::{Message, drafts, first_text, named, text_of};
 use foldwork_engine::model::task::edit::Edit;
 use foldwork_engine::model::task::{Action, Status};
 use foldwork_engine::model::value::{Object, Value};
-use foldwork_engine::model::violation::{Violations, excerpt};
+use foldwork_engine::model::violation::Violations;
 use foldwork_engine::workspace::mailbox::tasks::{SOURCE_TYPES, TaskFilter};
 use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
 

@@ -5,10 +5,12 @@ use std::collections::HashSet;
 use rustc_hash::FxBuildHasher;
 
 use super::kind::Kind;
+use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::look;
 
 /// Values without repetition, in the order of their first appearance.
 #[derive(Debug, Default)]
@@ -59,6 +61,7 @@ pub(super) fn add(kind: &Kind, items: &mut Vec<Value>, value: Option<Value>, env
 pub(super) fn add_to_set(kind: &Kind, set: &mut Set, value: Option<Value>, env: &Env) -> Result<()> {
     let Some(value) = value else { return Ok(()) };
     if matches!(kind, Kind::AddToSet) {
+        look(&value, env.query)?;
         let bytes = weight(&value);
         if set.insert(value) {
             env.query.charge(2 * bytes)?;
@@ -67,6 +70,7 @@ pub(super) fn add_to_set(kind: &Kind, set: &mut Set, value: Option<Value>, env: 
     }
     for item in array_of("$setUnion", &value)? {
         env.query.tick()?;
+        look(item, env.query)?;
         if set.insert(item.clone()) {
             env.query.charge(2 * weight(item))?;
         }
@@ -77,7 +81,7 @@ pub(super) fn add_to_set(kind: &Kind, set: &mut Set, value: Option<Value>, env: 
 fn array_of<'v>(name: &str, value: &'v Value) -> Result<&'v [Value]> {
     value.as_array().ok_or_else(|| {
         let found = value.type_name();
-        Error::new(14, format!("{name} requires array inputs, but input {value} is of type {found}"))
+        Error::new(14, format!("{name} requires array inputs, but input {} is of type {found}", excerpt(value)))
     })
 }
 
@@ -93,7 +97,8 @@ pub(super) fn merge(object: &mut Object, index: &mut FieldIndex, value: Option<V
         }
         Some(other) => {
             let found = other.type_name();
-            let message = format!("$mergeObjects requires object inputs, but input {other} is of type {found}");
+            let message =
+                format!("$mergeObjects requires object inputs, but input {} is of type {found}", excerpt(&other));
             Err(Error::new(5_911_200, message))
         }
     }

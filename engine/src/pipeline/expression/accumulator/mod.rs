@@ -117,7 +117,7 @@ impl Accumulator {
         match &mut state.data {
             Data::Sum(sum) => sum.add(value.as_ref()),
             Data::Average(sum, count) => *count += u64::from(sum.add_number(value.as_ref())),
-            Data::One(one) => single::add(&self.kind, one, value),
+            Data::One(one) => single::add(&self.kind, one, value, env)?,
             Data::Items(items) => collect::add(&self.kind, items, value, env)?,
             Data::Set(set) => collect::add_to_set(&self.kind, set, value, env)?,
             Data::Object(object, index) => collect::merge(object, index, value, env)?,

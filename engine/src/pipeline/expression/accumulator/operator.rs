@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::Accumulator;
 use super::kind::{Direction, End, Kind, Sampled};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Expr, Scope, parse as parse_expr};
 use crate::pipeline::value::error::{Error, Result};
@@ -287,7 +288,7 @@ fn read_count(spec: &Value, scope: &Scope) -> Result<Expr> {
 }
 
 fn counted(name: &str, spec: &Value, scope: &Scope, kind: fn(Expr) -> Kind) -> Result<(Expr, Kind)> {
-    let not_object = Error::new(5_787_801, format!("specification must be an object; found {name}: {spec}"));
+    let not_object = Error::new(5_787_801, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, count] = named(spec, ["input", "n"], 5_787_901, not_object)?;
     let count = count.ok_or_else(|| missing(5_787_906, name, "n"))?;
     let input = input.ok_or_else(|| missing(5_787_907, name, "input"))?;
@@ -295,7 +296,7 @@ fn counted(name: &str, spec: &Value, scope: &Scope, kind: fn(Expr) -> Kind) -> R
 }
 
 fn ranked(name: &str, spec: &Value, scope: &Scope, end: End, has_count: bool) -> Result<(Expr, Kind)> {
-    let not_object = Error::new(5_788_001, format!("specification must be an object; found {name}: {spec}"));
+    let not_object = Error::new(5_788_001, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [sort, output, count] = named(spec, ["sortBy", "output", "n"], 5_788_002, not_object)?;
     let count = match (count, has_count) {
         (Some(count), true) => Some(read_count(count, scope)?),
@@ -309,7 +310,7 @@ fn ranked(name: &str, spec: &Value, scope: &Scope, end: End, has_count: bool) ->
 }
 
 fn median(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
-    let not_object = Error::new(7_436_100, format!("specification must be an object; found {name}: {spec}"));
+    let not_object = Error::new(7_436_100, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, method] = named(spec, ["input", "method"], 40415, not_object)?;
     check_method(name, method)?;
     let input = input.ok_or_else(|| missing(40414, name, "input"))?;
@@ -317,7 +318,7 @@ fn median(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
 }
 
 fn percentile(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
-    let not_object = Error::new(7_429_703, format!("specification must be an object; found {name}: {spec}"));
+    let not_object = Error::new(7_429_703, format!("specification must be an object; found {name}: {}", excerpt(spec)));
     let [input, shares, method] = named(spec, ["input", "p", "method"], 40415, not_object)?;
     check_method(name, method)?;
     let input = input.ok_or_else(|| missing(40414, name, "input"))?;

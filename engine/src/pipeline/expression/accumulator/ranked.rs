@@ -7,6 +7,7 @@ use super::kind::{Direction, End, Kind};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::{Code, Error, Result};
+use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
@@ -46,6 +47,7 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
         }
         Kind::ExtremeN(direction, _) => {
             let Some(value) = input.eval(env)?.filter(|value| !value.is_null()) else { return Ok(()) };
+            look(&value, env.query)?;
             let at = bounded.items.partition_point(|(_, kept)| match direction {
                 Direction::Least => *kept <= value,
                 Direction::Greatest => *kept >= value,
@@ -58,6 +60,7 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
         }
         Kind::Ranked(end, sort, _) => {
             let key = sort.key(env.root)?;
+            look_at_all(key.iter().flatten(), env.query)?;
             let at = bounded.items.partition_point(|(kept, _)| sort.compare(kept, &key).is_le());
             match end {
                 End::Front if at < limit => {

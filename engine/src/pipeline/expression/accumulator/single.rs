@@ -2,11 +2,15 @@
 
 use super::kind::{Direction, Kind};
 use crate::model::value::Value;
+use crate::pipeline::expression::expr::Env;
+use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::look;
 
-pub(super) fn add(kind: &Kind, one: &mut Option<Value>, value: Option<Value>) {
+pub(super) fn add(kind: &Kind, one: &mut Option<Value>, value: Option<Value>, env: &Env) -> Result<()> {
     match kind {
         Kind::Extreme(direction) => {
-            let Some(value) = value.filter(|value| !value.is_null()) else { return };
+            let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(()) };
+            look(&value, env.query)?;
             let is_better = one.as_ref().is_none_or(|best| match direction {
                 Direction::Least => value < *best,
                 Direction::Greatest => value > *best,
@@ -17,4 +21,5 @@ pub(super) fn add(kind: &Kind, one: &mut Option<Value>, value: Option<Value>) {
         }
         _ => *one = Some(value.unwrap_or_default()),
     }
+    Ok(())
 }

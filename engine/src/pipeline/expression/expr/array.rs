@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::look;
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::number::{whole, whole_i32};
-use crate::pipeline::value::sorting::{is_small, sorted};
+use crate::pipeline::value::sorting::sorted;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -136,7 +138,8 @@ fn element_at(call: &Call, env: &Env) -> Answer {
         ));
     }
     let Some(index) = whole_i32(&index) else {
-        let message = format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {index}");
+        let message =
+            format!("$arrayElemAt's second argument must be representable as a 32-bit integer: {}", excerpt(&index));
         return Err(Error::new(28691, message));
     };
     Ok(place(i64::from(index), items.len()).and_then(|place| items.get(place)).cloned())
@@ -285,7 +288,7 @@ fn counted(call: &Call, env: &Env, pick: impl FnOnce(&[Value], usize) -> Result<
 
 fn best(items: &[Value], count: usize, env: &Env, order: fn(&Value, &Value) -> Ordering) -> Result<Vec<Value>> {
     let items = items.iter().filter(|item| !item.is_null()).cloned().collect();
-    let mut items = sorted(items, env.query, is_small, order)?;
+    let mut items = sorted(items, env.query, |item| look(item, env.query), order)?;
     items.truncate(count);
     Ok(items)
 }
@@ -293,12 +296,29 @@ fn best(items: &[Value], count: usize, env: &Env, order: fn(&Value, &Value) -> O
 fn is_in(call: &Call, env: &Env) -> Answer {
     let value = call.field(0, env)?;
     match call.field(1, env)? {
-        Some(Value::Array(items)) => some(value.is_some_and(|value| items.contains(&value))),
+        Some(Value::Array(items)) => match value {
+            Some(value) => some(place_of(&value, &items, env)?.is_some()),
+            None => some(false),
+        },
         other => {
             let found = other.as_ref().map_or("missing", Value::type_name);
             Err(Error::new(40081, format!("$in requires an array as a second argument, found: {found}")))
         }
     }
+}
+
+/// Where the value stands among the items. Comparing it with one of them takes no longer than looking at it.
+fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> {
+    let weight = look(value, env.query)?;
+    for (place, item) in items.iter().enumerate() {
+        if item.type_rank() == value.type_rank() {
+            env.query.tick_many(weight)?;
+            if item == value {
+                return Ok(Some(place));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn index_of(call: &Call, env: &Env) -> Answer {
@@ -314,7 +334,8 @@ fn index_of(call: &Call, env: &Env) -> Answer {
     let value = call.field(1, env)?;
     let start = bound(call, env, 2, "starting")?.unwrap_or(0);
     let end = bound(call, env, 3, "ending")?.unwrap_or(usize::MAX).min(items.len());
-    let found = items.get(start..end).unwrap_or_default().iter().position(|item| Some(item) == value.as_ref());
+    let window = items.get(start..end).unwrap_or_default();
+    let found = value.map(|value| place_of(&value, window, env)).transpose()?.flatten();
     some(found.map_or(-1, |place| (start + place) as i64))
 }
 

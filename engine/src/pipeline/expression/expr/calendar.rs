@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Env;
 use super::operator::Call;
 use crate::model::date::{civil, ms_of};
+use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -51,7 +52,7 @@ pub(super) fn parse_zone(name: &str) -> Result<TimeZone> {
         return Ok(TimeZone::fixed(Offset::from_seconds(seconds).unwrap_or(Offset::UTC)));
     }
     let known = TimeZone::get(name).ok().filter(|zone| zone.iana_name() == Some(name));
-    known.ok_or_else(|| Error::new(40485, format!("unrecognized time zone identifier: \"{name}\"")))
+    known.ok_or_else(|| Error::new(40485, format!("unrecognized time zone identifier: \"{}\"", excerpt_of(name))))
 }
 
 /// Seconds east of Greenwich that `+hh`, `+hhmm` or `+hh:mm` says.
@@ -182,7 +183,7 @@ pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>>
             Some(unit) => Ok(Some(unit)),
             None => Err(Error::new(
                 9,
-                format!("{name} parameter 'unit' value parsing failed: unknown time unit value: {text}"),
+                format!("{name} parameter 'unit' value parsing failed: unknown time unit value: {}", excerpt_of(text)),
             )),
         },
         other => {
@@ -210,7 +211,10 @@ pub(super) fn start_of_week(call: &Call, index: usize, env: &Env) -> Result<Opti
             "sunday" | "sun" => Ok(Some(Weekday::Sunday)),
             _ => Err(Error::new(
                 9,
-                format!("{name} parameter 'startOfWeek' value parsing failed: unknown day of week value: {text}"),
+                format!(
+                    "{name} parameter 'startOfWeek' value parsing failed: unknown day of week value: {}",
+                    excerpt_of(text)
+                ),
             )),
         },
         other => {

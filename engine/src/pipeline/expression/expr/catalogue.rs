@@ -2,6 +2,7 @@
 
 use super::operator::Operator;
 use super::parse::Scope;
+use crate::pipeline::value::context::Context;
 
 /// Every family of operators, in the order of the documentation.
 const FAMILIES: &[&[Operator]] = &[
@@ -33,14 +34,14 @@ pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().copied().flatten()
 }
 
-impl Scope {
+impl<'q> Scope<'q> {
     /// All operators and the system variables.
-    pub fn root() -> Scope {
-        Scope::new(FAMILIES, false)
+    pub fn root(query: &'q Context<'q>) -> Scope<'q> {
+        Scope::new(FAMILIES, false, query)
     }
 
     /// As [`root`](Scope::root), with `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
-    pub fn redact() -> Scope {
-        Scope::new(FAMILIES, true)
+    pub fn redact(query: &'q Context<'q>) -> Scope<'q> {
+        Scope::new(FAMILIES, true, query)
     }
 }

@@ -6,6 +6,7 @@ use super::operator::Form::Exactly;
 use super::operator::{Call, Operator};
 use super::{Env, some};
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::look;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -68,5 +69,13 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 /// A missing value is less than null.
 fn compare(call: &Call, env: &Env) -> Result<Ordering> {
-    Ok(call.field(0, env)?.cmp(&call.field(1, env)?))
+    let (left, right) = (call.field(0, env)?, call.field(1, env)?);
+    if let (Some(left), Some(right)) = (&left, &right)
+        && left.type_rank() == right.type_rank()
+    {
+        // Comparing takes no longer than looking at either.
+        look(left, env.query)?;
+        look(right, env.query)?;
+    }
+    Ok(left.cmp(&right))
 }

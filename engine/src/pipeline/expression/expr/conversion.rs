@@ -4,6 +4,7 @@ use super::operator::Form::{Exactly, Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, positional};
 use super::{Answer, Env, NULL, Scope, some};
 use crate::model::date::format_date;
+use crate::model::excerpt::{excerpt, excerpt_of};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Code, Error, Result};
 use crate::pipeline::value::number::whole_double;
@@ -162,7 +163,7 @@ impl Target {
         };
         named
             .map(Some)
-            .ok_or_else(|| Error::new(2, format!("Unknown type name: {}", value.to_string().trim_matches('"'))))
+            .ok_or_else(|| Error::new(2, format!("Unknown type name: {}", excerpt(&value).trim_matches('"'))))
     }
 }
 
@@ -227,7 +228,7 @@ fn unparsable(text: &str) -> Error {
             if is_number { "Overflow" } else { "Did not consume whole string." }
         }
     };
-    failure_of(format!("Failed to parse number '{text}'"), reason)
+    failure_of(format!("Failed to parse number '{}'", excerpt_of(text)), reason)
 }
 
 fn convert(value: &Value, target: Target) -> Result<Value> {
@@ -235,7 +236,7 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
         let found = value.type_name();
         failure(format!("Unsupported conversion from {found} to {}", target.name()))
     };
-    let range = || failure_of("Conversion would overflow target type".to_owned(), value);
+    let range = || failure_of("Conversion would overflow target type".to_owned(), excerpt(value));
     Ok(match (value, target) {
         (value, Target::Bool) => Value::Bool(match value {
             Value::Bool(flag) => *flag,
@@ -258,7 +259,7 @@ fn convert(value: &Value, target: Target) -> Result<Value> {
                 24 => "Invalid character found in hex string".to_owned(),
                 length => format!("Invalid string length for parsing to OID, expected 24 but found {length}"),
             };
-            return Err(failure_of(format!("Failed to parse objectId '{text}'"), reason));
+            return Err(failure_of(format!("Failed to parse objectId '{}'", excerpt_of(text)), reason));
         }
         (_, Target::ObjectId) => return Err(unsupported()),
         (Value::String(text), Target::Double) => Value::Double(parse_double(text).ok_or_else(|| unparsable(text))?),

@@ -7,6 +7,7 @@ use super::calendar::{Unit, date, instant, local, overflow, start_of_week, unit,
 use super::operator::Form::{Exactly, Named as ByName};
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
@@ -219,7 +220,7 @@ fn trunc(call: &Call, env: &Env) -> Answer {
     let Some(size) = whole(&size) else {
         return Err(Error::new(
             5_439_017,
-            format!("$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{size}'"),
+            format!("$dateTrunc requires 'binSize' to be a 64-bit integer, but got value '{}'", excerpt(&size)),
         ));
     };
     if size <= 0 {

@@ -8,6 +8,7 @@ use super::date_text;
 use super::operator::Form::Named as ByName;
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Code, Error, Result};
 
@@ -167,7 +168,10 @@ fn from_string(call: &Call, env: &Env) -> Answer {
             let found = other.type_name();
             Err(Error::new(
                 241,
-                format!("$dateFromString requires that 'dateString' be a string, found: {found} with value {other}"),
+                format!(
+                    "$dateFromString requires that 'dateString' be a string, found: {found} with value {}",
+                    excerpt(other)
+                ),
             ))
         }
     };

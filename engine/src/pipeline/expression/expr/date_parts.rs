@@ -7,6 +7,7 @@ use super::calendar::{Local, date, instant, local, overflow, zone};
 use super::operator::Form::{Named as ByName, Own};
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, NULL, Scope, parse, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
@@ -274,7 +275,7 @@ fn read_part(call: &Call, index: usize, name: &str, default: i64, env: &Env) -> 
         let found = value.type_name();
         return Err(Error::new(
             40515,
-            format!("'{name}' must evaluate to an integer, found {found} with value {value}"),
+            format!("'{name}' must evaluate to an integer, found {found} with value {}", excerpt(&value)),
         ));
     };
     let is_year = matches!(name, "year" | "isoWeekYear");

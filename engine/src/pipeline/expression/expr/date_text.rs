@@ -11,6 +11,7 @@ use super::date_relative::Relative;
 use super::date_zone::Zone;
 use super::{date_layout, date_scan};
 use crate::model::date::{civil, ms_of};
+use crate::model::excerpt::excerpt_of;
 use crate::pipeline::value::error::{Error, Result};
 
 pub(super) const MONTHS: [&str; 12] = [
@@ -77,7 +78,13 @@ impl Faults {
     }
 }
 
+/// Bytes of notes after which no more are taken: each byte of a long text may be wrong.
+const NOTES: usize = 400;
+
 fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
+    if notes.len() > NOTES {
+        return;
+    }
     let shown = byte.filter(|byte| *byte != 0).map_or_else(|| "\\0".to_owned(), |byte| byte.escape_ascii().to_string());
     // Writing to a string cannot fail.
     let _ = write!(notes, "; {at}: {message} '{shown}'");
@@ -132,11 +139,12 @@ impl DateFields {
     fn finish(&self, faults: &Faults, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
         if !faults.errors.is_empty() || !faults.warnings.is_empty() {
             let Faults { errors, warnings } = faults;
-            return Err(failure(format!("Error parsing date string '{text}'{errors}{warnings}")));
+            return Err(failure(format!("Error parsing date string '{}'{errors}{warnings}", excerpt_of(text))));
         }
         if !self.has_date() {
             return Err(failure(format!(
-                "an incomplete date/time string has been found, with elements missing: \"{text}\""
+                "an incomplete date/time string has been found, with elements missing: \"{}\"",
+                excerpt_of(text)
             )));
         }
         let zone = zone.filter(|zone| **zone != TimeZone::UTC);
@@ -148,15 +156,16 @@ impl DateFields {
             }
             (Some(Zone::Named(name, _)), Some(_)) => {
                 return Err(failure(format!(
-                    "you cannot pass in a date/time string with time zone information ('{name}') together with a \
-                     timezone argument"
+                    "you cannot pass in a date/time string with time zone information ('{}') together with a \
+                     timezone argument",
+                    excerpt_of(name)
                 )));
             }
             (Some(own), None) => Offset::from_seconds(own.seconds()).ok().map(TimeZone::fixed),
             (None, zone) => Some(zone.cloned().unwrap_or(TimeZone::UTC)),
         };
         let ms = zone.and_then(|zone| self.instant(&zone));
-        ms.ok_or_else(|| failure(format!("Error parsing date string '{text}'; beyond the calendar")))
+        ms.ok_or_else(|| failure(format!("Error parsing date string '{}'; beyond the calendar", excerpt_of(text))))
     }
 
     /// `None` beyond the calendar.

@@ -36,7 +36,7 @@ mod variable;
 
 use std::sync::Arc;
 
-pub use parse::{Scope, parse};
+pub use parse::{Scope, parse, variable};
 pub use scope::{Env, Frame};
 pub use system::VARIABLES;
 
@@ -93,6 +93,10 @@ impl Expr {
 
     /// The value for one row; `None` where the field is missing.
     pub fn eval(&self, env: &Env) -> Answer {
+        if let Node::Constant(value) = &self.node {
+            return Ok(Some(value.clone()));
+        }
+        env.query.tick()?;
         match &self.node {
             Node::Constant(value) => Ok(Some(value.clone())),
             Node::Missing => Ok(None),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::operator::Form::{AnyNumber, Exactly, Own};
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use crate::model::excerpt::excerpt;
 use crate::model::object::FieldIndex;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
@@ -122,7 +123,8 @@ fn merge(merged: &mut Option<Arc<Object>>, index: &mut FieldIndex, value: Value,
         }
         (other, _) => {
             let found = other.type_name();
-            let message = format!("$mergeObjects requires object inputs, but input {other} is of type {found}");
+            let message =
+                format!("$mergeObjects requires object inputs, but input {} is of type {found}", excerpt(&other));
             return Err(Error::new(40400, message));
         }
     }

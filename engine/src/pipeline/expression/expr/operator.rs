@@ -269,14 +269,14 @@ mod tests {
                 let json_levels = open.matches(['{', '[']).count() - open.matches(['}', ']']).count();
                 let depth = (json::MAX_DEPTH / json_levels).min(MAX_DEPTH) - 1;
                 let spec = json::parse(wrap(depth, open, close).as_bytes()).expect("JSON");
-                let parsed = parse(&spec, &Scope::root()).expect("it is not too deep");
+                let parsed = parse(&spec, &Scope::root(&query)).expect("it is not too deep");
                 parsed.eval(&Env::new(&query, &row)).expect("it has a value");
             }
             let mut deep = Value::from("$a");
             for _ in 0..10_000 {
                 deep = Value::from(vec![deep]);
             }
-            assert!(parse(&deep, &Scope::root()).is_err());
+            assert!(parse(&deep, &Scope::root(&query)).is_err());
             // Dropping so deep a value is not what is tested.
             std::mem::forget(deep);
         };

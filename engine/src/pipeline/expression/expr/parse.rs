@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use super::operator::{self, Call, Operator};
 use super::{Env, Expr, Node, System, system};
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Code, Error, Result};
 use crate::pipeline::value::extended;
 use crate::pipeline::value::hint::did_you_mean;
+use crate::pipeline::value::memory;
 use crate::pipeline::value::path::{FieldPath, check_name};
 
 /// Levels to which an expression may nest.
 pub(super) const MAX_DEPTH: usize = 180;
 
 /// Names visible while an expression is parsed: operators, and variables with the slots their values stand in.
-#[derive(Debug, Clone)]
-pub struct Scope {
+#[derive(Clone)]
+pub struct Scope<'q> {
+    /// What reading and folding cost counts here.
+    pub query: &'q Context<'q>,
     /// Every family of operators. Each operator reads its arguments by what is below here, so they are brought along.
     operators: &'static [&'static [Operator]],
     names: Arc<Vec<Arc<str>>>,
@@ -24,14 +28,14 @@ pub struct Scope {
     depth: usize,
 }
 
-impl Scope {
+impl<'q> Scope<'q> {
     /// These operators and the system variables, with those of `$redact` or without.
-    pub(super) fn new(operators: &'static [&'static [Operator]], redact: bool) -> Scope {
-        Scope { operators, names: Arc::default(), redact, depth: 0 }
+    pub(super) fn new(operators: &'static [&'static [Operator]], redact: bool, query: &'q Context<'q>) -> Scope<'q> {
+        Scope { query, operators, names: Arc::default(), redact, depth: 0 }
     }
 
     /// Appends user variables; a later one hides an earlier one of the same name.
-    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope {
+    pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope<'q> {
         let names = self.names.iter().cloned().chain(names).collect();
         Scope { names: Arc::new(names), ..*self }
     }
@@ -53,7 +57,7 @@ impl Scope {
     }
 
     /// The scope one level further down.
-    fn deeper(&self) -> Result<Scope> {
+    fn deeper(&self) -> Result<Scope<'q>> {
         if self.depth == MAX_DEPTH {
             return Err(Error::new(15, format!("expression nests more than {MAX_DEPTH} levels deep")));
         }
@@ -67,6 +71,7 @@ const FOLD_BYTES: i64 = 64 * 1024;
 /// Reads an expression and folds what is constant in it.
 pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
     let scope = &scope.deeper()?;
+    scope.query.tick()?;
     match spec {
         Value::String(text) if text.starts_with('$') => parse_path(text, scope),
         Value::Array(items) => parse_array(items, scope),
@@ -91,7 +96,8 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
     if first.starts_with('$') {
         if object.len() != 1 {
             let shown = Value::from(object.clone());
-            let message = format!("An object representing an expression must have exactly one field: {shown}");
+            let message =
+                format!("An object representing an expression must have exactly one field: {}", excerpt(&shown));
             return Err(Error::new(15983, message));
         }
         return parse_operator(first, argument, scope);
@@ -126,25 +132,36 @@ fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
             None => error,
         });
     };
-    fold(operator::parse_call(operator, argument, scope)?)
+    fold(operator::parse_call(operator, argument, scope)?, scope.query)
 }
 
-/// Evaluates a call whose arguments are all constant.
-fn fold(call: Call) -> Result<Expr> {
+/// Evaluates a call whose arguments are all constant, within the time of the query and a small part of its memory.
+fn fold(call: Call, query: &Context) -> Result<Expr> {
     if let Some(decided) = call.decided() {
         return Ok(Expr::constant_of(decided));
     }
     if !call.is_foldable() {
         return Ok(Expr { node: Node::Call(Arc::new(call)) });
     }
-    let elapsed = || 0;
-    let query = Context::new(0, 0, &elapsed, u64::MAX, FOLD_BYTES);
-    match call.eval(&Env::new(&query, &Value::Null)) {
-        Ok(Some(value)) => Ok(Expr::constant_of(value)),
+    match query.within(FOLD_BYTES, || call.eval(&Env::new(query, &Value::Null))) {
+        Ok(Some(value)) => {
+            // The plan holds it until the query ends.
+            memory::hold(&value, query)?;
+            Ok(Expr::constant_of(value))
+        }
         Ok(None) => Ok(Expr { node: Node::Missing }),
         Err(error) if error.code == Code::Number(146) => Ok(Expr { node: Node::Call(Arc::new(call)) }),
         Err(error) => Err(error),
     }
+}
+
+/// The path of a variable, where `text` reads one of these names and nothing else.
+pub fn variable(text: &str, names: &[Arc<str>]) -> Option<Expr> {
+    let variable = text.strip_prefix("$$")?;
+    let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
+    let slot = names.iter().rposition(|known| **known == *name)?;
+    let path = rest.map_or_else(|| Ok(FieldPath::root()), FieldPath::parse).ok()?;
+    Some(Expr { node: Node::Variable(slot, path) })
 }
 
 fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {

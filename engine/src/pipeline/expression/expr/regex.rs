@@ -4,9 +4,10 @@ use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, named};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended;
-use crate::pipeline::value::regex::{Match, Regex};
+use crate::pipeline::value::regex::{Match, Refused, Regex};
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -59,8 +60,10 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
     let pattern = values[1].as_ref().map(Expr::constant);
     let options = values[2].as_ref().map(Expr::constant);
     let prepared = match (pattern, options) {
-        (Some(Some(pattern)), None) => compile(name, pattern, &Value::Null)?,
-        (Some(Some(pattern)), Some(Some(options))) => compile(name, pattern, options)?,
+        (Some(Some(pattern)), None) => compile(name, pattern, &Value::Null, Regex::compile_held, scope.query)?,
+        (Some(Some(pattern)), Some(Some(options))) => {
+            compile(name, pattern, options, Regex::compile_held, scope.query)?
+        }
         _ => None,
     };
     Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
@@ -83,7 +86,13 @@ fn spelled_out(name: &str, object: &Object) -> Result<Value> {
 }
 
 /// `None` where the pattern is null.
-fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Regex>> {
+fn compile(
+    name: &str,
+    pattern: &Value,
+    options: &Value,
+    compile: fn(&str, &str, &Context) -> Result<Regex, Refused>,
+    query: &Context,
+) -> Result<Option<Regex>> {
     let options = match options {
         Value::Null => "",
         Value::String(options) => options,
@@ -109,9 +118,10 @@ fn compile(name: &str, pattern: &Value, options: &Value) -> Result<Option<Regex>
     if pattern.contains('\0') {
         return Err(Error::new(51109, format!("{name}: regular expression cannot contain an embedded null byte")));
     }
-    match Regex::compile(pattern, options) {
+    match compile(pattern, options, query) {
         Ok(pattern) => Ok(Some(pattern)),
-        Err(error) => Err(Error::new(51111, format!("Invalid Regex in {name}: {error}"))),
+        Err(Refused::Ended(error)) => Err(error),
+        Err(Refused::Invalid(reason)) => Err(Error::new(51111, format!("Invalid Regex in {name}: {reason}"))),
     }
 }
 
@@ -127,7 +137,7 @@ fn with_pattern<T>(call: &Call, env: &Env, then: impl FnOnce(&str, &Regex) -> Re
     let pattern = match call.prepared::<Regex>() {
         Some(pattern) => Some(pattern),
         None => {
-            compiled = compile(name, &call.value(1, env)?, &call.value(2, env)?)?;
+            compiled = compile(name, &call.value(1, env)?, &call.value(2, env)?, Regex::compile, env.query)?;
             compiled.as_ref()
         }
     };

@@ -3,6 +3,7 @@
 use super::operator::Form::Between;
 use super::operator::{Call, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::Error;
 use crate::pipeline::value::number::{double, whole};
@@ -53,7 +54,10 @@ fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_
         return Err(Error::new(16004, format!("{name} requires a numeric \"place\" argument, found: {found}")));
     }
     let Some(place) = whole(&place) else {
-        return Err(Error::new(51082, format!("invalid precision for {name}: {place} is not a whole number")));
+        return Err(Error::new(
+            51082,
+            format!("invalid precision for {name}: {} is not a whole number", excerpt(&place)),
+        ));
     };
     if !(-20..=100).contains(&place) {
         return Err(Error::new(

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use super::operator::Form::{Between, Exactly, Own};
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::whole_i32;
 use crate::pipeline::value::sort_by::{Sort, parse_sort};
-use crate::pipeline::value::sorting;
 use crate::pipeline::value::sorting::sorted;
 
 pub(super) static OPERATORS: &[Operator] = &[
@@ -76,8 +77,10 @@ fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
         return Err(Error::new(code, format!("$range requires a numeric {what}, found value of type: {found}")));
     }
     whole_i32(value).ok_or_else(|| {
-        let message =
-            format!("$range requires a {what} that can be represented as a 32-bit integer, found value: {value}");
+        let message = format!(
+            "$range requires a {what} that can be represented as a 32-bit integer, found value: {}",
+            excerpt(value)
+        );
         Error::new(code + 1, message)
     })
 }
@@ -134,7 +137,10 @@ fn slice_number(value: &Value, which: &str, code: i32) -> Result<i64> {
         return Err(Error::new(code, format!("{which} argument to $slice must be numeric, but is of type: {found}")));
     }
     whole_i32(value).map(i64::from).ok_or_else(|| {
-        Error::new(code + 1, format!("{which} argument to $slice can't be represented as a 32-bit integer: {value}"))
+        Error::new(
+            code + 1,
+            format!("{which} argument to $slice can't be represented as a 32-bit integer: {}", excerpt(value)),
+        )
     })
 }
 
@@ -163,7 +169,12 @@ fn parse_sort_array(spec: &Value, scope: &Scope) -> Result<Arguments> {
         Some(number) if number.is_number() => match number.as_f64() {
             Some(1.0) => Order::Whole { ascending: true },
             Some(-1.0) => Order::Whole { ascending: false },
-            _ => return Err(Error::new(2_942_506, format!("The $sortArray sort direction must be 1 or -1: {number}"))),
+            _ => {
+                return Err(Error::new(
+                    2_942_506,
+                    format!("The $sortArray sort direction must be 1 or -1: {}", excerpt(number)),
+                ));
+            }
         },
         other => {
             let found = other.map_or("missing", Value::type_name);
@@ -190,14 +201,14 @@ fn sort_array(call: &Call, env: &Env) -> Answer {
     match call.prepared() {
         Some(Order::Fields(sort)) => {
             let keyed: Vec<_> = items.iter().map(|item| (sort.plain_key(item), item)).collect();
-            let is_small = |(key, _): &(Vec<Option<Value>>, _)| key.iter().flatten().all(sorting::is_small);
-            let keyed = sorted(keyed, env.query, is_small, |(a, _), (b, _)| sort.compare(a, b))?;
+            let look = |(key, _): &(Vec<Option<Value>>, _)| look_at_all(key.iter().flatten(), env.query);
+            let keyed = sorted(keyed, env.query, look, |(a, _), (b, _)| sort.compare(a, b))?;
             some(keyed.into_iter().map(|(_, item)| item.clone()).collect::<Vec<_>>())
         }
         Some(Order::Whole { ascending: false }) => {
-            some(sorted(Arc::unwrap_or_clone(items), env.query, sorting::is_small, |a, b| b.cmp(a))?)
+            some(sorted(Arc::unwrap_or_clone(items), env.query, |item| look(item, env.query), |a, b| b.cmp(a))?)
         }
-        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, sorting::is_small, Value::cmp)?),
+        _ => some(sorted(Arc::unwrap_or_clone(items), env.query, |item| look(item, env.query), Value::cmp)?),
     }
 }
 

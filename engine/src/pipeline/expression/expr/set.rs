@@ -10,7 +10,8 @@ use super::operator::{Arguments, Call, Operator, positional};
 use super::{Answer, Env, Expr, NULL, Scope, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::sorting::{is_small, sorted};
+use crate::pipeline::value::memory::{look, look_at_all};
+use crate::pipeline::value::sorting::sorted;
 
 pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
@@ -88,6 +89,7 @@ fn hashed<'v>(items: &'v [Value], env: &Env) -> Result<Hashed<'v>> {
     let mut set = Hashed::default();
     for item in items {
         env.query.tick()?;
+        look(item, env.query)?;
         set.insert(item);
     }
     Ok(set)
@@ -100,6 +102,7 @@ fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
     let mut kept = Vec::new();
     for item in items {
         env.query.tick()?;
+        look(item, env.query)?;
         if seen.insert(item) {
             kept.push(item.clone());
         }
@@ -125,6 +128,7 @@ fn difference(call: &Call, env: &Env) -> Answer {
     let a = array(call, a, 17048, "first argument")?;
     let b = array(call, b, 17049, "second argument")?;
     let excluded = hashed(&b, env)?;
+    look_at_all(a.iter(), env.query)?;
     let rest: Vec<Value> = a.iter().filter(|item| !excluded.contains(item)).cloned().collect();
     some(distinct(&rest, env)?)
 }
@@ -177,7 +181,7 @@ fn intersection(call: &Call, env: &Env) -> Answer {
         });
     }
     let kept = kept.unwrap_or_default();
-    some(sorted(kept, env.query, is_small, Value::cmp)?)
+    some(sorted(kept, env.query, |item| look(item, env.query), Value::cmp)?)
 }
 
 /// The arguments' places, constant ones last: the order of the operands is free, and MongoDB moves them there.
@@ -191,6 +195,7 @@ fn is_subset(call: &Call, env: &Env) -> Answer {
     let a = array(call, call.value(0, env)?, 17046, "first argument")?;
     let b = array(call, call.value(1, env)?, 17042, "second argument")?;
     let superset = hashed(&b, env)?;
+    look_at_all(a.iter(), env.query)?;
     some(a.iter().all(|item| superset.contains(item)))
 }
 
@@ -205,5 +210,5 @@ fn union(call: &Call, env: &Env) -> Answer {
         env.query.charge(size_of_val(items.as_slice()))?;
         all.extend_from_slice(&items);
     }
-    some(sorted(distinct(&all, env)?, env.query, is_small, Value::cmp)?)
+    some(sorted(distinct(&all, env)?, env.query, |item| look(item, env.query), Value::cmp)?)
 }

@@ -5,6 +5,7 @@ use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::{Answer, Env, Expr, Scope, parse, some};
 use crate::model::value::Value;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::look;
 use crate::pipeline::value::statistics::{Deviation, check_method, median, parse_shares, percentiles};
 use crate::pipeline::value::sum::Sum;
 
@@ -115,11 +116,16 @@ fn deviation(call: &Call, env: &Env) -> Result<Deviation> {
 
 fn extreme(call: &Call, env: &Env, is_better: fn(&Value, &Value) -> bool) -> Answer {
     let mut best = Value::Null;
+    let mut looked = Ok(0);
     each(call, env, |value| {
-        if !value.is_null() && (best.is_null() || is_better(value, &best)) {
+        if looked.is_ok() {
+            looked = look(value, env.query);
+        }
+        if looked.is_ok() && !value.is_null() && (best.is_null() || is_better(value, &best)) {
             best = value.clone();
         }
     })?;
+    looked?;
     some(best)
 }
 

@@ -6,6 +6,7 @@ use super::conversion::to_text;
 use super::operator::Form::{AnyNumber, Between, Exactly, Named as ByName};
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::{whole, whole_i32};
@@ -229,7 +230,8 @@ fn replace(call: &Call, env: &Env, times: usize) -> Answer {
     for ((value, argument), code) in values.iter().zip(["input", "find", "replacement"]).zip([51746, 51745, 51744]) {
         if !matches!(value, Value::String(_) | Value::Null) {
             let (name, found) = (call.name(), value.type_name());
-            let message = format!("{name} requires that '{argument}' be a string, found: {value} of type {found}");
+            let message =
+                format!("{name} requires that '{argument}' be a string, found: {} of type {found}", excerpt(value));
             return Err(Error::new(code, message));
         }
     }
@@ -333,7 +335,7 @@ fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
         return Err(Error::new(codes[0], format!("$substrCP: {what} must be a numeric type (is BSON type {found})")));
     }
     let Some(number) = whole_i32(value) else {
-        let message = format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {value}");
+        let message = format!("$substrCP: {what} cannot be represented as a 32-bit integral value: {}", excerpt(value));
         return Err(Error::new(codes[1], message));
     };
     usize::try_from(number)

@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet;
 use super::operator::Form::Named as ByName;
 use super::operator::{Call, Named, Operator};
 use super::{Answer, Env, NULL, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -70,7 +71,10 @@ fn text(call: &Call, index: usize, what: &str, code: i32, env: &Env) -> Result<O
         Value::String(text) => Ok(Some(text)),
         other => {
             let (name, found) = (call.name(), other.type_name());
-            let message = format!("{name} requires its {what} to be a string, got {other} (of type {found}) instead.");
+            let message = format!(
+                "{name} requires its {what} to be a string, got {} (of type {found}) instead.",
+                excerpt(&other)
+            );
             Err(Error::new(code, message))
         }
     }

@@ -7,6 +7,7 @@ use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, named_specs};
 use super::parse::check_user_variable;
 use super::{Answer, Env, Expr, NULL, Scope, parse, some};
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
@@ -207,7 +208,7 @@ fn filter_limit(value: &Value) -> Result<usize> {
     let Some(limit) = whole(value).and_then(|limit| i32::try_from(limit).ok()) else {
         return Err(Error::new(
             327_391,
-            format!("$filter: limit must be represented as a 32-bit integral value: {value}"),
+            format!("$filter: limit must be represented as a 32-bit integral value: {}", excerpt(value)),
         ));
     };
     match usize::try_from(limit) {

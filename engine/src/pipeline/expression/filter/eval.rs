@@ -6,6 +6,7 @@ use super::node::{Element, Node, Test};
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Expr};
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::query_path::Leaf;
 
@@ -57,8 +58,17 @@ impl Test {
     /// Whether this one value, `None` for a missing one, satisfies the test.
     pub fn matches(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
         match (self, value) {
-            (Test::Compare(comparison, operand), value) => Ok(comparison.holds(value, operand)),
-            (Test::In(members), value) => Ok(members.contains(value)),
+            (Test::Compare(comparison, operand), value) => {
+                // Comparing takes no longer than looking at the operand.
+                if value.is_some_and(|value| value.type_rank() == operand.type_rank()) {
+                    look(operand, env.query)?;
+                }
+                Ok(comparison.holds(value, operand))
+            }
+            (Test::In(members), value) => {
+                look_at_all(value, env.query)?;
+                Ok(members.contains(value))
+            }
             (Test::Exists, value) => Ok(value.is_some()),
             (Test::Type(types), Some(value)) => Ok(types.contains(value)),
             (Test::Regex(regex), Some(Value::String(text))) => regex.is_match(text, env.query),

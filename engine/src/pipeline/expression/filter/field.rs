@@ -33,6 +33,7 @@ pub fn operators(path: &Path, object: &Object, context: FilterContext) -> Result
     let context = context.deeper()?;
     let mut nodes = Vec::new();
     for (name, value) in object.iter() {
+        context.query().tick()?;
         let node = match operator(path, name, value, object, context)? {
             Operator::Is(test) => Node::Field(path.clone(), test),
             Operator::Not(test) => Node::Not(Box::new(Node::Field(path.clone(), test))),
@@ -60,8 +61,8 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, context: Filte
         "$gte" => Operator::Is(compare(Comparison::Gte)),
         "$lt" => Operator::Is(compare(Comparison::Lt)),
         "$lte" => Operator::Is(compare(Comparison::Lte)),
-        "$in" => one_of(path, operand::members("$in", value)?),
-        "$nin" => match one_of(path, operand::members("$nin", value)?) {
+        "$in" => one_of(path, operand::members("$in", value, context.query())?),
+        "$nin" => match one_of(path, operand::members("$nin", value, context.query())?) {
             Operator::Is(test) => Operator::Not(test),
             Operator::Node(node) => Operator::Node(Node::Not(Box::new(node))),
             other => other,
@@ -69,9 +70,9 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, context: Filte
         "$exists" if is_true(value) => Operator::Is(Test::Exists),
         "$exists" => Operator::Not(Test::Exists),
         "$type" => Operator::Is(Test::Type(TypeSet::parse(value)?)),
-        "$regex" => Operator::Is(Test::Regex(Pattern::of(all)?.compile()?)),
+        "$regex" => Operator::Is(Test::Regex(Pattern::of(all)?.compile(context.query())?)),
         extended::REGEX => match Pattern::of_value(&all.clone().into()) {
-            Some(pattern) => Operator::Is(Test::Regex(pattern.compile()?)),
+            Some(pattern) => Operator::Is(Test::Regex(pattern.compile(context.query())?)),
             None => return Err(Error::new(2, "unknown operator: $regularExpression")),
         },
         "$options" if all.contains("$regex") => Operator::Nothing,
@@ -144,7 +145,7 @@ fn all_of(path: &Path, value: &Value, context: FilterContext) -> Result<Node> {
             },
             _ if elements => return Err(Error::new(2, "$all/$elemMatch has to be consistent")),
             Value::Object(object) if is_operators(object) => match Pattern::of_value(item) {
-                Some(pattern) => Test::Regex(pattern.compile()?),
+                Some(pattern) => Test::Regex(pattern.compile(context.query())?),
                 None => return Err(Error::new(2, "no $ expressions in $all")),
             },
             operand => Test::Compare(Comparison::Eq, operand.clone()),

@@ -8,20 +8,24 @@ use super::comparison::Members;
 use super::field::is_operators;
 use super::node::Test;
 use super::pattern::Pattern;
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
 
 /// What `$in` and `$nin` look for: values, and patterns of texts.
-pub fn members(name: &str, value: &Value) -> Result<Vec<Test>> {
+pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> {
     let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
+    query.tick_many(items.len())?;
     let (patterns, values): (Vec<&Value>, Vec<&Value>) =
         items.iter().partition(|item| Pattern::of_value(item).is_some());
     if values.iter().filter_map(|item| item.as_object()).any(is_operators) {
         return Err(Error::new(2, format!("cannot nest $ under {name}")));
     }
     let values = Test::In(Arc::new(Members::new(values.into_iter().cloned())));
-    let patterns = patterns.into_iter().filter_map(Pattern::of_value).map(|pattern| pattern.compile().map(Test::Regex));
+    let patterns =
+        patterns.into_iter().filter_map(Pattern::of_value).map(|pattern| pattern.compile(query).map(Test::Regex));
     std::iter::once(Ok(values)).chain(patterns).collect()
 }
 
@@ -52,15 +56,15 @@ pub fn size(value: &Value) -> Result<i64> {
         Value::Int(size) => *size,
         Value::Double(size) => match whole_double(*size) {
             Some(size) => size,
-            None => return refuse(format!("Expected an integer: $size: {value}")),
+            None => return refuse(format!("Expected an integer: $size: {}", excerpt(value))),
         },
-        _ => return refuse(format!("Expected a number in: $size: {value}")),
+        _ => return refuse(format!("Expected a number in: $size: {}", excerpt(value))),
     };
     if size < 0 {
-        return refuse(format!("Expected a non-negative number in: $size: {value}"));
+        return refuse(format!("Expected a non-negative number in: $size: {}", excerpt(value)));
     }
     if i32::try_from(size).is_err() {
-        return refuse(format!("Cannot represent as a 32-bit integer: $size: {value}"));
+        return refuse(format!("Cannot represent as a 32-bit integer: $size: {}", excerpt(value)));
     }
     Ok(size)
 }
@@ -79,7 +83,7 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
                     _ => None,
                 };
                 let number = number.filter(|number| i32::try_from(*number).is_ok()).ok_or_else(|| {
-                    Error::new(2, format!("Failed to parse bit position. Expected a number in: {position}"))
+                    Error::new(2, format!("Failed to parse bit position. Expected a number in: {}", excerpt(position)))
                 })?;
                 match u32::try_from(number) {
                     Ok(number @ 0..64) => mask |= 1 << number,
@@ -87,14 +91,20 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
                     Err(_) => {
                         return Err(Error::new(
                             2,
-                            format!("Failed to parse bit position. Expected a non-negative number in: {position}"),
+                            format!(
+                                "Failed to parse bit position. Expected a non-negative number in: {}",
+                                excerpt(position)
+                            ),
                         ));
                     }
                 }
             }
         }
         _ => {
-            return Err(Error::new(2, format!("{name} takes an Array, a number, or a BinData but received: {value}")));
+            return Err(Error::new(
+                2,
+                format!("{name} takes an Array, a number, or a BinData but received: {}", excerpt(value)),
+            ));
         }
     }
     Ok(Bits { test, mask, sign })
@@ -102,8 +112,8 @@ pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
 
 fn non_negative(name: &str, written: &Value, number: Option<i64>) -> Result<u64> {
     match number {
-        None => Err(Error::new(9, format!("Expected an integer: {name}: {written}"))),
+        None => Err(Error::new(9, format!("Expected an integer: {name}: {}", excerpt(written)))),
         Some(number) => u64::try_from(number)
-            .map_err(|_| Error::new(9, format!("Expected a non-negative number in: {name}: {written}"))),
+            .map_err(|_| Error::new(9, format!("Expected a non-negative number in: {name}: {}", excerpt(written)))),
     }
 }

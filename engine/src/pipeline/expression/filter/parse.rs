@@ -10,6 +10,7 @@ use super::word::TOP_LEVEL;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::Scope;
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::Path;
@@ -20,13 +21,18 @@ const MAX_DEPTH: usize = 100;
 /// Where a query document stands.
 #[derive(Clone, Copy)]
 pub struct FilterContext<'s> {
-    scope: &'s Scope,
+    scope: &'s Scope<'s>,
     /// Inside `$elemMatch` only fields may be asked for, not the whole row.
     nested: bool,
     depth: usize,
 }
 
-impl FilterContext<'_> {
+impl<'s> FilterContext<'s> {
+    /// What reading the filter costs counts here.
+    pub fn query(&self) -> &'s Context<'s> {
+        self.scope.query
+    }
+
     /// One level further down.
     pub fn deeper(self) -> Result<Self> {
         if self.depth >= MAX_DEPTH {
@@ -54,6 +60,7 @@ pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
     let context = context.deeper()?;
     let mut nodes = Vec::with_capacity(object.len());
     for (name, value) in object.iter() {
+        context.query().tick()?;
         if name.starts_with('$') {
             nodes.extend(top_level(name, value, context)?);
         } else {
@@ -90,7 +97,7 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
             let below = Object::from_iter([("$lt", vec![draw, Value::Double(rate)])]).into();
             Node::Expr(Arc::new(expr::parse(&below, context.scope)?))
         }
-        "$jsonSchema" => Node::Schema(Arc::new(Schema::parse(value)?)),
+        "$jsonSchema" => Node::Schema(Arc::new(Schema::parse(value, context.query())?)),
         "$alwaysTrue" | "$alwaysFalse" => {
             if value.as_f64() != Some(1.0) {
                 return Err(Error::new(2, format!("{name} must be an integer value of 1")));

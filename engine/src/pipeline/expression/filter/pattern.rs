@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended;
 use crate::pipeline::value::regex::Regex;
@@ -37,7 +38,7 @@ impl<'s> Pattern<'s> {
         extended::regex(value).map(|(pattern, options)| Pattern { pattern, options })
     }
 
-    pub fn compile(&self) -> Result<Arc<Regex>> {
-        Ok(Arc::new(Regex::new(self.pattern, self.options)?))
+    pub fn compile(&self, query: &Context) -> Result<Arc<Regex>> {
+        Ok(Arc::new(Regex::new(self.pattern, self.options, query)?))
     }
 }

@@ -6,6 +6,7 @@ use super::types::TypeSet;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::regex::Regex;
 
@@ -86,7 +87,11 @@ impl Keyword {
     fn holds(&self, value: &Value, env: &Env) -> Result<bool> {
         Ok(match (self, value) {
             (Keyword::Type(types), value) => types.contains(value),
-            (Keyword::Enum(values), value) => values.contains(value),
+            (Keyword::Enum(values), value) => {
+                let weight = 1 + look(value, env.query)?;
+                env.query.tick_many(values.len().saturating_mul(weight))?;
+                values.contains(value)
+            }
             (Keyword::AllOf(schemas), value) => count(schemas, value, env)? == schemas.len(),
             (Keyword::AnyOf(schemas), value) => count(schemas, value, env)? > 0,
             (Keyword::OneOf(schemas), value) => count(schemas, value, env)? == 1,
@@ -105,15 +110,17 @@ impl Keyword {
             (Keyword::MaxItems(most), Value::Array(items)) => items.len() <= *most,
             (Keyword::UniqueItems, Value::Array(items)) => {
                 let mut seen = FxHashSet::default();
+                look_at_all(items.iter(), env.query)?;
                 items.iter().all(|item| seen.insert(item))
             }
             (Keyword::Items(rule), Value::Array(items)) => rule.holds(items, env)?,
             (Keyword::MinProperties(least), Value::Object(object)) => object.len() >= *least,
             (Keyword::MaxProperties(most), Value::Object(object)) => object.len() <= *most,
-            (Keyword::Required(names), Value::Object(object)) => names.iter().all(|name| object.contains(name)),
+            (Keyword::Required(names), Value::Object(object)) => has_all(object, names, env)?,
             (Keyword::Properties(properties), Value::Object(object)) => properties.hold(object, env)?,
             (Keyword::Dependencies(dependencies), Value::Object(object)) => {
                 for (name, dependency) in dependencies {
+                    env.query.tick_many(object.len())?;
                     if object.contains(name) && !dependency.holds(value, object, env)? {
                         return Ok(false);
                     }
@@ -140,6 +147,17 @@ impl Keyword {
             ) => true,
         })
     }
+}
+
+/// Whether the object has fields of all these names; each is looked for among all fields.
+fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
+    for name in names {
+        env.query.tick_many(object.len())?;
+        if !object.contains(name) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn count(schemas: &[Schema], value: &Value, env: &Env) -> Result<usize> {
@@ -191,6 +209,7 @@ impl Items {
 impl Properties {
     fn hold(&self, object: &Object, env: &Env) -> Result<bool> {
         for (name, value) in object.iter() {
+            env.query.tick_many(1 + self.named.len())?;
             let mut spoken_of = false;
             for (known, schema) in &self.named {
                 if **known == **name {
@@ -229,7 +248,7 @@ impl Rest {
 impl Dependency {
     fn holds(&self, value: &Value, object: &Object, env: &Env) -> Result<bool> {
         match self {
-            Dependency::Names(names) => Ok(names.iter().all(|name| object.contains(name))),
+            Dependency::Names(names) => has_all(object, names, env),
             Dependency::Like(schema) => schema.matches(value, env),
         }
     }

@@ -2,7 +2,9 @@
 
 use super::schema::{Dependency, Items, Keyword, Properties, Rest, Schema, natural};
 use super::types::TypeSet;
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::regex::Regex;
@@ -43,38 +45,53 @@ const KEYWORDS: [&str; 28] = [
 
 const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "format", "id"];
 
+/// Where a schema stands.
+#[derive(Clone, Copy)]
+struct At<'q> {
+    /// What reading the schema costs counts here.
+    query: &'q Context<'q>,
+    depth: usize,
+}
+
+impl At<'_> {
+    fn deeper(self) -> Self {
+        At { depth: self.depth + 1, ..self }
+    }
+}
+
 impl Schema {
-    pub fn parse(spec: &Value) -> Result<Schema> {
+    pub fn parse(spec: &Value, query: &Context) -> Result<Schema> {
         match spec {
-            Value::Object(object) => schema(object, 0),
+            Value::Object(object) => schema(object, At { query, depth: 0 }),
             _ => Err(Error::new(14, "$jsonSchema must be an object")),
         }
     }
 }
 
-fn schema(object: &Object, depth: usize) -> Result<Schema> {
-    if depth >= MAX_DEPTH {
+fn schema(object: &Object, at: At) -> Result<Schema> {
+    if at.depth >= MAX_DEPTH {
         return Err(Error::new(9, "$jsonSchema is nested too deeply"));
     }
     if object.contains("type") && object.contains("bsonType") {
         return Err(failed("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'"));
     }
+    at.query.tick_many(object.len())?;
     let mut keywords = Vec::new();
     for (name, value) in object.iter() {
-        keywords.extend(keyword(name, value, object, depth)?);
+        keywords.extend(keyword(name, value, object, at)?);
     }
     Ok(Schema { keywords })
 }
 
-fn keyword(name: &str, value: &Value, all: &Object, depth: usize) -> Result<Option<Keyword>> {
+fn keyword(name: &str, value: &Value, all: &Object, at: At) -> Result<Option<Keyword>> {
     Ok(Some(match name {
         "type" => Keyword::Type(json_types(value)?),
         "bsonType" => Keyword::Type(bson_types(value)?),
         "enum" => Keyword::Enum(distinct("enum", value)?),
-        "allOf" => Keyword::AllOf(schemas(name, value, depth)?),
-        "anyOf" => Keyword::AnyOf(schemas(name, value, depth)?),
-        "oneOf" => Keyword::OneOf(schemas(name, value, depth)?),
-        "not" => Keyword::Not(nested(name, value, depth)?),
+        "allOf" => Keyword::AllOf(schemas(name, value, at)?),
+        "anyOf" => Keyword::AnyOf(schemas(name, value, at)?),
+        "oneOf" => Keyword::OneOf(schemas(name, value, at)?),
+        "not" => Keyword::Not(nested(name, value, at)?),
         "minimum" => Keyword::Minimum { bound: number(name, value)?, exclusive: flag("exclusiveMinimum", all)? },
         "maximum" => Keyword::Maximum { bound: number(name, value)?, exclusive: flag("exclusiveMaximum", all)? },
         "exclusiveMinimum" | "exclusiveMaximum" => {
@@ -99,27 +116,27 @@ fn keyword(name: &str, value: &Value, all: &Object, depth: usize) -> Result<Opti
         "minProperties" => Keyword::MinProperties(length(name, value)?),
         "maxProperties" => Keyword::MaxProperties(length(name, value)?),
         "pattern" => match value {
-            Value::String(pattern) => Keyword::Pattern(Regex::new(pattern, "")?),
+            Value::String(pattern) => Keyword::Pattern(Regex::new(pattern, "", at.query)?),
             _ => return Err(mistyped(name, "a string")),
         },
         "uniqueItems" => match flag(name, all)? {
             true => Keyword::UniqueItems,
             false => return Ok(None),
         },
-        "items" => Keyword::Items(items(value, all, depth)?),
+        "items" => Keyword::Items(items(value, all, at)?),
         "additionalItems" => {
-            rest(name, all, depth)?;
+            rest(name, all, at)?;
             return Ok(None);
         }
         "required" => Keyword::Required(names(name, value)?),
-        "properties" => Keyword::Properties(properties(all, depth)?),
-        "patternProperties" if !all.contains("properties") => Keyword::Properties(properties(all, depth)?),
+        "properties" => Keyword::Properties(properties(all, at)?),
+        "patternProperties" if !all.contains("properties") => Keyword::Properties(properties(all, at)?),
         "additionalProperties" if !all.contains("properties") && !all.contains("patternProperties") => {
-            Keyword::Properties(properties(all, depth)?)
+            Keyword::Properties(properties(all, at)?)
         }
         // Read together with the one that stands for all three.
         "patternProperties" | "additionalProperties" => return Ok(None),
-        "dependencies" => Keyword::Dependencies(dependencies(value, depth)?),
+        "dependencies" => Keyword::Dependencies(dependencies(value, at)?),
         "title" | "description" => match value {
             Value::String(_) => return Ok(None),
             _ => return Err(mistyped(name, "a string")),
@@ -145,17 +162,17 @@ fn mistyped(name: &str, expected: &str) -> Error {
     Error::new(14, format!("$jsonSchema keyword '{name}' must be {expected}"))
 }
 
-fn nested(name: &str, value: &Value, depth: usize) -> Result<Schema> {
+fn nested(name: &str, value: &Value, at: At) -> Result<Schema> {
     match value {
-        Value::Object(object) => schema(object, depth + 1),
+        Value::Object(object) => schema(object, at.deeper()),
         _ => Err(mistyped(name, "an object")),
     }
 }
 
-fn schemas(name: &str, value: &Value, depth: usize) -> Result<Vec<Schema>> {
+fn schemas(name: &str, value: &Value, at: At) -> Result<Vec<Schema>> {
     match value {
         Value::Array(items) if items.is_empty() => Err(Error::new(2, format!("'{name}' must be a non-empty array"))),
-        Value::Array(items) => items.iter().map(|item| nested(name, item, depth)).collect(),
+        Value::Array(items) => items.iter().map(|item| nested(name, item, at)).collect(),
         _ => Err(mistyped(name, "an array")),
     }
 }
@@ -231,8 +248,9 @@ fn length(name: &str, value: &Value) -> Result<usize> {
     if !value.is_number() {
         return Err(mistyped(name, "a number"));
     }
-    natural(value)
-        .ok_or_else(|| failed(format!("$jsonSchema keyword '{name}' must be a non-negative integer: {value}")))
+    natural(value).ok_or_else(|| {
+        failed(format!("$jsonSchema keyword '{name}' must be a non-negative integer: {}", excerpt(value)))
+    })
 }
 
 fn flag(name: &str, all: &Object) -> Result<bool> {
@@ -243,56 +261,56 @@ fn flag(name: &str, all: &Object) -> Result<bool> {
     }
 }
 
-fn rest(name: &str, all: &Object, depth: usize) -> Result<Rest> {
+fn rest(name: &str, all: &Object, at: At) -> Result<Rest> {
     match all.get(name) {
         None | Some(Value::Bool(true)) => Ok(Rest::Allowed),
         Some(Value::Bool(false)) => Ok(Rest::Refused),
-        Some(Value::Object(object)) => Ok(Rest::Like(schema(object, depth + 1)?)),
+        Some(Value::Object(object)) => Ok(Rest::Like(schema(object, at.deeper())?)),
         Some(_) => Err(mistyped(name, "either an object or a boolean")),
     }
 }
 
-fn items(value: &Value, all: &Object, depth: usize) -> Result<Items> {
+fn items(value: &Value, all: &Object, at: At) -> Result<Items> {
     match value {
-        Value::Object(object) => Ok(Items::Each(schema(object, depth + 1)?)),
+        Value::Object(object) => Ok(Items::Each(schema(object, at.deeper())?)),
         Value::Array(schemas) => {
-            let schemas: Result<Vec<Schema>> = schemas.iter().map(|schema| nested("items", schema, depth)).collect();
-            Ok(Items::Positional(schemas?, rest("additionalItems", all, depth)?))
+            let schemas: Result<Vec<Schema>> = schemas.iter().map(|schema| nested("items", schema, at)).collect();
+            Ok(Items::Positional(schemas?, rest("additionalItems", all, at)?))
         }
         _ => Err(mistyped("items", "an array or an object")),
     }
 }
 
-fn properties(all: &Object, depth: usize) -> Result<Properties> {
-    let mut properties = Properties { rest: rest("additionalProperties", all, depth)?, ..Properties::default() };
+fn properties(all: &Object, at: At) -> Result<Properties> {
+    let mut properties = Properties { rest: rest("additionalProperties", all, at)?, ..Properties::default() };
     if let Some(value) = all.get("properties") {
         let named = value.as_object().ok_or_else(|| mistyped("properties", "an object"))?;
         for (name, value) in named.iter() {
-            properties.named.push((name.to_string(), nested("properties", value, depth)?));
+            properties.named.push((name.to_string(), nested("properties", value, at)?));
         }
     }
     if let Some(value) = all.get("patternProperties") {
         let patterns = value.as_object().ok_or_else(|| mistyped("patternProperties", "an object"))?;
         for (pattern, value) in patterns.iter() {
-            let regex = Regex::new(pattern, "").map_err(|reason| {
+            let regex = Regex::new(pattern, "", at.query).map_err(|reason| {
                 Error::new(
                     2,
                     format!("Invalid regular expression in $jsonSchema keyword 'patternProperties': {reason}"),
                 )
             })?;
-            properties.patterns.push((regex, nested("patternProperties", value, depth)?));
+            properties.patterns.push((regex, nested("patternProperties", value, at)?));
         }
     }
     Ok(properties)
 }
 
-fn dependencies(value: &Value, depth: usize) -> Result<Vec<(String, Dependency)>> {
+fn dependencies(value: &Value, at: At) -> Result<Vec<(String, Dependency)>> {
     let object = value.as_object().ok_or_else(|| mistyped("dependencies", "an object"))?;
     object
         .iter()
         .map(|(name, value)| {
             let dependency = match value {
-                Value::Object(object) => Dependency::Like(schema(object, depth + 1)?),
+                Value::Object(object) => Dependency::Like(schema(object, at.deeper())?),
                 Value::Array(_) => Dependency::Names(names("dependencies", value)?),
                 _ => return Err(mistyped("dependencies", "an object whose values are objects or arrays")),
             };

@@ -77,7 +77,10 @@ impl TypeSet {
                 None => error,
             }
         })?;
-        self.names.push(known);
+        // Clients may repeat a type as often as they like.
+        if !self.names.contains(known) {
+            self.names.push(known);
+        }
         Ok(())
     }
 
@@ -89,7 +92,10 @@ impl TypeSet {
             .iter()
             .find(|(_, known)| *known == code)
             .ok_or_else(|| Error::new(2, format!("Invalid numerical type code: {code}")))?;
-        self.names.push(known);
+        // Clients may repeat a type as often as they like.
+        if !self.names.contains(known) {
+            self.names.push(known);
+        }
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Branch, Field, Kind, Projection};
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr;
 use crate::pipeline::expression::expr::{Expr, Scope};
@@ -155,7 +156,11 @@ impl Reader {
                 Value::Object(_) => Error::new(31252, "Cannot use expression other than $meta in exclusion projection"),
                 _ => Error::new(
                     31310,
-                    format!("Cannot use an expression {}: {value} in an exclusion projection", path.join(".")),
+                    format!(
+                        "Cannot use an expression {}: {} in an exclusion projection",
+                        excerpt(value),
+                        path.join(".")
+                    ),
                 ),
             });
         }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::accumulators;
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr;
@@ -81,7 +82,8 @@ fn check_boundaries(boundaries: &[Value]) -> Result<()> {
         if pair[0].compare(&pair[1]) != Ordering::Less {
             let text = format!(
                 "The 'boundaries' option to $bucket must be sorted, but elements are not in ascending order ({} is not less than {}).",
-                pair[0], pair[1]
+                excerpt(&pair[0]),
+                excerpt(&pair[1])
             );
             return Err(Error::new(40194, text));
         }
@@ -132,7 +134,8 @@ fn group_by(value: &Value, scope: &Scope, code: i32, stage: &str) -> Result<Expr
         Value::Object(_) => expr::parse(value, scope),
         _ => {
             let text = format!(
-                "The {stage} 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {value}."
+                "The {stage} 'groupBy' field must be defined as a $-prefixed path or an expression, but found: {}.",
+                excerpt(value)
             );
             Err(Error::new(code, text))
         }
@@ -142,7 +145,10 @@ fn group_by(value: &Value, scope: &Scope, code: i32, stage: &str) -> Result<Expr
 fn constant(value: &Value, scope: &Scope, code: i32, field: &str) -> Result<Value> {
     let expr = expr::parse(value, scope)?;
     expr.constant().cloned().ok_or_else(|| {
-        Error::new(code, format!("The $bucket '{field}' field must hold constant values, but found: {value}."))
+        Error::new(
+            code,
+            format!("The $bucket '{field}' field must hold constant values, but found: {}.", excerpt(value)),
+        )
     })
 }
 
@@ -166,7 +172,10 @@ fn bucket_count(value: &Value) -> Result<usize> {
     let number = number.and_then(|number| i32::try_from(number).ok()).ok_or_else(|| {
         Error::new(
             40242,
-            format!("The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {value}."),
+            format!(
+                "The $bucketAuto 'buckets' field must be representable as a 32-bit integer, but found {}.",
+                excerpt(value)
+            ),
         )
     })?;
     usize::try_from(number).ok().filter(|number| *number > 0).ok_or_else(|| {

@@ -70,7 +70,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
         }
         None => Pipeline::default(),
     };
-    Ok(Lookup { from, join, variables, scope: inside.scope(), pipeline, target })
+    Ok(Lookup { from, join, variables, names: inside.variables, pipeline, target })
 }
 
 /// What a name after `from` or `coll` stands for.

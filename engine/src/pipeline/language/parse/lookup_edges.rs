@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::surroundings::{Surroundings, Within};
+use crate::model::excerpt::excerpt;
 use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::{Follow, Pipeline};
@@ -71,7 +72,7 @@ fn depth(object: &Object) -> Result<u32> {
         Some(depth) => Ok(depth as u32),
         None => Err(Error::new(
             2,
-            format!("$lookup 'depth' must be a whole number from 1 to {MAX_DEPTH}, found: {written}"),
+            format!("$lookup 'depth' must be a whole number from 1 to {MAX_DEPTH}, found: {}", excerpt(written)),
         )),
     }
 }

@@ -27,17 +27,18 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::{self, Scope};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::expression::projection;
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
 /// Stages that a pipeline or sub-pipeline may have (MongoDB's own limit).
 const MAX_STAGES: usize = 1_000;
 
 /// Reads a request's pipeline.
-pub fn pipeline(spec: &Value) -> Result<Pipeline> {
+pub fn pipeline(spec: &Value, query: &Context) -> Result<Pipeline> {
     let Value::Array(stages) = spec else {
         return Err(Error::new(14, "'pipeline' option must be specified as an array"));
     };
-    sub_pipeline(stages, &Surroundings::top(sub_pipeline))
+    sub_pipeline(stages, &Surroundings::top(sub_pipeline, query))
 }
 
 /// Reads the stages of a pipeline, wherever it stands.
@@ -48,6 +49,7 @@ fn sub_pipeline(stages: &[Value], surroundings: &Surroundings) -> Result<Pipelin
     let scope = surroundings.scope();
     let mut read = Vec::with_capacity(stages.len());
     for (position, spec) in stages.iter().enumerate() {
+        surroundings.query.tick()?;
         let index = surroundings.index.unwrap_or(position);
         let surroundings = surroundings.of_stage(index);
         read.push(staged(spec, position, index, &surroundings, &scope).map_err(|error| error.at_stage(index))?);

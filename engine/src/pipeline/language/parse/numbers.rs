@@ -1,5 +1,6 @@
 //! Reads the stages that take one number: `$limit`, `$skip` and `$sample`.
 
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
@@ -32,8 +33,9 @@ pub fn sample(value: &Value) -> Result<u64> {
 }
 
 fn whole(stage: &str, code: i32, value: &Value) -> Result<u64> {
-    let refuse =
-        |reason: &str| Err(Error::new(code, format!("invalid argument to {stage} stage: {reason}: {stage}: {value}")));
+    let refuse = |reason: &str| {
+        Err(Error::new(code, format!("invalid argument to {stage} stage: {reason}: {stage}: {}", excerpt(value))))
+    };
     let number = match value {
         Value::Int(number) => *number,
         Value::Double(number) if !number.is_finite() => {

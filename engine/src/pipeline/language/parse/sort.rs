@@ -1,5 +1,6 @@
 //! Reads `$sort`.
 
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::value::error::{Error, Result};
@@ -28,7 +29,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
         Value::Int(number) => *number,
         // Only the whole part counts; the cast stops at the ends of the range.
         Value::Double(number) => number.trunc() as i64,
-        _ => return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {value}"))),
+        _ => return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {}", excerpt(value)))),
     };
     if direction != 1 && direction != -1 {
         return Err(Error::new(15975, "$sort key ordering must be 1 (for ascending) or -1 (for descending)"));
@@ -43,7 +44,7 @@ fn metadata(object: &Object) -> Error {
         (1, Some(Value::String(name))) if matches!(&**name, "textScore" | "geoNearDistance") => {
             Error::new(40218, format!("query requires {name} metadata, but it is not available"))
         }
-        (1, Some(name)) => Error::new(31138, format!("Illegal $meta sort: {name}")),
+        (1, Some(name)) => Error::new(31138, format!("Illegal $meta sort: {}", excerpt(name))),
         _ => Error::new(17312, "$meta is the only expression supported by $sort right now"),
     }
 }

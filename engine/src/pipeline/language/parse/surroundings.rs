@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::language::ast::Pipeline;
+use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
 /// Levels that sub-pipelines may nest (MongoDB's own limit).
@@ -12,7 +13,9 @@ const MAX_DEPTH: usize = 20;
 
 /// Where a pipeline stands, and what is visible there.
 #[derive(Clone)]
-pub struct Surroundings {
+pub struct Surroundings<'q> {
+    /// What reading the pipeline costs counts here.
+    pub query: &'q Context<'q>,
     /// Variables of the surrounding `$lookup`s, outermost first.
     pub variables: Vec<Arc<str>>,
     pub within: Within,
@@ -37,25 +40,33 @@ pub enum Within {
     UnionWith,
 }
 
-impl Surroundings {
+impl<'q> Surroundings<'q> {
     /// That of a request's own pipeline.
-    pub fn top(read: Read) -> Surroundings {
-        Surroundings { variables: Vec::new(), within: Within::Request, facet: false, depth: 0, index: None, read }
+    pub fn top(read: Read, query: &'q Context<'q>) -> Surroundings<'q> {
+        Surroundings {
+            query,
+            variables: Vec::new(),
+            within: Within::Request,
+            facet: false,
+            depth: 0,
+            index: None,
+            read,
+        }
     }
 
     /// What expressions of its stages may name.
-    pub fn scope(&self) -> Scope {
-        Scope::root().with(self.variables.iter().cloned())
+    pub fn scope(&self) -> Scope<'q> {
+        Scope::root(self.query).with(self.variables.iter().cloned())
     }
 
     /// As [`scope`](Surroundings::scope), in `$redact`.
-    pub fn redact_scope(&self) -> Scope {
+    pub fn redact_scope(&self) -> Scope<'q> {
         // Plain paths start from the part of the row that is looked at.
-        Scope::redact().with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
+        Scope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
     /// Those of a sub-pipeline.
-    pub fn inside(&self, within: Within) -> Result<Surroundings> {
+    pub fn inside(&self, within: Within) -> Result<Surroundings<'q>> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(
                 51,
@@ -67,7 +78,7 @@ impl Surroundings {
     }
 
     /// The same, in the top-level stage of this index.
-    pub fn of_stage(&self, index: usize) -> Surroundings {
+    pub fn of_stage(&self, index: usize) -> Surroundings<'q> {
         Surroundings { index: Some(index), ..self.clone() }
     }
 

@@ -42,5 +42,5 @@ fn equality(conjunct: &Filter, lookup: &Lookup) -> Option<(FieldPath, Expr)> {
 fn of_variable(text: &Arc<str>, lookup: &Lookup) -> Option<Expr> {
     let name = text.strip_prefix("$$")?.split('.').next()?;
     let known = lookup.variables.iter().any(|(variable, _)| **variable == *name);
-    known.then(|| expr::parse(&Value::String(text.clone()), &lookup.scope).ok()).flatten()
+    known.then(|| expr::variable(text, &lookup.names)).flatten()
 }

@@ -7,6 +7,7 @@ use crate::model::value::Value;
 use crate::pipeline::language::ast;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
 use crate::pipeline::value::error::{Error, Result};
+use crate::pipeline::value::memory::look;
 
 pub struct Bucket {
     pub bucket: ast::Bucket,
@@ -20,6 +21,7 @@ impl Operator for Bucket {
             let row = row?;
             let env = run.env(&row);
             let value = run.passing(|| self.bucket.by.eval(&env))?.unwrap_or_default();
+            look(&value, run.query)?;
             let id = self.range(&value).ok_or_else(|| {
                 let text = "$switch could not find a matching branch for an input, and no default was specified.";
                 Error::new(40066, text)

@@ -6,7 +6,8 @@ use crate::pipeline::language::ast;
 use crate::pipeline::language::ast::Granularity;
 use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
 use crate::pipeline::value::error::{Error, Result};
-use crate::pipeline::value::sorting::{is_small, sorted};
+use crate::pipeline::value::memory::look;
+use crate::pipeline::value::sorting::sorted;
 
 pub struct BucketAuto {
     pub bucket: ast::BucketAuto,
@@ -31,7 +32,7 @@ impl Operator for BucketAuto {
             self.owner.hold(&row, run.query)?;
             rows.push((value, row));
         }
-        let rows = sorted(rows, run.query, |(value, _)| is_small(value), |(a, _), (b, _)| a.cmp(b))?;
+        let rows = sorted(rows, run.query, |(value, _)| look(value, run.query), |(a, _), (b, _)| a.cmp(b))?;
         let ranges = self.ranges(rows, run)?;
         let fields = &self.bucket.fields;
         Ok(Box::new(ranges.into_iter().map(move |range| {

@@ -62,6 +62,7 @@ impl Operator for Group {
             let row = row?;
             let env = run.env(&row);
             let key = run.passing(|| id.eval(&env))?.unwrap_or_default();
+            memory::look(&key, run.query)?;
             let number = match numbers.get(&key) {
                 Some(number) => *number,
                 None => {

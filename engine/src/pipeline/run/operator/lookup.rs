@@ -12,6 +12,7 @@ use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
 use crate::pipeline::run::vectorized::Probe;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::look_at_all;
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::{Leaf, Path};
 
@@ -84,6 +85,7 @@ impl Lookup {
                 run.query.tick()?;
                 path.any(row, Leaf::Expanded, &mut |value| {
                     run.query.charge(size_of::<Value>())?;
+                    look_at_all(value, run.query)?;
                     let row_indices = by_value.entry(value.cloned().unwrap_or_default()).or_default();
                     if row_indices.last() != Some(&row_index) {
                         row_indices.push(row_index);
@@ -97,7 +99,9 @@ impl Lookup {
             for (row_index, row) in rows.iter().enumerate() {
                 run.query.tick()?;
                 run.query.charge(size_of::<Value>())?;
-                by_read.entry(path.eval(row)).or_default().push(row_index);
+                let read = path.eval(row);
+                look_at_all(&read, run.query)?;
+                by_read.entry(read).or_default().push(row_index);
             }
         }
         Ok(Foreign::Rows(Indexed { rows, by_value, by_read }))
@@ -120,7 +124,11 @@ impl Lookup {
             }
         };
         let row_indices = match (&self.join, &self.probe) {
-            (Some((local, _)), _) => Some(foreign.matching(local_values(local, row)?)),
+            (Some((local, _)), _) => {
+                let values = local_values(local, row)?;
+                look_at_all(&values, run.query)?;
+                Some(foreign.matching(values))
+            }
             (None, Some((_, equal))) => Some(foreign.by_read.get(&equal.eval(&inner)?).cloned().unwrap_or_default()),
             (None, None) => None,
         };

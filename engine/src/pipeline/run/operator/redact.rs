@@ -1,5 +1,6 @@
 //! `$redact`: each object of a row is kept, dropped, or looked into.
 
+use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
@@ -40,7 +41,7 @@ impl Redact {
             _ => {
                 let text = "$redact's expression should not return anything aside from the variables $$KEEP, $$DESCEND, \
                             and $$PRUNE, but returned";
-                let shown = decision.map_or_else(|| "nothing".to_owned(), |value| value.to_string());
+                let shown = decision.map_or_else(|| "nothing".to_owned(), |value| excerpt(&value));
                 Err(Error::new(17053, format!("{text} {shown}")))
             }
         }

@@ -1,5 +1,6 @@
 //! `$replaceRoot`: another object in the row's place.
 
+use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
@@ -21,14 +22,14 @@ impl Operator for ReplaceRoot {
                 }
                 other => {
                     let (shown, kind) = match &other {
-                        Some(value) => (value.to_string(), value.type_name()),
+                        Some(value) => (excerpt(value), value.type_name()),
                         None => ("MISSING".to_owned(), "missing"),
                     };
                     Err(Error::new(
                         40228,
                         format!(
                             "'newRoot' expression must evaluate to an object, but resulting value was: {shown}. Type of \
-                             resulting value: '{kind}'. Input document: {row}"
+                             resulting value: '{kind}'. Input document: {}", excerpt(&row)
                         ),
                     ))
                 }

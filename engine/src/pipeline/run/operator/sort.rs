@@ -7,9 +7,9 @@ use crate::model::value::Value;
 use crate::pipeline::language::ast::SortKey;
 use crate::pipeline::run::rows::{Operator, Owner, Rows, Run};
 use crate::pipeline::value::error::Result;
+use crate::pipeline::value::memory::look_at_all;
 use crate::pipeline::value::query_path::Path;
 use crate::pipeline::value::sort_key::{Directed, Order};
-use crate::pipeline::value::sorting;
 use crate::pipeline::value::sorting::sorted;
 
 pub struct Sort {
@@ -64,6 +64,9 @@ impl Operator for Sort {
         let mut rows: Vec<Keyed> = Vec::new();
         for (row_index, row) in input.enumerate() {
             let keyed = self.keyed(row?, row_index)?;
+            if self.limit.is_some() {
+                look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query)?;
+            }
             match self.limit {
                 Some(limit) if heap.len() >= limit => {
                     // The highest row that was kept gives way to a lower one.
@@ -86,8 +89,8 @@ impl Operator for Sort {
         if self.limit.is_some() {
             rows = heap.into_vec();
         }
-        let is_small = |keyed: &Keyed| keyed.keys.iter().filter_map(|key| key.value.as_ref()).all(sorting::is_small);
-        let rows = sorted(rows, run.query, is_small, Keyed::cmp)?;
+        let look = |keyed: &Keyed| look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query);
+        let rows = sorted(rows, run.query, look, Keyed::cmp)?;
         Ok(Box::new(rows.into_iter().map(|keyed| Ok(keyed.row))))
     }
 

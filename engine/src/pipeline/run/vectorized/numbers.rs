@@ -59,7 +59,7 @@ mod tests {
                 let range = super::ints(comparison, &operand).expect("a number");
                 for int in ints {
                     let holds = comparison.holds(Some(&Value::Int(int)), &operand);
-                    assert_eq!(range.contains(&int), holds, "{int} {comparison:?} {operand}");
+                    assert_eq!(range.contains(&int), holds, "{int} {comparison:?} {operand:?}");
                 }
             }
         }

@@ -108,6 +108,7 @@ impl<'a> Computed<'a> {
                     Some(code) => self.of_text(code, &mut known, || self.row.make(fed, nth, *row), chunk.run)?,
                     None => self.expr.eval(&chunk.run.env(&self.row.make(fed, nth, *row)))?,
                 };
+                memory::look_at_all(&value, chunk.run.query)?;
                 made.push(value);
             }
             Ok(())

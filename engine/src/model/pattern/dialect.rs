@@ -70,6 +70,18 @@ pub fn translate(pattern: &str) -> Translated {
     Translated { pattern: out, backtracks }
 }
 
+/// How many classes of Unicode a pattern names: each of them stands for hundreds of ranges.
+pub fn unicode_classes(pattern: &str) -> usize {
+    let mut chars = pattern.chars();
+    let mut found = 0;
+    while let Some(c) = chars.next() {
+        if c == '\\' {
+            found += usize::from(chars.next().is_some_and(|escaped| "pPwWdDsSbB".contains(escaped)));
+        }
+    }
+    found
+}
+
 /// Writes what stands up to `\E` as it stands.
 fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
     let mut literal = String::new();
@@ -80,7 +92,7 @@ fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
             break;
         }
     }
-    out.push_str(&regex::escape(&literal));
+    out.push_str(&fancy_regex::escape(&literal));
 }
 
 /// The pattern without the verbs that choose an encoding, and whether they ask for Unicode classes.

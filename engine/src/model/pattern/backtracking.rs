@@ -1,0 +1,129 @@
+//! Patterns that no automaton can search with: references back, and assertions about what stands around a place.
+
+use std::sync::OnceLock;
+
+use fancy_regex::{Expr, RegexInput};
+
+use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
+
+/// Steps back that one search may take: as many of these as the text and the pattern leave room for.
+const STEPS: [usize; 4] = [200_000, 16_384, 1_024, 64];
+/// Bytes that all steps of one search may look at: each step may look at the whole text.
+const LOOKED_AT: usize = 1 << 27;
+/// Bytes of a text that is searched as a whole. A longer one is searched place by place, and ticks at each.
+const AT_ONCE: usize = 4_096;
+/// States up to which parts of a pattern cost no more than the bytes that they look at.
+const SMALL: usize = 64;
+/// States that all parts of a pattern may have together.
+const MOST_STATES: usize = 20_000;
+/// Instructions to which a pattern may compile.
+const MOST_INSTRUCTIONS: usize = 20_000;
+/// Bytes in which each part keeps the states that it has built.
+const STATES_BYTES: usize = 128 << 10;
+
+/// A pattern with one engine for each of the [`STEPS`], built when the first text comes that allows so many.
+pub struct Backtracking {
+    pattern: String,
+    options: String,
+    states: usize,
+    parts: usize,
+    engines: [OnceLock<fancy_regex::Regex>; STEPS.len()],
+}
+
+impl Backtracking {
+    pub fn new(pattern: String, options: String) -> Result<Backtracking, String> {
+        let (states, parts) = match Expr::parse_tree(&pattern) {
+            Ok(tree) => (states(&tree.expr), parts(&tree.expr)),
+            // The engine tells what is wrong.
+            Err(_) => (1, 1),
+        };
+        if states > MOST_STATES {
+            return Err(format!("Compiled regex exceeds size limit of {MOST_STATES} states."));
+        }
+        let backtracking = Backtracking { pattern, options, states, parts, engines: Default::default() };
+        backtracking.engine(STEPS.len() - 1)?;
+        Ok(backtracking)
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        // Two of the engines, each with two automata for each part that is of a regular language.
+        2 * (STATES_BYTES + 128 * self.states + 1_024 * self.parts)
+    }
+
+    fn engine(&self, tier: usize) -> Result<&fancy_regex::Regex, String> {
+        if let Some(engine) = self.engines[tier].get() {
+            return Ok(engine);
+        }
+        let has = |option| self.options.contains(option);
+        let engine = fancy_regex::RegexBuilder::new(&self.pattern)
+            .case_insensitive(has('i'))
+            .multi_line(has('m'))
+            .dot_matches_new_line(has('s'))
+            .verbose_mode(has('x'))
+            .backtrack_limit(STEPS[tier])
+            .delegate_size_limit(SIZE_BYTES)
+            .delegate_dfa_size_limit(STATES_BYTES)
+            .max_prog_size(MOST_INSTRUCTIONS)
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(self.engines[tier].get_or_init(|| engine))
+    }
+
+    /// How many steps a search in so many bytes may take.
+    fn tier<E>(&self, bytes: usize) -> Result<usize, Unfinished<E>> {
+        // A part with many states may visit many of them at each byte.
+        let cost = (self.states / SMALL).max(1).pow(2);
+        let steps = LOOKED_AT / bytes.max(1).saturating_mul(cost);
+        let tier = STEPS.iter().position(|most| *most <= steps);
+        tier.ok_or_else(|| {
+            let most = LOOKED_AT / cost / STEPS[STEPS.len() - 1];
+            Unfinished::Costly(format!("this pattern backtracks, and searches texts of at most {most} bytes"))
+        })
+    }
+
+    pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
+        let engine = self.engine(self.tier(text.len())?).map_err(Unfinished::Costly)?;
+        let input = RegexInput::new(text);
+        // One search may take as long as many rows do: the stopwatch is read after each.
+        let ticked = |found| tick(256).map_err(Unfinished::Ended).map(|()| found);
+        if text.len() <= AT_ONCE {
+            return ticked(found(engine.captures_input(input.from_pos(from)))?);
+        }
+        for place in (from..=text.len()).filter(|place| text.is_char_boundary(*place)) {
+            let found = ticked(found(engine.captures_input(input.clone().from_pos(place).anchored(true)))?)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn found<'t, E>(
+    captures: fancy_regex::Result<Option<fancy_regex::Captures<'t, str>>>,
+) -> Result<Option<Match<'t>>, Unfinished<E>> {
+    let captures = captures.map_err(|error| Unfinished::Costly(error.to_string()))?;
+    Ok(captures.and_then(|captures| {
+        let whole = captures.get(0)?;
+        let groups = captures.iter().skip(1).map(|group| Some(group?.as_str())).collect();
+        Some(Match { start: whole.start(), end: whole.end(), groups })
+    }))
+}
+
+/// About how many states the automata of a pattern's parts have, repetitions written out.
+fn states(expr: &Expr) -> usize {
+    match expr {
+        Expr::Repeat { child, lo, hi, .. } => {
+            let times = if *hi == usize::MAX { lo.saturating_add(1) } else { *hi };
+            states(child).saturating_mul(times.max(1))
+        }
+        Expr::Literal { val, .. } => val.len(),
+        Expr::Delegate { inner, .. } if inner.contains('\\') => 300,
+        Expr::Delegate { .. } | Expr::Any { .. } => 12,
+        other => other.children_iter().map(states).fold(1, usize::saturating_add),
+    }
+}
+
+fn parts(expr: &Expr) -> usize {
+    expr.children_iter().map(parts).sum::<usize>() + 1
+}

@@ -1,0 +1,284 @@
+//! Patterns of regular languages. Short searches run at once; a search that could take long walks its automaton byte by
+//! byte, so that the caller's budget ends it anywhere.
+
+use std::sync::{Arc, OnceLock};
+
+use regex_automata::hybrid::dfa::{self, DFA};
+use regex_automata::hybrid::regex::Regex as Automata;
+use regex_automata::meta;
+use regex_automata::nfa::thompson;
+use regex_automata::util::syntax;
+use regex_automata::{Anchored, Input};
+
+use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
+
+/// Bytes in which an automaton keeps the states that it has built.
+const STATES_BYTES: usize = 128 << 10;
+/// About what one state of a compiled pattern takes, in bytes.
+const STATE_BYTES: usize = 32;
+/// States times bytes of text that a search may visit at once: some 40 ms where every byte visits every state.
+const AT_ONCE: usize = 1 << 23;
+/// Bytes of text between two ticks.
+const BLOCK: usize = 64;
+
+pub struct Linear {
+    whole: meta::Regex,
+    /// The same as automata that can be walked, built when the first long search comes.
+    walked: OnceLock<Option<Box<Automata>>>,
+    pattern: Arc<str>,
+    options: Arc<str>,
+}
+
+/// Why a pattern does not compile.
+pub struct Refused {
+    pub reason: String,
+    /// The pattern is one, and compiled it would take too much.
+    pub too_large: bool,
+}
+
+impl Linear {
+    pub fn new(pattern: Arc<str>, options: Arc<str>) -> Result<Linear, Refused> {
+        let config = meta::Config::new()
+            .nfa_size_limit(Some(SIZE_BYTES))
+            .onepass_size_limit(Some(STATES_BYTES))
+            .hybrid_cache_capacity(STATES_BYTES);
+        let built = meta::Regex::builder().configure(config).syntax(syntax_of(&options)).build(&pattern);
+        let whole = built.map_err(|error| match error.size_limit() {
+            Some(limit) => {
+                Refused { reason: format!("Compiled regex exceeds size limit of {limit} bytes."), too_large: true }
+            }
+            None => Refused { reason: innermost(&error), too_large: false },
+        })?;
+        Ok(Linear { whole, walked: OnceLock::new(), pattern, options })
+    }
+
+    pub fn size_bytes(&self) -> usize {
+        // The automata that are walked take about as much again, and each has states that it keeps.
+        2 * self.whole.memory_usage() + 2 * STATES_BYTES
+    }
+
+    pub fn program_bytes(&self) -> usize {
+        self.whole.memory_usage()
+    }
+
+    fn states(&self) -> usize {
+        self.whole.memory_usage() / STATE_BYTES
+    }
+
+    fn is_short(&self, bytes: usize) -> bool {
+        self.states().saturating_mul(bytes) <= AT_ONCE
+    }
+
+    pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, Unfinished<E>> {
+        if self.is_short(text.len()) {
+            tick(1 + text.len() / 256).map_err(Unfinished::Ended)?;
+            return Ok(self.whole.is_match(text));
+        }
+        let automata = self.automata()?;
+        let mut walk = Walk::new(automata.forward(), self.states(), tick);
+        Ok(walk.forward(text.as_bytes(), 0, true)?.is_some())
+    }
+
+    pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
+        let (begin, end, anchored) = if self.is_short(text.len() - from) {
+            (from, text.len(), Anchored::No)
+        } else {
+            match self.span(text, from, tick)? {
+                Some((begin, end)) => (begin, end, Anchored::Yes),
+                None => return Ok(None),
+            }
+        };
+        if !self.is_short(end - begin) {
+            let most = AT_ONCE / self.states().max(1);
+            return Err(Unfinished::Costly(format!("a match of this pattern may have at most {most} bytes")));
+        }
+        let mut captures = self.whole.create_captures();
+        self.whole.search_captures(&Input::new(text).range(begin..end).anchored(anchored), &mut captures);
+        let found = captures.get_group(0).map(|whole| Match {
+            start: whole.start,
+            end: whole.end,
+            groups: captures.iter().skip(1).map(|group| text.get(group?.range())).collect(),
+        });
+        tick(1 + found.as_ref().map_or(end, |found| found.end).saturating_sub(begin) / 256)
+            .map_err(Unfinished::Ended)?;
+        Ok(found)
+    }
+
+    /// Where the first match at or after a place begins and ends.
+    fn span<E>(&self, text: &str, from: usize, tick: Tick<E>) -> Result<Option<(usize, usize)>, Unfinished<E>> {
+        let automata = self.automata()?;
+        let mut forward = Walk::new(automata.forward(), self.states(), tick);
+        let mut backward = Walk::new(automata.reverse(), self.states(), tick);
+        let mut from = from;
+        while let Some(end) = forward.forward(text.as_bytes(), from, false)? {
+            let begin = backward.backward(text.as_bytes(), from, end)?.unwrap_or(end);
+            if text.is_char_boundary(begin) && text.is_char_boundary(end) {
+                return Ok(Some((begin, end)));
+            }
+            // An empty match inside of a character is none.
+            from = text.ceil_char_boundary(end);
+        }
+        Ok(None)
+    }
+
+    fn automata<E>(&self) -> Result<&Automata, Unfinished<E>> {
+        let build = || {
+            let states = dfa::Config::new()
+                .cache_capacity(STATES_BYTES)
+                .skip_cache_capacity_check(true)
+                .unicode_word_boundary(true);
+            let built = Automata::builder()
+                .dfa(states)
+                .thompson(thompson::Config::new().nfa_size_limit(Some(SIZE_BYTES)))
+                .syntax(syntax_of(&self.options))
+                .build(&self.pattern);
+            built.ok().map(Box::new)
+        };
+        self.walked.get_or_init(build).as_deref().ok_or_else(costly)
+    }
+}
+
+/// An automaton on its way through a text.
+struct Walk<'w, E> {
+    automaton: &'w DFA,
+    cache: dfa::Cache,
+    states: usize,
+    /// Bytes of the states built when work was counted last.
+    built: usize,
+    tick: Tick<'w, E>,
+}
+
+impl<'w, E> Walk<'w, E> {
+    fn new(automaton: &'w DFA, states: usize, tick: Tick<'w, E>) -> Walk<'w, E> {
+        let cache = automaton.create_cache();
+        Walk { automaton, built: cache.memory_usage(), cache, states, tick }
+    }
+
+    /// The end of the first match; of one that may go on, where it ends first or where it ends last.
+    fn forward(&mut self, text: &[u8], from: usize, earliest: bool) -> Result<Option<usize>, Unfinished<E>> {
+        let input = Input::new(text).range(from..);
+        let mut state = self.automaton.start_state_forward(&mut self.cache, &input).map_err(|_| costly())?;
+        let mut found = None;
+        for (place, byte) in text.iter().enumerate().skip(from) {
+            self.count(place)?;
+            state = self.automaton.next_state(&mut self.cache, state, *byte).map_err(|_| costly())?;
+            if state.is_tagged() {
+                if state.is_match() {
+                    found = Some(place);
+                    if earliest {
+                        return Ok(found);
+                    }
+                } else if state.is_dead() {
+                    return Ok(found);
+                } else if state.is_quit() {
+                    return Err(costly());
+                }
+            }
+        }
+        state = self.automaton.next_eoi_state(&mut self.cache, state).map_err(|_| costly())?;
+        Ok(if state.is_match() { Some(text.len()) } else { found })
+    }
+
+    /// The begin of the match that ends at a place.
+    fn backward(&mut self, text: &[u8], from: usize, end: usize) -> Result<Option<usize>, Unfinished<E>> {
+        let input = Input::new(text).range(from..end).anchored(Anchored::Yes);
+        let mut state = self.automaton.start_state_reverse(&mut self.cache, &input).map_err(|_| costly())?;
+        let mut found = None;
+        for place in (from..end).rev() {
+            self.count(place)?;
+            state = self.automaton.next_state(&mut self.cache, state, text[place]).map_err(|_| costly())?;
+            if state.is_tagged() {
+                if state.is_match() {
+                    found = Some(place + 1);
+                } else if state.is_dead() {
+                    return Ok(found);
+                } else if state.is_quit() {
+                    return Err(costly());
+                }
+            }
+        }
+        state = match from.checked_sub(1).and_then(|before| text.get(before)) {
+            Some(byte) => self.automaton.next_state(&mut self.cache, state, *byte).map_err(|_| costly())?,
+            None => self.automaton.next_eoi_state(&mut self.cache, state).map_err(|_| costly())?,
+        };
+        Ok(if state.is_match() { Some(from) } else { found })
+    }
+
+    /// Ticks once a block: for the bytes in it, and for the states that were built on the way, each out of all the
+    /// pattern's at worst.
+    fn count(&mut self, place: usize) -> Result<(), Unfinished<E>> {
+        if !place.is_multiple_of(BLOCK) {
+            return Ok(());
+        }
+        let now = self.cache.memory_usage();
+        let built = match now.checked_sub(self.built) {
+            Some(bytes) => (bytes / STATE_BYTES).min(BLOCK),
+            // The states were thrown away meanwhile.
+            None => BLOCK,
+        };
+        self.built = now;
+        (self.tick)(1 + built * self.states / 256).map_err(Unfinished::Ended)
+    }
+}
+
+fn syntax_of(options: &str) -> syntax::Config {
+    syntax::Config::new()
+        .case_insensitive(options.contains('i'))
+        .multi_line(options.contains('m'))
+        .dot_matches_new_line(options.contains('s'))
+        .ignore_whitespace(options.contains('x'))
+}
+
+fn costly<E>() -> Unfinished<E> {
+    Unfinished::Costly("the text is too long for this pattern".into())
+}
+
+/// The innermost reason, which says what is wrong in its last line.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string().lines().last().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn linear(pattern: &str) -> Linear {
+        Linear::new(pattern.into(), "".into()).unwrap_or_else(|refused| panic!("{pattern}: {}", refused.reason))
+    }
+
+    #[test]
+    fn walking_finds_what_searching_at_once_finds() {
+        let texts = ["", "a", "abcabc", "xxabyyab", "éaé", "ab\nab", "aaa", "émüb ab"];
+        for pattern in ["a", "b+", "a*", "^ab", "ab$", "(a|ab)(c|bcd)?", "é?", "(?m)^a", "[^a]+", "x*?ab"] {
+            let linear = linear(pattern);
+            for text in texts {
+                for from in (0..=text.len()).filter(|from| text.is_char_boundary(*from)) {
+                    let span = linear.span::<()>(text, from, &|_| Ok(())).expect("no budget");
+                    let found =
+                        linear.whole.find(Input::new(text).range(from..)).map(|found| (found.start(), found.end()));
+                    assert_eq!(span, found, "{pattern} in {text:?} from {from}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_budget_ends_a_search_in_which_every_byte_builds_a_state() {
+        let linear = linear("[ab]*a[ab]{2000}c");
+        let text: String =
+            (0..200_000u64).map(|n| if n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 { 'a' } else { 'b' }).collect();
+        let ticks = Cell::new(0);
+        let tick = |count| {
+            ticks.set(ticks.get() + count);
+            if ticks.get() > 100_000 { Err(()) } else { Ok(()) }
+        };
+        assert!(matches!(linear.is_match(&text, &tick), Err(Unfinished::Ended(()))));
+        assert!(matches!(linear.find(&text, 0, &|_| Err(())), Err(Unfinished::Ended(()))));
+    }
+}

@@ -1,0 +1,168 @@
+//! Regular expressions of queries: compiled within the query's budget, and searched until its time is over.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::error::{Error, Result};
+use crate::model::excerpt::excerpt_of;
+pub use crate::model::pattern::Match;
+use crate::model::pattern::{Compiled, Syntax, Unfinished};
+
+/// Patterns that one pipeline may hold.
+const MOST_PATTERNS: usize = 200;
+
+/// A compiled pattern.
+#[derive(Debug, Clone)]
+pub struct Regex {
+    compiled: Arc<Compiled>,
+}
+
+/// Why a pattern was not compiled.
+pub enum Refused {
+    /// The query's budget ended it.
+    Ended(Error),
+    /// What is wrong with the pattern.
+    Invalid(String),
+}
+
+impl Regex {
+    /// Compiles a pattern with those of the options `imsxu` that are known.
+    pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
+        let compiled = match &query.patterns {
+            Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),
+            None => Compiled::new(pattern, options, Syntax::Query).map(Arc::new),
+        };
+        // Compiling may take as long as many rows do: the stopwatch is read after each pattern.
+        query.check_time().map_err(Refused::Ended)?;
+        Ok(Regex { compiled: compiled.map_err(|reason| Refused::Invalid(reason_of(&reason)))? })
+    }
+
+    /// As [`compile`](Regex::compile), for a pattern that the pipeline holds until it ends.
+    pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
+        let held = query.patterns_held.get() + 1;
+        query.patterns_held.set(held);
+        if held > MOST_PATTERNS {
+            let message = format!("a pipeline may hold at most {MOST_PATTERNS} regular expressions");
+            return Err(Refused::Ended(Error::new(51091, message)));
+        }
+        let regex = Regex::compile(pattern, options, query)?;
+        query.charge(regex.compiled.size_bytes()).map_err(Refused::Ended)?;
+        Ok(regex)
+    }
+
+    /// As [`compile_held`](Regex::compile_held), with the errors that query operators have.
+    pub fn new(pattern: &str, options: &str, query: &Context) -> Result<Regex> {
+        if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
+            return Err(Error::new(51108, format!("invalid flag in regex options: {unknown}")));
+        }
+        if pattern.contains('\0') {
+            return Err(Error::new(2, "Regular expression cannot contain an embedded null byte"));
+        }
+        Regex::compile_held(pattern, options, query).map_err(|refused| match refused {
+            Refused::Ended(error) => error,
+            Refused::Invalid(reason) => Error::new(51091, format!("Regular expression is invalid: {reason}")),
+        })
+    }
+
+    /// Whether the pattern occurs in the text.
+    pub fn is_match(&self, text: &str, query: &Context) -> Result<bool> {
+        self.compiled.is_match(text, &|count| query.tick_many(count)).map_err(failed)
+    }
+
+    /// The first match at or after a place.
+    pub fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Match<'t>>> {
+        self.compiled.find(text, from, &|count| query.tick_many(count)).map_err(failed)
+    }
+}
+
+fn failed(unfinished: Unfinished<Error>) -> Error {
+    match unfinished {
+        Unfinished::Ended(error) => error,
+        Unfinished::Costly(reason) => {
+            Error::new(51156, format!("Error occurred while executing the regular expression: {reason}"))
+        }
+    }
+}
+
+/// What is wrong with a pattern. An engine's text of many lines repeats the pattern, which may be long; its last line tells
+/// the reason.
+fn reason_of(text: &str) -> String {
+    match text.lines().count() {
+        0 | 1 => excerpt_of(text),
+        _ if text.len() < 400 => text.to_owned(),
+        _ => excerpt_of(text.lines().last().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn compiled(pattern: &str, query: &Context) -> Regex {
+        match Regex::compile(pattern, "", query) {
+            Ok(regex) => regex,
+            Err(Refused::Ended(error)) => panic!("{pattern}: {error}"),
+            Err(Refused::Invalid(reason)) => panic!("{pattern}: {reason}"),
+        }
+    }
+
+    fn find(pattern: &str, text: &str) -> Option<(usize, usize)> {
+        let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
+        let regex = compiled(pattern, &query);
+        regex.find(text, 0, &query).expect("a search").map(|found| (found.start, found.end))
+    }
+
+    #[test]
+    fn patterns_mean_what_they_mean_to_pcre() {
+        assert_eq!(find(r"x\wy", "xéy"), None);
+        assert_eq!(find(r"a++a", "aaa"), None);
+        assert_eq!(find(r"a+b", "xaab"), Some((1, 4)));
+        assert_eq!(find(r"[a-c--b]+", "b."), Some((0, 2)));
+        assert_eq!(find(r"[[]", "a["), Some((1, 2)));
+        assert_eq!(find(r"^\v$", "\n"), Some((0, 1)));
+        assert_eq!(find(r"\Q[a+\E+", "[a++"), Some((0, 4)));
+        assert_eq!(find(r"\<a", "a<a"), Some((1, 3)));
+    }
+
+    #[test]
+    fn a_long_text_is_searched_as_a_short_one() {
+        let short = format!("{}ab", "é".repeat(100));
+        let long = format!("{}ab", "é".repeat(3_000));
+        let longest = format!("{}ab", "é".repeat(40_000));
+        for text in [&short, &long, &longest] {
+            assert_eq!(find("(?=a)ab", text), Some((text.len() - 2, text.len())));
+            assert_eq!(find("(?=b)ab", text), None);
+        }
+    }
+
+    #[test]
+    fn the_time_of_the_query_ends_a_search() {
+        let clock = std::cell::Cell::new(0);
+        let elapsed = || {
+            clock.set(clock.get() + 1);
+            clock.get()
+        };
+        let query = Context::new(0, 0, &elapsed, 100, i64::MAX);
+        let regex = compiled("(?=a)(a|aa)+$", &query);
+        let text = format!("{}!", "a".repeat(30_000));
+        assert_eq!(regex.is_match(&text, &query).expect_err("no time").message, query.timeout().message);
+    }
+
+    #[test]
+    fn a_pipeline_holds_so_many_patterns_and_no_more() {
+        let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
+        for _ in 0..MOST_PATTERNS {
+            Regex::new("^a", "", &query).expect("a pattern");
+        }
+        let error = Regex::new("^a", "", &query).expect_err("too many");
+        assert!(error.message.contains("at most 200 regular expressions"), "{error}");
+    }
+
+    #[test]
+    fn compiled_patterns_count_against_the_memory_of_the_query() {
+        let query = Context::new(0, 0, &|| 0, 1, 4 << 20);
+        let refused =
+            (1..100).map(|count| Regex::new(&format!("[a-z]{{1,{count}}}x"), "", &query)).find_map(Result::err);
+        assert_eq!(refused.expect("no memory left").code_name(), "ExceededMemoryLimit");
+    }
+}
