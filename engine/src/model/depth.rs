@@ -132,7 +132,7 @@ mod tests {
     fn what_json_lacks_becomes_what_its_text_says() {
         let list = Value::from(vec![Value::Date(0), Value::Double(f64::INFINITY), Value::Double(-0.0), Value::Int(1)]);
         let object = Object::from_iter([("a", list), ("b", Value::Null)]);
-        let text = Value::from(object.clone()).to_string();
+        let text = json::text(&Value::from(object.clone()));
         let read = json::parse(text.as_bytes()).expect("JSON");
         assert_eq!(format!("{:?}", Value::from(object.into_json())), format!("{read:?}"));
     }
@@ -141,12 +141,12 @@ mod tests {
     fn the_deepest_stored_value_fits_a_small_stack() {
         let work = || {
             let value = nested(json::MAX_STORED_DEPTH);
-            let text = value.to_string();
+            let text = json::text(&value);
             let read = json::parse_stored(text.as_bytes()).expect("JSON");
             assert!(read == value && read.is_json() && !read.nests_within(json::MAX_STORED_DEPTH - 1));
             assert_eq!(read.size_bytes(), value.size_bytes());
-            assert!(json::parse_stored(nested(json::MAX_STORED_DEPTH + 1).to_string().as_bytes()).is_err());
-            assert!(json::parse(nested(json::MAX_DEPTH + 1).to_string().as_bytes()).is_err());
+            assert!(json::parse_stored(json::text(&nested(json::MAX_STORED_DEPTH + 1)).as_bytes()).is_err());
+            assert!(json::parse(json::text(&nested(json::MAX_DEPTH + 1)).as_bytes()).is_err());
         };
         std::thread::Builder::new().stack_size(1 << 20).spawn(work).expect("a thread").join().expect("no overflow");
     }

@@ -92,7 +92,7 @@ async fn a_log_and_snapshots_that_nest_deeper_than_requests_may_are_opened() {
     let (store, log) = store().await;
     let payload = Object::from_iter([("deep", nested(180))]);
     log.append(Batch { events: &[event("a", 1, 1, payload.clone())], ..Batch::default() }).await.expect("written");
-    upsert(&log, older_node("a", 1, &Value::from(payload.clone()).to_string())).await;
+    upsert(&log, older_node("a", 1, &json::text(&Value::from(payload.clone())))).await;
     log.append(Batch { events: &[event("b", 1, 2, payload.clone())], ..Batch::default() }).await.expect("written");
     log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
 
@@ -163,7 +163,7 @@ async fn a_definition_that_cannot_be_read_closes_no_workspace() {
 #[tokio::test(flavor = "multi_thread")]
 async fn facts_that_cannot_be_read_leave_the_others_standing() {
     let (_, log) = store().await;
-    let deep = nested(170).to_string();
+    let deep = json::text(&nested(170));
     for (id, text) in
         [("a", format!(r#"{{"linker":{{"derived":{{"deep":{deep}}}}}}}"#)), ("b", "{".to_owned()), ("c", "{}".into())]
     {
