@@ -11,6 +11,7 @@ use super::{Database, Store, convert};
 use crate::clock::SystemClock;
 use crate::core::NODES;
 use crate::model::event::{Event, NewEvent};
+use crate::model::json;
 use crate::model::value::{Object, Value};
 use crate::workspace::aggregates::Moment;
 use crate::{Engine, Plugins, Reader, Right, Settings, Writer};
