@@ -43,7 +43,7 @@ fn event(aggregate_type: &str, id: &str, payload: Object) -> NewEvent {
 async fn rows(workspace: &Entered) -> Vec<String> {
     let query = Query::new(serde_json::from_str(r#"[{"$fold": {}}]"#).expect("JSON"));
     let rows = workspace.reader.query(query).await.expect("an answer").rows;
-    rows.iter().map(Value::to_string).collect()
+    rows.iter().map(|row| foldwork_engine::model::json::text(row)).collect()
 }
 
 /// A plugin that makes as many levels as an event says, of facts, of an event, and of a task's output.
