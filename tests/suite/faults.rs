@@ -1,7 +1,12 @@
 //! The faults that any operation may meet, each brought about on purpose: a caller without allowance, a panic, and a
 //! workspace that cannot be opened.
 
-use foldwork_engine::model::definition::{Definition, Field, FieldType};
+use std::sync::Arc;
+
+use foldwork_engine::Batch;
+use foldwork_engine::model::event::Event;
+use foldwork_engine::model::json::MAX_STORED_DEPTH;
+use foldwork_engine::model::value::{Object, Value as State};
 use foldwork_server::Config;
 use foldwork_tests::expectation::all_well;
 use foldwork_tests::server::Server;
@@ -73,13 +78,28 @@ async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> 
     Ok(answers)
 }
 
-/// A workspace cannot be loaded: a type is stored whose field has a reserved name.
+/// A workspace cannot be loaded: its log has an event that nests deeper than stored events are read.
 async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
     let (workspace, key) = server.engine.provision("broken", None).await?;
-    let fields = vec![Field::new("_reserved", FieldType::String)];
-    let definition = Definition::new("note", "Note", Vec::new(), fields);
-    server.store.workspace(&workspace.id).await?.write_definition(&definition).await?;
+    let deep = (0..=MAX_STORED_DEPTH).fold(State::Null, |inner, _| vec![inner].into());
+    let event = Event {
+        event_id: "e".into(),
+        aggregate_id: Arc::<str>::from("n").into(),
+        aggregate_type: "article".into(),
+        event_type: "article.changed".into(),
+        project_id: None,
+        version: 1,
+        position: 1,
+        payload: Arc::new(Object::from_iter([("deep", deep)])),
+        metadata: Arc::default(),
+        actor: "system".into(),
+        occurred_at: 0,
+        recorded_at: 0,
+        sent: Default::default(),
+    };
+    let log = server.store.workspace(&workspace.id).await?;
+    log.append(Batch { events: &[Arc::new(event)], ..Batch::default() }).await?;
     let append = operation("append_event");
     let answer = server.call(request_by(&key, &append, Body::from_string(BODY.into()))).await;
     Ok(vec![(append.id, answer)])

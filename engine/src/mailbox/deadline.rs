@@ -20,7 +20,7 @@ pub enum Due {
     /// It wakes.
     Deferral { until: i64 },
     /// Its due date passes.
-    DueDate { until: i64 },
+    Date { until: i64 },
     /// It has been overdue for as long as the step of this number waits.
     Escalation { due_at: i64, step: usize, until: i64 },
 }
@@ -55,7 +55,7 @@ impl Due {
     fn overdue(task: &Task<'_>) -> Option<Due> {
         let due_at = task.date(field::DUE_AT).filter(|_| task.status().is_open())?;
         if !task.is_overdue() {
-            return Some(Due::DueDate { until: due_at });
+            return Some(Due::Date { until: due_at });
         }
         let step = task.escalated();
         let next = task.review().escalation().into_iter().nth(step)?;
@@ -66,7 +66,7 @@ impl Due {
         match self {
             Due::Lease { until, .. }
             | Due::Deferral { until }
-            | Due::DueDate { until }
+            | Due::Date { until }
             | Due::Escalation { until, .. } => *until,
         }
     }
@@ -74,7 +74,7 @@ impl Due {
     pub fn kind(&self) -> Kind {
         match self {
             Due::Lease { .. } | Due::Deferral { .. } => Kind::Hold,
-            Due::DueDate { .. } | Due::Escalation { .. } => Kind::Overdue,
+            Due::Date { .. } | Due::Escalation { .. } => Kind::Overdue,
         }
     }
 
@@ -112,7 +112,7 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool)
             let error = "the agent was not heard from, nor was any in the attempts before";
             again_or_failed(&task, TaskEvent::Expired, next, "system", now_ms, error)
         }
-        Due::DueDate { until } => {
+        Due::Date { until } => {
             let told = Object::from_iter([
                 (field::OVERDUE_FOR, Value::from(format_date(until))),
                 (field::ESCALATED, Value::Int(0)),

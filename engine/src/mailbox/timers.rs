@@ -193,23 +193,12 @@ impl Running {
             let key = (task.id.clone(), kind);
             // What was put off as it was renewed is not put back.
             if self.schedule.by_task.get(&key).map(|(_, due)| *due) != due {
-                let placed = due.map(|due| (self.looked_at(due), due));
+                let placed = due.map(|due| (due.until(), due));
                 self.schedule.set(key, placed);
             }
         }
         if task.deleted || !Task::new(task).status().is_open() {
             self.ended.extend(self.leased.take(&task.id));
-        }
-    }
-
-    /// When a deadline is looked at: when it has come, but where a lease ended before these timers began, its agent may
-    /// come back first.
-    fn looked_at(&self, due: Due) -> i64 {
-        match due {
-            Due::Lease { seconds, until, .. } if until < self.opened_at => {
-                self.opened_at.saturating_add(seconds.saturating_mul(1_000).min(GRACE_MS))
-            }
-            due => due.until(),
         }
     }
 
@@ -304,6 +293,23 @@ fn is_task(aggregate: &Arc<Aggregate>) -> bool {
     &*aggregate.aggregate_type == TASK
 }
 
+/// When to look again at a lease that ended before these timers began: its agent may come back first. `None` where the lease
+/// ended later, or the agent has had its time.
+async fn put_off(
+    state: &State,
+    id: &AggregateId,
+    (claim, seconds, until): (u64, i64, i64),
+    (now_ms, opened_at): (i64, i64),
+) -> Result<Option<i64>> {
+    let later = opened_at.saturating_add(seconds.saturating_mul(1_000).min(GRACE_MS));
+    if until >= opened_at || now_ms >= later {
+        return Ok(None);
+    }
+    let rows = state.log.read_leases(&[id.text()]).await?;
+    let renewed = rows.iter().filter(|row| row.claim == claim && !row.expired).map(|row| row.until).max();
+    Ok((renewed.unwrap_or(until) < opened_at).then_some(later))
+}
+
 /// Sees to one deadline. Returns when to look again, where it was put off.
 async fn see_to(
     state: &State,
@@ -313,7 +319,10 @@ async fn see_to(
     (now_ms, opened_at): (i64, i64),
 ) -> Result<Option<i64>> {
     let mut uncounted = false;
-    if let Due::Lease { claim, until, .. } = due {
+    if let Due::Lease { claim, seconds, until } = due {
+        if let Some(later) = put_off(state, id, (claim, seconds, until), (now_ms, opened_at)).await? {
+            return Ok(Some(later));
+        }
         // Its row first: from then on nobody renews the lease. What the agent completes before the event below counts.
         let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
         let row = state.log.expire_lease(&lease, now_ms).await?;

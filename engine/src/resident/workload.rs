@@ -266,7 +266,7 @@ mod tests {
         };
         let observe = |tasks: Vec<Arc<Aggregate>>| {
             let ids = Workloads::observed_among(&tasks);
-            resident.publish(tasks.into_iter(), 1);
+            resident.publish(tasks, 1);
             workloads.observe(&resident, &ids);
         };
         let held = |agents: &[&str]| -> Vec<String> {

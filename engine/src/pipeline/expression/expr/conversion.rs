@@ -161,9 +161,7 @@ impl Target {
                 return Err(Error::new(9, message));
             }
         };
-        named
-            .map(Some)
-            .ok_or_else(|| Error::new(2, format!("Unknown type name: {}", excerpt(&value).trim_matches('"'))))
+        named.map(Some).ok_or_else(|| Error::new(2, format!("Unknown type name: {}", excerpt(value).trim_matches('"'))))
     }
 }
 
