@@ -61,14 +61,14 @@ fn enrich(script: &Script, state: &Object) -> Facts {
         sent: Default::default(),
     };
     let outcome = script.enrich(&Enrich { event: &event, aggregate: &aggregate, definition: &definition });
-    outcome.unwrap_or_else(|failure| panic!("{}: {failure:?}", script.about().name)).value
+    outcome.map_err(|failure| format!("{}: {failure:?}", script.about().name)).expect("an answer").value
 }
 
 fn work(script: &Script, definition: &Definition, state: &Object, related: &[Value]) -> Product {
     let row = Work::row(&aggregate(definition, state), definition);
     let task = Value::from(Object::from_iter([("_id", "task-1")]));
     let outcome = script.work(&Work { task: &task, messages: &[], aggregate: Some(&row), related, now_ms: 0 });
-    outcome.unwrap_or_else(|failure| panic!("{}: {failure:?}", script.about().name)).value
+    outcome.map_err(|failure| format!("{}: {failure:?}", script.about().name)).expect("an answer").value
 }
 
 fn body(text: impl Into<String>) -> Object {

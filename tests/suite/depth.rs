@@ -43,7 +43,7 @@ fn event(aggregate_type: &str, id: &str, payload: Object) -> NewEvent {
 async fn rows(workspace: &Entered) -> Vec<String> {
     let query = Query::new(serde_json::from_str(r#"[{"$fold": {}}]"#).expect("JSON"));
     let rows = workspace.reader.query(query).await.expect("an answer").rows;
-    rows.iter().map(|row| foldwork_engine::model::json::text(row)).collect()
+    rows.iter().map(foldwork_engine::model::json::text).collect()
 }
 
 /// A plugin that makes as many levels as an event says, of facts, of an event, and of a task's output.
@@ -107,6 +107,9 @@ const TYPES: [&str; 2] = [
         {"name": "first", "type": "array", "fold": "first"}, {"name": "any", "type": "object"}]}"#,
 ];
 
+/// A name, the payload of a number of levels, and the most levels that are accepted.
+type Way = (&'static str, fn(usize) -> Value, usize);
+
 #[tokio::test(flavor = "multi_thread")]
 async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
     let store = Store::connect("mem://").await.expect("a store");
@@ -119,7 +122,7 @@ async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
     let payload = |name: &str, value: Value| Object::from_iter([(name, value)]);
     // A state is a level, and so is the list that an object is collected in.
     let most = MAX_KEPT_DEPTH - 1;
-    let ways: [(&str, fn(usize) -> Value, usize); 6] = [
+    let ways: [Way; 6] = [
         ("undeclared", nested, most),
         ("first", nested, most),
         ("any", |levels| object(levels).into(), most),

@@ -43,7 +43,7 @@ async fn totals(workspace: &Entered, source: SourceChoice) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn appends_go_on_while_a_fold_is_redone() {
-    const AGGREGATES: usize = 1_500;
+    const AGGREGATES: usize = 200;
     let store = Store::connect("mem://").await.expect("a store");
     let beside = store.share();
     let running = engine(store).await;
