@@ -39,7 +39,7 @@ fn event(aggregate_type: &str, id: &str, payload: Object) -> NewEvent {
     }
 }
 
-/// Every row that a fold of the whole workspace gives.
+/// Returns the states of all aggregates of the workspace, as JSON.
 async fn rows(workspace: &Entered) -> Vec<String> {
     let query = Query::new(serde_json::from_str(r#"[{"$fold": {}}]"#).expect("JSON"));
     let rows = workspace.reader.query(query).await.expect("an answer").rows;

@@ -144,7 +144,7 @@ async fn secrets_count_for_their_issuer_alone_and_what_users_write_for_nothing()
     assert_eq!((bob.role().name(), bob.workspace_id()), ("viewer", &*owner.reader.record().id));
 }
 
-/// The names of the workspaces that invite whoever shows this token.
+/// Returns the names of the workspaces that invite the user of a token.
 async fn invited_to(server: &Server, token: &str) -> Vec<String> {
     let signed_in = server.engine.signed_in(token).await.expect("a user");
     let invitations = signed_in.invitations().await.expect("invitations");

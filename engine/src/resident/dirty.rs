@@ -1,8 +1,8 @@
 //! Which aggregates changed since their snapshots were written, in the order in which they began to.
 //!
-//! A snapshot is written whole. So an aggregate rests after a write, the longer the larger its state is: what is written for
-//! one aggregate in an hour is bounded, however often it changes. The log has the events of those that rest, and they are
-//! folded again at a start: no rest outlasts a bounded number of events, and of their bytes.
+//! Each snapshot holds a whole state. After a snapshot is written, its aggregate rests in proportion to the size of the state,
+//! which bounds the bytes written for one aggregate in an hour. A start folds the events since the last snapshot again, so
+//! a rest also ends after a bounded number of events, and after a bounded number of their bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -35,7 +35,7 @@ struct Inner {
     registered: BTreeMap<u64, AggregateId>,
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, Counted>,
-    /// Tasks that are claimed, with the agents that hold them, and the other way round: a heartbeat asks for these alone.
+    /// Maps each claimed task to the agent that holds it, and each agent to its tasks. A heartbeat reads these alone.
     holders: FxHashMap<AggregateId, Arc<str>>,
     held: FxHashMap<Arc<str>, BTreeSet<AggregateId>>,
 }

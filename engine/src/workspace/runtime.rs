@@ -27,7 +27,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(1);
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
-    /// Ends by itself once nobody can append any more: it may be in the midst of a commit.
+    /// The appender's task. It is not aborted, since it may be committing; it ends when every handle to it is dropped.
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     timers: tokio::sync::Mutex<Option<Timers>>,

@@ -1,4 +1,4 @@
-//! What an agent is told once more: the newest of what it was told, found from the end of its feed.
+//! Reads an agent's most recent deliveries again, from the end of its feed.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! How fast a body that is handed on as it comes has to come.
+//! The minimum rate at which the body of a streamed upload must arrive.
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ const PATTERNS: usize = 256;
 /// A pattern, its options, and how it is read.
 type Key = (Syntax, Arc<str>, Arc<str>);
 
-/// The compiled patterns of a process. Compiling is work: not for threads that serve.
+/// The compiled patterns of a process. Compiling takes time, so it must not run on threads that serve.
 pub struct Patterns {
     kept: Cache<Key, Arc<Compiled>, Weigh>,
 }

@@ -39,7 +39,7 @@ impl<'a> Review<'a> {
         escalation::steps(self.escalate)
     }
 
-    /// The schema for what an edit makes, compiled, if there is one.
+    /// Compiles the schema for the output of an edit, if the review has one.
     pub fn schema(&self) -> Result<Option<Schema>, Violation> {
         self.schema.map(compile).transpose()
     }

@@ -46,7 +46,7 @@ const READING_MARKS: [RangeInclusive<char>; 5] = [
 const SYMBOLS: [RangeInclusive<char>; 2] = ['\u{2190}'..='\u{2BFF}', '\u{1F000}'..='\u{1FAFF}'];
 /// Colours of skin, which change how an emoji looks and not what it says.
 const SKIN_TONES: RangeInclusive<char> = '\u{1F3FB}'..='\u{1F3FF}';
-/// They choose among the looks of the character before them.
+/// Variation selectors choose how the character before them is drawn.
 const VARIATION_SELECTORS: [RangeInclusive<char>; 2] = ['\u{FE00}'..='\u{FE0F}', '\u{E0100}'..='\u{E01EF}'];
 /// Hangul syllables, which are written with a letter for each sound.
 const HANGUL: RangeInclusive<char> = '\u{AC00}'..='\u{D7A3}';

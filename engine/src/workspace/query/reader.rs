@@ -35,8 +35,8 @@ impl Reader<'_> {
         self.state.folded.get_in(&self.snapshot, id)
     }
 
-    /// An aggregate as it was at the query's moment, folded again if it has changed since. What plugins derived about it
-    /// is that of now.
+    /// Returns an aggregate as of the query's moment, and folds it from the log if it has changed since. Its enrichment
+    /// facts are the current ones.
     pub fn state_then(&self, id: &str) -> Result<Option<Arc<Aggregate>>> {
         match self.state(id) {
             Some(now) => self.then(now),

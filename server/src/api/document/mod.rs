@@ -137,8 +137,8 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
     examples::show(operation);
 }
 
-/// Who may call an operation, as the name of its guard says it: scopes, one of which is needed, or `all` of them, and after
-/// `@` the least role; or a `session`.
+/// The requirements of an operation, parsed from the name of its guard: scopes, of which a caller needs one or, with `all`,
+/// each; the least role after `@`; or a `session`.
 struct Needed {
     scopes: Vec<String>,
     all: bool,
