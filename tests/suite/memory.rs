@@ -39,10 +39,10 @@ async fn the_one_that_was_used_least_recently_is_closed_first() {
     let server = Server::start_with(&config()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
     owner.writer.append_events(vec![event("a", 1)]).await.expect("appended");
-    server.clock.advance(MINUTES);
+    server.pass(MINUTES).await.expect("timers");
     let other = server.workspace("other").await.expect("a workspace");
     other.writer.append_events(vec![event("b", 1)]).await.expect("appended");
-    server.clock.advance(60 * MINUTES);
+    server.pass(60 * MINUTES).await.expect("timers");
     // Who holds a workspace uses it, however long ago it was entered.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
     drop(owner);
@@ -53,16 +53,24 @@ async fn the_one_that_was_used_least_recently_is_closed_first() {
     drop((owner, other));
     // Nobody is in, but it was entered just now.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
-    server.clock.advance(60 * MINUTES);
+    server.pass(60 * MINUTES).await.expect("timers");
     assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
     assert_eq!(server.workspace("other").await.expect("a workspace").reader.position(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workspace_without_events_is_closed_too() {
+    let server = Server::start_with(&config()).await.expect("a server");
+    server.workspace("owner").await.expect("a workspace");
+    server.pass(60 * MINUTES).await.expect("timers");
+    assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_limit_none_is_closed() {
     let server = Server::start().await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
-    server.clock.advance(600 * MINUTES);
+    server.pass(600 * MINUTES).await.expect("timers");
     assert_eq!(server.engine.close_idle().await.expect("none"), 1);
 }
 

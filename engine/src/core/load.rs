@@ -157,17 +157,9 @@ impl State {
 
     fn fold_into(&self, states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definitions: &Definitions) {
         self.folded.observed().note(event);
-        if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
-            return;
+        if let Some(definition) = definitions.get(&event.aggregate_type) {
+            fold_event(states, event, definition);
         }
-        let Some(definition) = definitions.get(&event.aggregate_type) else { return };
-        // One that nobody else holds is folded in its place.
-        let mut folding = match states.remove(&event.aggregate_id) {
-            Some(before) => Folding::from(Arc::unwrap_or_clone(before)),
-            None => Folding::new(event),
-        };
-        folding.fold(event, definition);
-        states.insert(event.aggregate_id.clone(), Arc::new(folding.into_aggregate()));
     }
 
     /// Takes in what other writers of the same store have appended and defined. Types that fold otherwise than before are
@@ -238,21 +230,8 @@ impl State {
         at: Option<i64>,
         definition: &Definition,
     ) -> Result<Option<Aggregate>> {
-        self.fold_on(None, id, version, at, definition).await
-    }
-
-    /// Like [`State::fold_stream`], from an aggregate on that was folded up to an earlier version.
-    pub(super) async fn fold_on(
-        &self,
-        before: Option<Aggregate>,
-        id: &AggregateId,
-        version: u64,
-        at: Option<i64>,
-        definition: &Definition,
-    ) -> Result<Option<Aggregate>> {
-        let first = before.as_ref().map_or(1, |before| before.version + 1);
-        let mut pages = StreamPages::new(id.clone(), first..=version);
-        let mut folded: Option<Folding> = before.map(Folding::from);
+        let mut pages = StreamPages::new(id.clone(), 1..=version);
+        let mut folded: Option<Folding> = None;
         while let Some(events) = pages.next(&self.log).await? {
             if events.is_empty() {
                 break;
@@ -265,4 +244,18 @@ impl State {
         }
         Ok(folded.map(Folding::into_aggregate))
     }
+}
+
+/// Folds an event into the state of its aggregate, unless it is folded already.
+pub(super) fn fold_event(states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definition: &Definition) {
+    if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
+        return;
+    }
+    // One that nobody else holds is folded in its place.
+    let mut folding = match states.remove(&event.aggregate_id) {
+        Some(before) => Folding::from(Arc::unwrap_or_clone(before)),
+        None => Folding::new(event),
+    };
+    folding.fold(event, definition);
+    states.insert(event.aggregate_id.clone(), Arc::new(folding.into_aggregate()));
 }

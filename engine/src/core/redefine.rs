@@ -10,23 +10,26 @@ use rustc_hash::FxHashMap;
 use tokio::sync::MutexGuard;
 
 use super::State;
-use super::load::FoldGuard;
+use super::batches::BATCH;
+use super::load::{FoldGuard, fold_event};
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::store::definitions::StoredDefinition;
 
-/// Changed aggregates that are few enough to be folded while appends wait.
-const FEW: usize = 64;
-/// How often aggregates that changed meanwhile are folded on beside appends. Each round takes the time in which the changes
-/// of the next one are made, so that rounds get shorter unless the type's aggregates change faster than they are folded.
+/// Events that are few enough to be folded while appends wait.
+const FEW: u64 = 64;
+/// How often events that were appended meanwhile are folded beside appends. Each round takes the time in which the events of
+/// the next one are appended. To read events takes less time than to write them, so that rounds get shorter.
 const ROUNDS: usize = 16;
 
 /// The aggregates of a type, folded under a definition that does not serve yet.
 pub struct Refolded {
     definition: Arc<Definition>,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
+    /// The position of the last event that is folded into them; `None` where no aggregate is folded yet.
+    position: Option<u64>,
 }
 
 /// A definition that is to be written, and what it was decided by.
@@ -39,7 +42,7 @@ pub struct Redefinition {
 impl Refolded {
     /// Without any aggregate.
     pub fn under(definition: Arc<Definition>) -> Refolded {
-        Refolded { definition, states: FxHashMap::default() }
+        Refolded { definition, states: FxHashMap::default(), position: None }
     }
 }
 
@@ -56,7 +59,7 @@ impl Aside<'_> {
 }
 
 impl State {
-    /// Folds the aggregates of a type under a definition that does not serve yet, until few have changed since.
+    /// Folds the aggregates of a type under a definition that does not serve yet, until few events have been appended since.
     pub async fn fold_aside(&self, definition: &Arc<Definition>) -> Result<Refolded> {
         let mut refolded = Refolded::under(definition.clone());
         for _ in 0..ROUNDS {
@@ -67,22 +70,38 @@ impl State {
         Ok(refolded)
     }
 
-    /// Folds the aggregates of the type that changed since they were folded last. Returns how many these were.
-    async fn fold_changed(&self, refolded: &mut Refolded) -> Result<usize> {
-        let Refolded { definition, states } = refolded;
-        let snapshot = self.folded.snapshot();
-        let mut changed = 0;
-        for current in snapshot.iter().filter(|aggregate| aggregate.aggregate_type == definition.type_name) {
-            let before = states.get(&current.id);
-            if before.is_some_and(|before| before.version >= current.version) {
-                continue;
+    /// Folds the events of the type that are visible and not folded yet. Returns how many events of any type had been
+    /// appended since the last call, or since this one began to fold all aggregates.
+    async fn fold_changed(&self, refolded: &mut Refolded) -> Result<u64> {
+        let first = match refolded.position {
+            Some(position) => position,
+            None => self.fold_all(refolded).await?,
+        };
+        let (mut position, end) = (first, self.folded.position());
+        while position < end {
+            let events = self.batch_after(position, BATCH).await?;
+            let visible = events.iter().take_while(|event| event.position <= end);
+            for event in visible.filter(|event| event.aggregate_type == refolded.definition.type_name) {
+                fold_event(&mut refolded.states, event, &refolded.definition);
             }
-            let before = before.map(|before| Aggregate::clone(before));
-            let folded = self.fold_on(before, &current.id, current.version, None, definition).await?;
-            states.extend(folded.map(|folded| (folded.id.clone(), Arc::new(folded))));
-            changed += 1;
+            position = events.last().map_or(end, |last| last.position);
+            tokio::task::yield_now().await;
         }
-        Ok(changed)
+        refolded.position = Some(end);
+        Ok(end - first)
+    }
+
+    /// Folds all aggregates of the type. Returns the position up to which the log is folded into each of them.
+    async fn fold_all(&self, refolded: &mut Refolded) -> Result<u64> {
+        // Before the states: some of them may be folded further.
+        let position = self.folded.position();
+        let Refolded { definition, states, .. } = refolded;
+        let snapshot = self.folded.snapshot();
+        for current in snapshot.iter().filter(|aggregate| aggregate.aggregate_type == definition.type_name) {
+            let folded = self.fold_stream(&current.id, current.version, None, definition).await?;
+            states.extend(folded.map(|folded| (folded.id.clone(), Arc::new(folded))));
+        }
+        Ok(position)
     }
 
     /// Writes a definition and goes by it, with the aggregates of its type as they were folded aside, where it folds
@@ -149,7 +168,7 @@ impl State {
     }
 
     fn show_defined(&self, refolded: Refolded, _: &FoldGuard<'_>) {
-        let Refolded { definition, states } = refolded;
+        let Refolded { definition, states, .. } = refolded;
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
         // States first: a snapshot that is written meanwhile may tell an older revision than it was folded under, and is
