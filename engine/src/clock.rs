@@ -5,28 +5,28 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
-/// Longest sleep before the clock is looked at again.
+/// The longest sleep before a waiting task reads the clock again.
 const LONGEST_SLEEP_MS: i64 = 30_000;
 
-/// Where time and randomness come from: the system's, or in tests a fixed time and numbers in sequence.
+/// The source of time and randomness. Tests use a fixed time and sequential numbers.
 pub trait Clock: Send + Sync + 'static {
-    /// Milliseconds since the epoch.
+    /// Returns the current time, in milliseconds since the epoch.
     fn now_ms(&self) -> i64;
 
-    /// Returns when a time has come, or earlier: whoever waits looks at the clock again.
+    /// Waits until `at_ms`, but not longer than a fixed limit. Callers must read the clock again afterwards.
     fn wait_until(&self, at_ms: i64) -> BoxFuture<'static, ()> {
-        // The system's time may be set while one sleeps.
+        // The system's time may be changed during the sleep.
         let left = at_ms.saturating_sub(self.now_ms()).clamp(0, LONGEST_SLEEP_MS);
         Box::pin(tokio::time::sleep(Duration::from_millis(left.unsigned_abs())))
     }
 
-    /// Microseconds of a stopwatch that never goes back.
+    /// Returns the microseconds of a monotonic stopwatch.
     fn monotonic_us(&self) -> u64;
 
-    /// Bytes that nobody can guess (the system's clock) or that are the same in every run (a test's).
+    /// Returns random bytes: unpredictable ones from the system's clock, the same in every run from a test clock.
     fn random(&self) -> [u8; 32];
 
-    /// A new id: UUIDv7.
+    /// Returns a new UUIDv7.
     fn new_id(&self) -> Uuid {
         let random = self.random();
         let mut tail = [0u8; 10];

@@ -1,4 +1,4 @@
-//! The engine: a store, the workspaces in it that are open, and who may enter them.
+//! The engine: a store, the open workspaces in it, and access control.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::workspace::files::{CheckedLink, LinkedUpload, SignedLink, StoredFile,
 use crate::workspace::rights::{Listener, Right, Uploader, check};
 use crate::workspace::runtime::Runtime;
 
-/// The engine. Cheap to share, and one is enough for a process.
+/// The engine. It is cheap to share, and a process needs only one.
 pub struct Engine {
     access: Arc<Access>,
     clock: Arc<dyn Clock>,
@@ -45,58 +45,59 @@ impl Engine {
         Ok(Arc::new(Engine { access, clock, settings, opener, workspaces }))
     }
 
-    /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
+    /// Enables vector search for workspaces opened after this call. Only the first call has an effect.
     pub fn embed_with(&self, embed: Arc<dyn Embed>) {
         self.opener.embed_with(embed);
     }
 
-    /// On an empty store, makes the workspace `default` with an owner and a key of every scope, all at once: of several
-    /// servers that start on one store, one makes them.
+    /// On an empty store, creates the workspace `default` with an owner and a key that holds every scope. The creation
+    /// is atomic: if several servers start on one store, only one of them creates the workspace.
     ///
-    /// On a store that had its first start, a chosen key takes the place of the key that was made then, where that was
-    /// never used: a server that died before it could show the key leaves a store that nobody can enter. A key that
-    /// was used, or revoked, is left alone.
+    /// If the store has had its first start, `chosen_key` replaces the key created then, provided that key was never
+    /// used. Otherwise, a server that died before showing the key would leave a store nobody can enter. A key that was
+    /// used or revoked stays as it is.
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         self.access.first_start(chosen_key).await
     }
 
-    /// Makes a workspace with an owner, and a key that holds every scope.
+    /// Creates a workspace with an owner and a key that holds every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
         self.access.provision(name, chosen_key).await
     }
 
-    /// Lets an operator's decisions about access hold, from before the first request on: whose tokens count, who gets a
-    /// workspace, which plans there are. Says what is wrong with them.
+    /// Applies the operator's access settings: trusted token issuers, who gets a workspace, and the plans. Must be
+    /// called before the first request. Returns a message if the settings are invalid.
     pub fn decide_access(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         self.access.decide(settings, fetch)
     }
 
-    /// Who shows this bearer token.
+    /// Returns the caller that a bearer token identifies.
     pub async fn authenticate(&self, bearer: &str) -> Result<Caller> {
         self.access.authenticate(bearer, None).await
     }
 
-    /// Who shows this bearer token, in one of the workspaces that they are a member of.
+    /// Returns the caller that a bearer token identifies, in the given workspace. The caller must be a member of it.
     pub async fn authenticate_in(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         self.access.authenticate(bearer, workspace).await
     }
 
-    /// The user who shows this token, in whatever workspace or in none: they answer invitations.
+    /// Returns the user that a token identifies, whether or not they are a member of any workspace. Such users can
+    /// answer invitations.
     pub async fn signed_in(&self, bearer: &str) -> Result<SignedIn> {
         self.access.signed_in(bearer).await
     }
 
-    /// Gives the key that a sign-in code stands for: whoever shows it needs nothing else, and gets it once.
+    /// Exchanges a sign-in code for a key. The code is the only credential needed, and works once.
     pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
         self.access.exchange_sign_in_code(code, name).await
     }
 
-    /// The Ed25519 key by which answers about licenses are checked.
+    /// Returns the Ed25519 public key that verifies signed license responses.
     pub async fn license_key(&self) -> Result<Vec<u8>> {
         self.access.license_key().await
     }
 
-    /// The caller's workspace, by a right that the caller has.
+    /// Returns a handle on the caller's workspace with the right `R`, if the caller has that right.
     pub async fn enter<R: Right>(&self, caller: Caller) -> Result<R> {
         check::<R>(&caller)?;
         if R::IS_OPERATOR && !self.access.is_first(&caller.workspace_id).await? {
@@ -107,7 +108,7 @@ impl Engine {
         R::of(Entered::new(self.access.clone(), runtime, caller))
     }
 
-    /// The right to listen of whoever shows this bearer token, or the credential that was handed out for it.
+    /// Returns the right to listen for a bearer token or for a credential issued by [`Listener::connect`].
     pub async fn listen(&self, shown: &str) -> Result<Listener> {
         if !Access::is_handed_out(shown) {
             return self.enter(self.authenticate(shown).await?).await;
@@ -118,7 +119,7 @@ impl Engine {
         Ok(Listener::of(entered)?.for_agents(&listening))
     }
 
-    /// The file that a link leads to. Who has the link needs no other right.
+    /// Returns the file that a signed link names. The link is the only credential needed.
     pub async fn linked_file(&self, link: &SignedLink) -> Result<StoredFile> {
         check_link(&self.access, link, self.clock.now_ms()).await?;
         let workspace_id: Arc<str> = link.path.split('/').next().unwrap_or_default().into();
@@ -126,31 +127,31 @@ impl Engine {
         StoredFile::find(&runtime.state, link).await
     }
 
-    /// The upload that a link was made for. It needs no other right than what the link's maker has still.
+    /// Returns the upload that a signed link names. Fails if the creator of the link no longer has the right to upload.
     pub async fn linked_upload(&self, token: &str) -> Result<LinkedUpload> {
         let (link, caller) = CheckedLink::check(&self.access, token, self.clock.now_ms()).await?;
         let right: Uploader = self.enter(caller).await.map_err(refusing)?;
         link.upload(right).await
     }
 
-    /// The workspace as it runs here, opened on first use.
+    /// Returns the runtime of a workspace, opening the workspace on first use.
     async fn runtime(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let (opener, id) = (self.opener.clone(), workspace_id.clone());
         let open = || async move { opener.open(&id).await };
         self.workspaces.enter(workspace_id, self.clock.now_ms(), open).await
     }
 
-    /// How many workspaces could not be loaded when they were asked for last.
+    /// Returns the number of workspaces whose last attempt to load failed.
     pub fn workspaces_failed(&self) -> usize {
         self.opener.failed()
     }
 
-    /// Opens every workspace that there is memory for, so that the first request to each is as fast as the next. One
-    /// that cannot be loaded keeps none of the others closed.
+    /// Opens workspaces until their memory limit is reached, so that the first request to each is as fast as later
+    /// ones. A workspace that cannot be loaded does not keep the others from opening.
     pub async fn open_all(&self) -> Result<()> {
         let mut bytes = 0;
         for workspace in self.access.workspaces().await? {
-            // Why it failed is written down where it was loaded.
+            // The loader has logged the error.
             let Ok(runtime) = self.runtime(&workspace.id).await else { continue };
             bytes += runtime.state.size_bytes();
             if self.settings.resident_bytes > 0 && bytes > self.settings.resident_bytes {
@@ -160,8 +161,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Where open workspaces take more memory than they may, closes some that nobody has used for a while, the one
-    /// that was used least recently first. Returns how many are open now.
+    /// Closes idle workspaces, least recently used first, until the open ones fit their memory limit. Returns the
+    /// number of workspaces that stay open.
     pub async fn close_idle(&self) -> Result<usize> {
         let usage = self.workspaces.usage();
         let measured = move || usage.into_iter().map(|usage| (usage.state.size_bytes(), usage)).collect();
@@ -175,14 +176,14 @@ impl Engine {
                 break;
             }
             let Usage { id, state, .. } = usage;
-            // Leases that end and tasks that wake do so by timers, which run while it is open.
+            // Leases expire and tasks wake up by timers, which run only while the workspace is open.
             if state.deadlines.is_awaited() {
                 continue;
             }
             drop(state);
             if let Some(closing) = self.workspaces.close(&id, before) {
                 closing.await.map_err(Error::internal)?;
-                tracing::info!(workspace = %id, "closed, as nobody uses it and memory is wanted");
+                tracing::info!(workspace = %id, "closed an idle workspace to free memory");
                 (open, bytes) = (open - 1, bytes - size);
             }
         }
@@ -191,20 +192,20 @@ impl Engine {
         Ok(open)
     }
 
-    /// Returns when all that is due by now has been seen to in every open workspace: leases that ended, and tasks that were
-    /// to wake.
+    /// Waits until every open workspace has processed the deadlines that have passed by now: expired leases, and tasks
+    /// due to wake up.
     pub async fn deadlines_passed(&self) {
         for Usage { state, .. } in self.workspaces.usage() {
             state.deadlines.passed(state.folded.position(), self.clock.now_ms()).await;
         }
     }
 
-    /// Whether the store answers.
+    /// Checks that the store responds.
     pub async fn health(&self) -> Result<()> {
         self.opener.health().await
     }
 
-    /// Finishes what is under way in every workspace.
+    /// Finishes pending work in every workspace and stops them.
     pub async fn close(&self) {
         self.workspaces.stop_all().await;
     }

@@ -12,55 +12,55 @@ pub const IDEMPOTENCY_MISMATCH: &str = "idempotency_mismatch";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Nobody, or nobody known.
+    /// The request carries no credential or an unknown one.
     #[error("{0}")]
     Unauthenticated(&'static str),
 
-    /// Known, but not allowed.
+    /// The caller is authenticated but holds none of these scopes.
     #[error("this operation needs the scope {}", names(.required, " or "))]
     InsufficientScope { required: Vec<Scope> },
 
-    /// Known, but without each of these scopes.
+    /// The caller is authenticated but does not hold all of these scopes.
     #[error("this operation needs the scope {}", names(.lacking, " and "))]
     ScopesLacking { lacking: Vec<Scope> },
 
-    /// Known, and with the scope, but nobody pays for it.
-    #[error("the scope {} takes an active subscription", names(.required, " or "))]
+    /// The caller holds one of these scopes, but no active subscription covers it.
+    #[error("the scope {} requires an active subscription", names(.required, " or "))]
     SubscriptionRequired { required: Vec<Scope> },
 
-    /// Not allowed to anybody by this way.
+    /// The operation is not allowed for this caller for a reason other than its scopes.
     #[error("{message}")]
     Forbidden { code: &'static str, message: String },
 
-    /// Something about the input is wrong.
+    /// The input is invalid.
     #[error("{message}")]
     Invalid { code: &'static str, message: String, violations: Vec<Violation> },
 
-    /// A pipeline was refused, or failed on its rows.
+    /// A pipeline was rejected, or failed on its rows.
     #[error(transparent)]
     Pipeline(#[from] crate::pipeline::error::Error),
 
-    /// It is not there, or it is not the caller's: the same answer.
+    /// The resource does not exist or belongs to another workspace. Both cases get the same response.
     #[error("{what} not found")]
     NotFound { what: String },
 
-    /// It is not in the state that the caller expects.
+    /// The resource is not in the state that the caller expects.
     #[error("{message}")]
     Conflict { code: &'static str, message: String, details: Box<Object> },
 
-    /// As many queries run as may run together; the same request may succeed later.
+    /// The limit of concurrent queries is reached. The same request may succeed later.
     #[error("{0}")]
     TooManyQueries(&'static str),
 
-    /// The store does not answer or other writers stay in the way; the same request may succeed later.
+    /// The store does not respond, or other writers keep causing conflicts. The same request may succeed later.
     #[error("the store is not available")]
     Unavailable(#[source] store::Error),
 
-    /// The keys of a token's issuer are not known, as it does not tell them; the same request may succeed later.
-    #[error("the issuer of the token does not tell its keys at present")]
+    /// The signing keys of the token's issuer could not be fetched. The same request may succeed later.
+    #[error("the signing keys of the token's issuer are not available")]
     IssuerSilent,
 
-    /// A bug of ours; no input may cause it.
+    /// A bug in this program. No input may cause it.
     #[error("internal error")]
     Internal(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -76,23 +76,23 @@ impl Error {
         Error::Invalid { code: "invalid_input", message: message.into(), violations: Vec::new() }
     }
 
-    /// The plan has no room for what is to be made.
+    /// Returns the error for a request that would exceed a limit of the plan.
     pub fn over_limit(code: &'static str, message: impl Into<String>) -> Error {
         Error::Invalid { code, message: message.into(), violations: Vec::new() }
     }
 
-    /// The cursor is not one that was given out for what is asked.
+    /// Returns the error for a cursor that was not issued for this request.
     pub fn invalid_cursor(message: impl Into<String>) -> Error {
         Error::Invalid { code: "invalid_cursor", message: message.into(), violations: Vec::new() }
     }
 
-    /// One thing is wrong, at one place.
+    /// Returns the error for one violation at `pointer`.
     pub fn invalid_at(pointer: impl Into<String>, message: impl Into<String>) -> Error {
         Error::from(vec![Violation { pointer: pointer.into(), message: message.into() }])
     }
 
     pub fn not_found(what: &str, id: &str) -> Error {
-        // Ids come from outside: a long one is not repeated.
+        // Ids are client input: the message shows at most 64 characters.
         let shown: String = id.chars().take(64).collect();
         Error::NotFound { what: format!("{what} '{shown}'") }
     }
@@ -101,7 +101,7 @@ impl Error {
         Error::Conflict { code, message: message.into(), details: Box::default() }
     }
 
-    /// The stream is not at the version that the caller expects.
+    /// Returns the error for a stream that is not at the expected version.
     pub fn version_conflict(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
@@ -112,7 +112,7 @@ impl Error {
         }
     }
 
-    /// The aggregate is deleted, and the event does not bring it back.
+    /// Returns the error for a deleted aggregate that the event does not restore.
     pub fn aggregate_deleted(current_version: u64) -> Error {
         let mut details = Object::new();
         details.push("current_version", current_version as i64);
@@ -120,7 +120,7 @@ impl Error {
         Error::Conflict { code: AGGREGATE_DELETED, message: message.into(), details: Box::new(details) }
     }
 
-    /// Speaks of the one event of a list, where it spoke of an event alone.
+    /// Rewrites an error about a single event as an error about the first event of a list.
     pub fn in_list(self) -> Error {
         let Error::Invalid { code, mut violations, message } = self else { return self.at_event(0) };
         if violations.is_empty() {
@@ -130,9 +130,9 @@ impl Error {
         Error::Invalid { code, message: shown(&violations), violations }
     }
 
-    /// Says which of several events is in conflict.
+    /// Adds the index of the conflicting event.
     pub fn at_event(mut self, index: usize) -> Error {
-        // What is said of the key is said of the whole request.
+        // An idempotency key belongs to the whole request, not to one event.
         if let Error::Conflict { code, details, .. } = &mut self
             && *code != IDEMPOTENCY_MISMATCH
         {

@@ -1,7 +1,7 @@
-//! What a plugin may implement: the doors through which enrichment, routing and scripted agents come in.
+//! The interface for plugins: hooks for enrichment, routing and scripted agents.
 //!
-//! A hook is a function from data to data. It is called on threads of its own, never on those that answer requests,
-//! and may take as long as its host allows; the same input gives the same output.
+//! A hook is a function from data to data. It runs on dedicated threads, never on those that serve requests. The host
+//! limits how long it may run. The same input must give the same output.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use crate::model::violation::Violation;
 pub trait Plugin: Send + Sync + 'static {
     fn about(&self) -> &About;
 
-    /// What an event and the state after it tell.
+    /// Derives facts from an event and the state after it.
     fn enrich(&self, _call: &Enrich<'_>) -> Outcome<Facts> {
         Ok(Done::default())
     }
 
-    /// Who gets work because of an event.
+    /// Returns the agents that get work because of an event.
     fn route(&self, _call: &Route<'_>) -> Outcome<Vec<Assignment>> {
         Ok(Done::default())
     }
 
-    /// What a scripted agent makes of its task.
+    /// Does the task of a scripted agent.
     fn work(&self, _call: &Work<'_>) -> Outcome<Product> {
         Ok(Done::default())
     }
 
-    /// What is wrong with arguments that a model wants to call its tool with.
+    /// Returns the violations in arguments that a model wants to pass to the plugin's tool.
     fn check_arguments(&self, _arguments: &Object) -> Vec<Violation> {
         Vec::new()
     }
 
-    /// What its tool answers a model.
+    /// Runs the plugin's tool for a model.
     fn tool(&self, _call: &Tool<'_>) -> Outcome<Object> {
         Ok(Done::default())
     }
 }
 
-/// What a plugin says of itself.
+/// A plugin's description of itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct About {
     pub name: Arc<str>,
@@ -51,13 +51,13 @@ pub struct About {
     pub hooks: Vec<Hook>,
     pub on: Subscription,
     pub on_error: OnError,
-    /// The settings that its hooks are given.
+    /// The settings passed to its hooks.
     pub settings: Object,
-    /// For plugins that work: the agent that is made for it.
+    /// The agent registered for the plugin. Set for plugins with the hook `work`.
     pub agent: Option<AgentProfile>,
-    /// For plugins with the hook `tool`: what models are told of it.
+    /// The description of the tool for models. Set for plugins with the hook `tool`.
     pub tool: Option<ToolProfile>,
-    /// For plugins with the hook `route`: the agents that it is given.
+    /// The agents passed to the hook `route`.
     pub candidates: Candidates,
 }
 
@@ -66,9 +66,9 @@ pub enum Hook {
     Enrich,
     Route,
     Work,
-    /// What models may call.
+    /// A tool that models can call.
     Tool,
-    /// An endpoint under the plugin's path; native plugins only.
+    /// An endpoint under the plugin's path. Only native plugins can have one.
     Mount,
 }
 
@@ -86,12 +86,12 @@ impl Hook {
     }
 }
 
-/// Which events a plugin is called for. Both parts must hold; an empty one always does.
+/// The events that a plugin is called for. An event must match both lists; an empty list matches every event.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subscription {
     /// `article.created`, `article.*`, `*.created` or `*`.
     pub events: Vec<Arc<str>>,
-    /// Of which the event's aggregate type has at least one.
+    /// Traits, of which the event's aggregate type must have at least one.
     pub traits: Vec<Arc<str>>,
 }
 
@@ -110,15 +110,15 @@ fn pattern_admits(pattern: &str, event_type: &str) -> bool {
     }
 }
 
-/// What becomes of an event for which a hook failed.
+/// What happens to an event whose hook failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnError {
-    /// Tried again a few times, then kept aside with its reason.
+    /// Retries the event a few times, then parks it with the reason of the failure.
     #[default]
     Park,
-    /// Counted and passed over.
+    /// Counts the failure and skips the event.
     Skip,
-    /// Tried again until it succeeds; the events behind it wait.
+    /// Retries the event until it succeeds. Later events wait.
     Retry,
 }
 
@@ -134,13 +134,13 @@ impl OnError {
     }
 }
 
-/// The agents that `route` chooses among. There may be thousands: a plugin should be given no more than it looks at.
+/// The agents that `route` chooses from. There may be thousands, so a plugin should request only those it looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Candidates {
     /// All agents.
     #[default]
     All,
-    /// Those that subscribe to one of the traits of the event's aggregate type.
+    /// The agents that subscribe to at least one trait of the event's aggregate type.
     Subscribed,
 }
 
@@ -154,7 +154,8 @@ impl Candidates {
         }
     }
 
-    /// Whether an agent is given, by the traits that it subscribes to, an array of texts, and those of the type.
+    /// Returns whether an agent is passed to `route`. `subscribed` is the array of traits that the agent subscribes to,
+    /// `traits` are those of the event's aggregate type.
     pub fn admit(self, subscribed: Option<&Value>, traits: &[Arc<str>]) -> bool {
         let shared = |name: &Value| name.as_str().is_some_and(|name| traits.iter().any(|known| **known == *name));
         match self {
@@ -166,32 +167,32 @@ impl Candidates {
     }
 }
 
-/// The agent that a plugin with the hook `work` is.
+/// The agent of a plugin with the hook `work`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentProfile {
     pub description: String,
-    /// Work on aggregates of these traits is its work.
+    /// The agent is responsible for aggregates with these traits.
     pub traits: Vec<Arc<str>>,
     pub capabilities: Object,
 }
 
-/// What models are told of a tool, and what is read before it is called.
+/// The description of a tool for models, and the pipeline that runs before the tool is called.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolProfile {
     pub title: Option<String>,
-    /// JSON Schema of its arguments.
+    /// The JSON Schema of the arguments.
     pub input: Object,
-    /// JSON Schema of its answer.
+    /// The JSON Schema of the result.
     pub output: Option<Object>,
-    /// The pipeline whose rows it is given. `{"$argument": "name"}` in it stands for an argument.
+    /// The pipeline whose rows are passed to the tool. `{"$argument": "name"}` is replaced by the argument `name`.
     pub pipeline: Option<Value>,
 }
 
-/// What stands in a tool's pipeline for one of its arguments.
+/// The field of a placeholder object in a tool's pipeline. Its value names an argument.
 const ARGUMENT: &str = "$argument";
 
 impl ToolProfile {
-    /// The arguments of a call, with the schema's own for those that are not given.
+    /// Adds the schema's default values for arguments that are missing.
     pub fn completed(&self, mut arguments: Object) -> Object {
         let properties = self.input.get("properties").and_then(Value::as_object);
         for (name, schema) in properties.into_iter().flat_map(Object::iter) {
@@ -202,13 +203,13 @@ impl ToolProfile {
         arguments
     }
 
-    /// The argument that an object in a pipeline stands for, if it does.
+    /// Returns the name of the argument if `object` is a placeholder.
     pub fn argument(object: &Object) -> Option<&str> {
         object.get(ARGUMENT).and_then(Value::as_str).filter(|_| object.len() == 1)
     }
 }
 
-/// What `enrich` is given.
+/// The input of `enrich`.
 pub struct Enrich<'a> {
     pub event: &'a Event,
     /// The aggregate after the event.
@@ -216,35 +217,37 @@ pub struct Enrich<'a> {
     pub definition: &'a Definition,
 }
 
-/// What `route` is given.
+/// The input of `route`.
 pub struct Route<'a> {
     pub event: &'a Event,
     /// The aggregate after the event, with its facts.
     pub aggregate: &'a Aggregate,
     pub definition: &'a Definition,
-    /// Those that the plugin's [`Candidates`] admit, in the order of their registration: `{id, name, traits, capabilities,
-    /// status, open_tasks}` each.
+    /// The agents that the plugin's [`Candidates`] admit, in the order of their registration. Each has the fields `{id,
+    /// name, traits, capabilities, status, open_tasks}`.
     pub agents: &'a [Value],
 }
 
-/// The field of a state by which hooks are told the label of an aggregate: the text by which its type says it is known.
+/// The field of a state that passes an aggregate's label to hooks. The aggregate's type defines which text is the
+/// label.
 pub const LABEL: &str = "_label";
 
-/// What `work` is given.
+/// The input of `work`.
 pub struct Work<'a> {
     /// The state of the task, with its id as `_id`.
     pub task: &'a Value,
     pub messages: &'a [Value],
-    /// The state of the aggregate that the task is about, as [`Work::row`] makes it.
+    /// The state of the aggregate that the task is about, as returned by [`Work::row`].
     pub aggregate: Option<&'a Value>,
-    /// Nodes beside the aggregate's own: `{id, aggregate_type, label, slug, linked}` each.
+    /// Nodes that are linked with the aggregate, or whose labels its texts mention. Each has the fields `{id,
+    /// aggregate_type, label, slug, linked}`.
     pub related: &'a [Value],
-    /// The time of the event that made the task; milliseconds since the epoch.
+    /// The time of the event that created the task, in milliseconds since the epoch.
     pub now_ms: i64,
 }
 
 impl Work<'_> {
-    /// The row of an aggregate as pipelines show it, with its label.
+    /// Returns the row of an aggregate as pipelines see it, with its label added.
     pub fn row(aggregate: &Aggregate, definition: &Definition) -> Value {
         let row = aggregate.row(definition);
         let fields = row.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| &***name != LABEL);
@@ -254,51 +257,51 @@ impl Work<'_> {
     }
 }
 
-/// What `tool` is given.
+/// The input of `tool`.
 pub struct Tool<'a> {
-    /// They are what its schema allows.
+    /// Arguments that are valid under the tool's schema.
     pub arguments: &'a Object,
-    /// The rows of its pipeline; none without one.
+    /// The rows of the tool's pipeline. Empty if the tool has no pipeline.
     pub rows: &'a [Value],
-    /// Milliseconds since the epoch.
+    /// The current time, in milliseconds since the epoch.
     pub now_ms: i64,
 }
 
-/// A hook's result and what it cost.
+/// The result of a hook and its cost.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Done<T> {
     pub value: T,
-    /// Steps of the script.
+    /// The number of script operations.
     pub operations: u64,
 }
 
 pub type Outcome<T> = Result<Done<T>, Failure>;
 
-/// Why a call failed, for the person who wrote the plugin.
+/// Why a call failed. Addressed to the author of the plugin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Failure {
     pub kind: FailureKind,
     pub message: String,
-    /// Where in the plugin's file.
+    /// The line in the plugin's file.
     pub line: Option<u32>,
     pub column: Option<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
-    /// The script threw, or did what the language refuses.
+    /// The script threw an error, or did something that the language forbids.
     Thrown,
-    /// What it returned is not what its hook returns.
+    /// The returned value does not have the type that the hook requires.
     Result,
     Operations,
     Deadline,
     Memory,
-    /// A text, an array or a map grew too large.
+    /// A text, an array or a map became too large.
     Size,
     /// Calls or expressions were nested too deeply.
     Depth,
-    /// A function of the host failed; our bug.
+    /// A host function failed. This is a bug in this program.
     Panic,
 }
 
@@ -317,12 +320,12 @@ impl FailureKind {
     }
 }
 
-/// What turns texts into vectors that lie near one another where the texts mean alike.
+/// A model that turns texts into vectors. Texts with similar meanings get vectors that are close to each other.
 pub trait Embed: Send + Sync + 'static {
-    /// Names the model. Vectors of one model are never compared with those of another.
+    /// Returns the name of the model. Vectors of different models are never compared.
     fn model(&self) -> &str;
 
-    /// A vector for each text, in their order, all of one length. It may block.
+    /// Returns one vector for each text, in the order of the texts. All have the same length. May block.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedFailure>;
 }
 
@@ -336,7 +339,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscription_admits_what_its_patterns_and_traits_say() {
+    fn a_subscription_admits_events_by_patterns_and_traits() {
         let on = |events: &[&str], traits: &[&str]| Subscription {
             events: events.iter().map(|text| Arc::from(*text)).collect(),
             traits: traits.iter().map(|text| Arc::from(*text)).collect(),

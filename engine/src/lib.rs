@@ -1,8 +1,8 @@
 //! The engine of Foldwork: logs of events, the states they fold to, and pipelines over both.
 //!
-//! It knows no HTTP, no environment, no configuration file and no folder layout.
-//! Arrows: `model <- pipeline <- {store, resident} <- core <- mailbox <- consumer <- workspace <- engine`, with `access` beside
-//! `core`.
+//! The engine does not depend on HTTP, environment variables, configuration files or a folder layout.
+//! Dependencies point left: `model <- pipeline <- {store, resident} <- core <- mailbox <- consumer <- workspace <-
+//! engine`. The module `access` is on the level of `core`.
 
 mod access;
 pub mod aside;

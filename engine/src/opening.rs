@@ -1,4 +1,4 @@
-//! How a workspace is opened: read from the store, with what its work takes, and set to work.
+//! Opens workspaces: loads them from the store and starts their tasks.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -41,30 +41,29 @@ impl Opener {
         Opener { store, access, clock, settings, plugins, patterns, embed, storage, failed }
     }
 
-    /// Lets workspaces that are opened from now on search by meaning too. What is given first stays.
+    /// Enables vector search for workspaces opened after this call. Only the first call has an effect.
     pub fn embed_with(&self, embed: Arc<dyn Embed>) {
-        // A second model would throw away what the first has made.
+        // A second model would discard the vectors of the first.
         let _ = self.embed.set(embed);
     }
 
-    /// Whether the store answers.
+    /// Checks that the store responds.
     pub async fn health(&self) -> Result<()> {
         Ok(self.store.health().await?)
     }
 
-    /// How many workspaces failed to open when they were entered last.
+    /// Returns the number of workspaces whose last attempt to open failed.
     pub fn failed(&self) -> usize {
         self.failures().len()
     }
 
-    /// Opens a workspace. One that fails to open is unavailable to the request that entered it; the next request tries
-    /// again.
+    /// Opens a workspace. If that fails, the request gets [`Error::Unavailable`], and the next request tries again.
     pub async fn open(&self, workspace_id: &Arc<str>) -> Result<Arc<Runtime>> {
         let opened = self.try_open(workspace_id).await;
         let mut failed = self.failures();
         match opened {
             Err(error) if !matches!(error, Error::NotFound { .. }) => {
-                tracing::error!(%error, cause = ?error, workspace = %workspace_id, "a workspace cannot be loaded");
+                tracing::error!(%error, cause = ?error, workspace = %workspace_id, "failed to load a workspace");
                 failed.insert(workspace_id.clone());
                 Err(match error {
                     Error::Unavailable(_) => error,
@@ -85,7 +84,7 @@ impl Opener {
         Ok(Arc::new(Runtime::open(state).await?))
     }
 
-    /// What the workspaces of the engine have in common.
+    /// Returns the environment that all workspaces of the engine share.
     fn environment(&self) -> Environment {
         Environment {
             clock: self.clock.clone(),

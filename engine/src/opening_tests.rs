@@ -1,4 +1,4 @@
-//! Opening a workspace hands over a whole runtime, or leaves nothing running.
+//! Tests that opening a workspace either produces a complete runtime or leaves nothing running.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::model::value::{Object, Value};
 use crate::store::log::Batch;
 use crate::{Engine, Error, Plugins, Settings, Store, Writer};
 
-/// How long tasks that are to end may take on a machine that is busy.
+/// The time limit for tasks to end on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A plugin that works: a workspace has an agent for it.
+/// A plugin with the hook `work`, for which a workspace registers an agent.
 struct Agent(About);
 
 impl Plugin for Agent {
@@ -44,12 +44,12 @@ fn plugins() -> Plugins {
     Plugins::new(vec![Arc::new(Agent(about))], 1).expect("plugins")
 }
 
-/// An engine over a store of its own, and a handle with which a test writes beside it. Every task that works on a
-/// workspace holds the clock.
+/// Returns an engine with its own store, and a second handle on that store for the test to write through. Every task
+/// that works on a workspace holds the clock.
 async fn engine(clock: &Arc<SystemClock>) -> (Arc<Engine>, Store) {
     let store = Store::connect("mem://").await.expect("a store");
     let beside = store.share();
-    // Workspaces are closed as soon as nobody is in.
+    // Unused workspaces may be closed right away.
     let settings = Settings { resident_bytes: 1, idle_ms: -1, ..Settings::default() };
     let engine = Engine::open(store, clock.clone(), settings, plugins()).await.expect("an engine");
     (engine, beside)
@@ -60,7 +60,7 @@ async fn enter(engine: &Arc<Engine>, key: &str) -> crate::Result<Writer> {
     engine.enter(caller).await
 }
 
-/// Returns when nothing holds the clock that did not before.
+/// Waits until no task holds the clock except those that held it before.
 async fn released(clock: &Arc<SystemClock>, before: usize) {
     let began = Instant::now();
     while Arc::strong_count(clock) > before {
@@ -80,11 +80,11 @@ fn note(id: &str) -> NewEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_opening_that_fails_leaves_nothing_running() {
+async fn a_failed_opening_leaves_nothing_running() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");
-    // Where the agent's first event is to stand there is one already, of an aggregate that cannot be seen.
+    // The agent's id is already taken by an aggregate whose type has no definition.
     let log = beside.workspace(&record.id).await.expect("a database");
     let taken = Event {
         event_id: crate::model::id::event_id(0, 1, 1).to_string().into(),
@@ -105,15 +105,15 @@ async fn an_opening_that_fails_leaves_nothing_running() {
 
     let before = Arc::strong_count(&clock);
     for _ in 0..3 {
-        assert!(matches!(enter(&engine, &key).await, Err(Error::Unavailable(_))), "its agent cannot be registered");
+        assert!(matches!(enter(&engine, &key).await, Err(Error::Unavailable(_))), "the agent was registered");
         released(&clock, before).await;
     }
     assert_eq!(engine.workspaces_failed(), 1);
 
-    // Once the aggregate can be seen, the agent gets another id.
+    // Once the definition exists, the agent gets another id.
     let definition = Definition::new("unknown", "Unknown", Vec::new(), vec![Field::new("a", FieldType::String)]);
     log.write_definition(&definition).await.expect("written");
-    let writer = enter(&engine, &key).await.expect("it opens");
+    let writer = enter(&engine, &key).await.expect("the workspace opens");
     writer.append_events(vec![note("a")]).await.expect("appended");
     let events = log.read_after(0, 100).await.expect("events");
     assert_eq!(events.iter().map(|event| event.position).collect::<Vec<_>>(), [1, 2, 3]);
@@ -121,7 +121,7 @@ async fn an_opening_that_fails_leaves_nothing_running() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_opening_goes_on_without_the_request_that_began_it() {
+async fn an_opening_continues_without_the_request_that_began_it() {
     let clock = Arc::new(SystemClock);
     let (engine, beside) = engine(&clock).await;
     let (record, key) = engine.provision("w", None).await.expect("a workspace");
@@ -138,17 +138,17 @@ async fn an_opening_goes_on_without_the_request_that_began_it() {
                 tokio::task::yield_now().await;
             }
         }
-        let writer: Writer = engine.enter(caller.clone()).await.expect("it opens");
+        let writer: Writer = engine.enter(caller.clone()).await.expect("the workspace opens");
         let written = writer.append_events(vec![note("a")]).await.expect("appended");
         appended.push(written.events[0].position);
         drop((written, writer));
-        // One runtime is open, and nothing is left of another.
+        // Only one runtime is open, and nothing is left of another one.
         while engine.close_idle().await.expect("closed") > 0 {
             tokio::task::yield_now().await;
         }
         released(&clock, before).await;
     }
-    // The first event is the agent's.
+    // The first event belongs to the agent.
     assert_eq!(appended, (2..42).collect::<Vec<_>>());
     let log = beside.workspace(&record.id).await.expect("a database");
     let positions: Vec<u64> =

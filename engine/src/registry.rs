@@ -1,5 +1,4 @@
-//! The workspaces that are open in this process: each is opened once, on first use, and may be closed while nobody
-//! uses it.
+//! The open workspaces of this process. Each is opened once, on first use, and may be closed while unused.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::store;
 use crate::workspace::runtime::Runtime;
 
-/// All of them, by id.
+/// All open workspaces, by id.
 #[derive(Default)]
 pub struct Registry {
     entries: Mutex<HashMap<Arc<str>, Entry>>,
@@ -22,16 +21,16 @@ pub struct Registry {
 
 struct Entry {
     slot: Arc<Slot>,
-    /// When somebody last entered; milliseconds.
+    /// The time of the last entry, in milliseconds since the epoch.
     last_used: i64,
 }
 
-/// A workspace that is open, or is being opened for whoever came first.
+/// A workspace that is open or being opened.
 struct Slot {
     runtime: OnceLock<Arc<Runtime>>,
     /// Held by the task that opens the workspace.
     opening: Arc<tokio::sync::Mutex<()>>,
-    /// Whether what ran here before has ended: two must never write to one log.
+    /// Becomes true when the previous runtime of this workspace has stopped. Two runtimes must never write to one log.
     closed: watch::Receiver<bool>,
 }
 
@@ -40,14 +39,14 @@ impl Slot {
         Arc::new(Slot { runtime: OnceLock::new(), opening: Arc::default(), closed })
     }
 
-    /// Returns when what ran here before has ended.
+    /// Waits until the previous runtime of this workspace has stopped.
     async fn predecessor_ended(&self) {
-        // Where the sender is gone, so is what it spoke of.
+        // If the sender is gone, the previous runtime is gone as well.
         let _ = self.closed.clone().wait_for(|closed| *closed).await;
     }
 }
 
-/// An open workspace, and since when nobody entered it.
+/// An open workspace and the time of its last entry.
 pub struct Usage {
     pub id: Arc<str>,
     pub state: Arc<State>,
@@ -55,10 +54,10 @@ pub struct Usage {
 }
 
 impl Registry {
-    /// The workspace as it runs here, opened on first use.
+    /// Returns the runtime of a workspace, opening the workspace on first use.
     ///
-    /// Opening is a task of its own: it comes to its end, and hands over a whole runtime or leaves nothing behind,
-    /// whether or not the request that began it still waits.
+    /// Opening runs in a separate task. It always completes, even if the request that started it is cancelled: it
+    /// either produces a complete runtime or leaves nothing behind.
     pub async fn enter<F>(&self, id: &Arc<str>, now_ms: i64, load: impl FnOnce() -> F) -> Result<Arc<Runtime>>
     where
         F: Future<Output = Result<Arc<Runtime>>> + Send + 'static,
@@ -92,7 +91,7 @@ impl Registry {
         }
     }
 
-    /// Those that are open, the one that was not entered for longest first.
+    /// Returns the open workspaces, least recently entered first.
     pub fn usage(&self) -> Vec<Usage> {
         let entries = self.entries();
         let open = entries.iter().filter_map(|(id, entry)| {
@@ -104,13 +103,13 @@ impl Registry {
         usage
     }
 
-    /// Closes a workspace that nobody uses or has entered since `before`; `None` where somebody does or has.
+    /// Closes a workspace. Returns `None` if the workspace is in use or was entered after `before`.
     ///
-    /// Whoever enters from here on waits until it is closed, also where nobody waits for the task.
+    /// Later entries wait until the workspace is closed, whether or not the caller awaits the returned task.
     pub fn close(&self, id: &str, before: i64) -> Option<JoinHandle<()>> {
         let mut entries = self.entries();
         let entry = entries.get_mut(id).filter(|entry| entry.last_used <= before)?;
-        // A new user comes by this lock, and holds one of the two from here on.
+        // New users need this lock, and hold the slot or the runtime afterwards.
         let is_used = Arc::strong_count(&entry.slot) > 1
             || entry.slot.runtime.get().is_none_or(|runtime| Arc::strong_count(runtime) > 1);
         if is_used {
@@ -127,8 +126,7 @@ impl Registry {
         }))
     }
 
-    /// Stops what works on all of them. Whoever enters from here on has the workspace opened anew, once what ran before has
-    /// stopped.
+    /// Stops the runtimes of all workspaces. Later entries reopen a workspace after its previous runtime has stopped.
     pub async fn stop_all(&self) {
         let mut stopping = Vec::new();
         for entry in self.entries().values_mut() {
@@ -136,7 +134,7 @@ impl Registry {
             let slot = std::mem::replace(&mut entry.slot, Slot::after(closed));
             stopping.push(async move {
                 slot.predecessor_ended().await;
-                // A workspace that is being opened is stopped once it is open.
+                // If a workspace is being opened, it is stopped once open.
                 let _opening = slot.opening.lock().await;
                 if let Some(runtime) = slot.runtime.get() {
                     runtime.stop().await;

@@ -1,4 +1,4 @@
-//! One workspace that cannot be loaded is closed to who asks for it, and nobody else notices.
+//! Tests that a workspace that fails to load is unavailable, and that other workspaces are not affected.
 
 use std::sync::Arc;
 
@@ -21,13 +21,13 @@ async fn engine(store: &Store) -> Arc<Engine> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_that_cannot_be_loaded_keeps_no_other_closed() {
+async fn a_workspace_that_fails_to_load_does_not_affect_others() {
     let store = Store::connect("mem://").await.expect("a store");
     let first = engine(&store).await;
     let (broken, broken_key) = first.provision("broken", None).await.expect("a workspace");
     let (_, whole_key) = first.provision("whole", None).await.expect("a workspace");
     let log = store.workspace(&broken.id).await.expect("a database");
-    // No reader of the log goes as deep, and nothing else has what an event says.
+    // The payload is nested deeper than any reader of the log allows, and no snapshot replaces the event.
     let deep = (0..=MAX_STORED_DEPTH).fold(Value::Null, |inner, _| vec![inner].into());
     let event = Event {
         event_id: "e".into(),
@@ -50,10 +50,10 @@ async fn a_workspace_that_cannot_be_loaded_keeps_no_other_closed() {
     engine.open_all().await.expect("the others are open");
     assert_eq!(engine.workspaces_failed(), 1);
     assert!(matches!(enter(&engine, &broken_key).await, Err(Error::Unavailable(_))));
-    enter(&engine, &whole_key).await.expect("it is served");
+    enter(&engine, &whole_key).await.expect("the workspace opens");
 
-    // It is tried again by whoever asks next.
+    // The next request tries to load the workspace again.
     log.write_nodes(&[], None, Some((NODES, 1))).await.expect("written");
-    enter(&engine, &broken_key).await.expect("it is served");
+    enter(&engine, &broken_key).await.expect("the workspace opens");
     assert_eq!(engine.workspaces_failed(), 0);
 }

@@ -1,4 +1,4 @@
-//! Turns by name: holders of one name run one after the other, and none waits for a holder of another name.
+//! Locks by name: holders of one name run one after the other. Holders of different names do not wait for each other.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,16 +11,16 @@ pub struct Turns {
     under_way: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The turn of one holder; the next one begins when it is dropped.
+/// A held name. Dropping the turn lets the next holder run.
 pub struct Turn {
     turns: Arc<Turns>,
     key: String,
-    /// `None` only while the turn is dropped.
+    /// `None` only while the turn is being dropped.
     one: Option<OwnedMutexGuard<()>>,
 }
 
 impl Turns {
-    /// Waits until nobody else holds this name.
+    /// Waits until the name is free, then holds it.
     pub async fn take(self: &Arc<Self>, key: &str) -> Turn {
         let one = self.under_way().entry(key.to_owned()).or_default().clone();
         let one = one.lock_owned().await;
@@ -36,7 +36,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut under_way = self.turns.under_way();
         self.one = None;
-        // Whoever waits holds the lock too; a new one comes by the guard above.
+        // Waiting holders keep the lock alive. New holders need the guard above.
         if under_way.get(&self.key).is_some_and(|one| Arc::strong_count(one) == 1) {
             under_way.remove(&self.key);
         }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn requests_with_one_key_come_one_after_the_other_and_leave_nothing() {
+    async fn requests_with_one_key_take_turns_and_leave_no_entries() {
         let turns = Arc::new(Turns::default());
         let first = turns.take("a").await;
         let other = turns.take("b").await;

@@ -1,11 +1,11 @@
-"""An agent for Foldwork: it proposes tags for articles. Copy it, and put work of your own into `propose`.
+"""An agent for Foldwork that proposes tags for articles. Copy it and replace `propose` with your own work.
 
     pip install -r requirements.txt
     FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_TOKEN=sk_... python agent.py
 
-It registers itself, listens on its channel, and for each task that it is given: claims it, delivers a proposal with an
-effect, and leaves the rest to whoever reviews it. What it has not acknowledged it is told again, after a lost connection
-too, and everything it does is safe to do twice.
+The agent registers itself and listens on its channel. It claims each task that it gets, delivers a proposal with an
+effect, and leaves the review to people. The server sends unacknowledged events again, also after a lost connection, and
+every action of the agent is safe to repeat.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ from realtime import AsyncRealtimeClient
 SERVER = os.environ.get("FOLDWORK_SERVER", "http://127.0.0.1:8080")
 TOKEN = os.environ["FOLDWORK_TOKEN"]
 NAME = os.environ.get("AGENT_NAME", "tagger")
-# A credential is good for an hour; a new one is asked for before that.
+# A credential is valid for an hour and is renewed before that.
 CONNECTION_S = 50 * 60
 
 
 class Refused(Exception):
-    """The server answered with an error."""
+    """An error response of the server."""
 
     def __init__(self, status, body):
         super().__init__(f"{status}: {body.get('error')}")
@@ -53,7 +53,7 @@ async def call(method, path, body=None):
 
 
 async def register():
-    """The agent's id: it is registered once, and known by its name from then on."""
+    """Returns the agent's id. Registers the agent once, and finds it by name afterwards."""
     try:
         agent = await call("POST", "/agents", {
             "name": NAME,
@@ -72,22 +72,22 @@ async def register():
             if agent["name"] == NAME:
                 return agent["id"]
         cursor = page["next_cursor"]
-    raise SystemExit(f"there is an agent {NAME} that is not listed")
+    raise SystemExit(f"the agent {NAME} exists but is not listed")
 
 
 def propose(article):
-    """The work itself: three words of five letters or more that the article uses most."""
+    """Does the actual work: returns the three most frequent words of at least five letters in the article."""
     words = re.findall(r"[^\W\d_]{5,}", f"{article.get('title') or ''} {article.get('body') or ''}".lower())
     return [word for word, _ in collections.Counter(words).most_common(3)]
 
 
 async def work(agent, task):
-    """Claims a task, delivers a proposal, and returns when it is delivered or somebody else's."""
+    """Claims a task and delivers a proposal. Returns early if the task is done or belongs to another agent."""
     try:
         await call("POST", f"/mailbox/{task['id']}/claim", {"agent_id": agent, "lease_seconds": 60})
     except Refused as refused:
         if refused.status in (404, 409):
-            # It was done, taken or withdrawn meanwhile.
+            # The task was completed, claimed or canceled meanwhile.
             return
         raise
     article = await call("GET", f"/aggregates/{task['source']['aggregate_id']}")
@@ -106,7 +106,7 @@ async def work(agent, task):
 
 
 async def answer(agent, task):
-    """Answers a question: a real agent would read it first."""
+    """Answers a question. A real agent would read it first."""
     try:
         text = "I count the words of five letters or more."
         await call("POST", f"/mailbox/{task['id']}/messages", {"agent_id": agent, "text": text})
@@ -116,7 +116,7 @@ async def answer(agent, task):
 
 
 async def heartbeats(agent, interval_ms):
-    """Says that the agent is there, which also keeps the tasks that it has claimed."""
+    """Sends heartbeats, which also keep the leases of claimed tasks."""
     while True:
         await asyncio.sleep(interval_ms / 1000)
         try:
@@ -126,7 +126,7 @@ async def heartbeats(agent, interval_ms):
 
 
 async def listen(agent):
-    """Takes what the agent is told, one after the other, until the connection ends."""
+    """Processes the agent's events in order until the connection ends."""
     connection = await call("POST", "/agents/connect", {"agent_ids": [agent]})
     client = AsyncRealtimeClient(connection["url"], token=connection["anon_key"])
     await client.connect()

@@ -1,12 +1,12 @@
 /**
- * An agent for Foldwork: it proposes tags for articles. Copy it, and put work of your own into `propose`.
+ * An agent for Foldwork that proposes tags for articles. Copy it and replace `propose` with your own work.
  *
  *     npm install
  *     FOLDWORK_SERVER=http://127.0.0.1:8080 FOLDWORK_TOKEN=sk_... node agent.ts
  *
- * It registers itself, listens on its channel, and for each task that it is given: claims it, delivers a proposal with
- * an effect, and leaves the rest to whoever reviews it. What it has not acknowledged it is told again, after a lost
- * connection too, and everything it does is safe to do twice. Node 22.18 or newer runs it as it is.
+ * The agent registers itself and listens on its channel. It claims each task that it gets, delivers a proposal with an
+ * effect, and leaves the review to people. The server sends unacknowledged events again, also after a lost connection,
+ * and every action of the agent is safe to repeat. Node 22.18 or newer runs this file directly.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +16,7 @@ import { RealtimeClient } from '@supabase/realtime-js'
 const SERVER = process.env.FOLDWORK_SERVER ?? 'http://127.0.0.1:8080'
 const TOKEN = process.env.FOLDWORK_TOKEN
 const NAME = process.env.AGENT_NAME ?? 'tagger'
-// A credential is good for an hour; a new one is asked for before that.
+// A credential is valid for an hour and is renewed before that.
 const CONNECTION_MS = 50 * 60 * 1000
 
 type Task = { id: string; title: string; source: { aggregate_id: string } }
@@ -41,7 +41,7 @@ async function call<T>(method: string, path: string, body?: unknown): Promise<T>
   return answer as T
 }
 
-/** The agent's id: it is registered once, and known by its name from then on. */
+/** Returns the agent's id. Registers the agent once, and finds it by name afterwards. */
 async function register(): Promise<string> {
   try {
     const agent = await call<Agent>('POST', '/agents', {
@@ -65,7 +65,7 @@ async function register(): Promise<string> {
   throw new Error(`there is an agent ${NAME} that is not listed`)
 }
 
-/** The work itself: three words of five letters or more that the article uses most. */
+/** Does the actual work: returns the three most frequent words of at least five letters in the article. */
 function propose(article: { title?: string; body?: string }): string[] {
   const counts = new Map<string, number>()
   for (const [word] of `${article.title ?? ''} ${article.body ?? ''}`.toLowerCase().matchAll(/\p{L}{5,}/gu)) {
@@ -74,10 +74,10 @@ function propose(article: { title?: string; body?: string }): string[] {
   return [...counts].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([word]) => word)
 }
 
-/** Whether the task was done, taken or withdrawn meanwhile. */
+/** Returns whether the task was completed, claimed or canceled meanwhile. */
 const isOver = (error: unknown) => error instanceof Refused && (error.status === 404 || error.status === 409)
 
-/** Claims a task, delivers a proposal, and returns when it is delivered or somebody else's. */
+/** Claims a task and delivers a proposal. Returns early if the task is done or belongs to another agent. */
 async function work(agent: string, task: Task): Promise<void> {
   try {
     await call('POST', `/mailbox/${task.id}/claim`, { agent_id: agent, lease_seconds: 60 })
@@ -100,7 +100,7 @@ async function work(agent: string, task: Task): Promise<void> {
   console.log(`delivered '${task.title}'`)
 }
 
-/** Answers a question: a real agent would read it first. */
+/** Answers a question. A real agent would read it first. */
 async function answer(agent: string, task: Task): Promise<void> {
   try {
     const text = 'I count the words of five letters or more.'
@@ -110,7 +110,7 @@ async function answer(agent: string, task: Task): Promise<void> {
   }
 }
 
-/** Takes what the agent is told, one after the other, until the connection ends. */
+/** Processes the agent's events in order until the connection ends. */
 async function listen(agent: string): Promise<void> {
   const connection = await call<{
     url: string
@@ -122,7 +122,8 @@ async function listen(agent: string): Promise<void> {
   const channel = client.channel(connection.channels[0]!.channel, {
     config: { private: true, broadcast: { ack: true, self: false } },
   })
-  // One delivery after the other; the first that fails ends the connection, and is told again with the next one.
+  // Processes deliveries in order. The first failure ends the connection, and the event is sent again after the next
+  // join.
   let last: Promise<void> = Promise.resolve()
   const take = async ({ event, payload }: Delivery): Promise<void> => {
     if (['task.created', 'task.assigned', 'task.resumed'].includes(event)) await work(agent, payload.task)

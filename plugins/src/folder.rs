@@ -1,4 +1,4 @@
-//! Where the files of a scripted plugin come from: a folder on disk, or the program itself.
+//! The files of a scripted plugin, read from a folder on disk or from the program itself.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::registry::LoadError;
 #[derive(Debug, Clone)]
 pub struct Folder {
     pub name: String,
-    /// What messages call the folder: its path.
+    /// The path of the folder, as messages show it.
     pub location: String,
     pub manifest: String,
     pub script: String,
@@ -19,7 +19,7 @@ pub(crate) const MANIFEST: &str = "plugin.toml";
 pub(crate) const SCRIPT: &str = "plugin.rhai";
 pub(crate) const CASES: &str = "cases.toml";
 
-/// The plugins that the program carries: name, manifest, script and cases.
+/// The plugins that are built into the program: name, manifest, script and cases.
 pub const SHIPPED: [(&str, [&str; 3]); 5] = [
     (
         "structured_data",
@@ -64,7 +64,7 @@ pub const SHIPPED: [(&str, [&str; 3]); 5] = [
 ];
 
 impl Folder {
-    /// The plugin of this name: in the folder of scripts, or else one that the program carries.
+    /// Finds the plugin of this name in the folder of scripts, or among the built-in plugins.
     pub fn find(scripts: &Path, name: &str) -> Result<Folder, LoadError> {
         let path = scripts.join(name);
         if path.is_dir() {
@@ -74,7 +74,7 @@ impl Folder {
             let mut known = Folder::names(scripts);
             known.extend(crate::native().iter().map(|native| native.name().to_owned()));
             let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
-            let message = format!("there is no plugin '{name}': {} is no folder", path.display());
+            let message = format!("there is no plugin '{name}': {} is not a folder", path.display());
             LoadError {
                 hint: hint.map(|hint| format!("did you mean '{hint}'?")),
                 ..LoadError::new("[plugins] enabled", message)
@@ -82,7 +82,7 @@ impl Folder {
         })
     }
 
-    /// Reads a plugin's folder. Cases may be missing.
+    /// Reads a plugin's folder. The file with the cases is optional.
     pub fn read(path: &Path) -> Result<Folder, LoadError> {
         let location = path.display().to_string();
         let read = |file: &str| {
@@ -96,7 +96,7 @@ impl Folder {
         Ok(Folder { name, manifest: read(MANIFEST)?, script: read(SCRIPT)?, cases, location })
     }
 
-    /// A plugin that the program carries.
+    /// Returns a built-in plugin.
     pub fn shipped(name: &str) -> Option<Folder> {
         let (name, [manifest, script, cases]) = SHIPPED.into_iter().find(|(shipped, _)| *shipped == name)?;
         let location = format!("scripts/{name}");
@@ -104,7 +104,7 @@ impl Folder {
         Some(Folder { name: name.to_owned(), location, manifest, script, cases })
     }
 
-    /// Names of the plugins that can be had: those on disk and those that the program carries, sorted.
+    /// Returns the sorted names of all plugins, on disk and built in.
     pub fn names(scripts: &Path) -> Vec<String> {
         let mut names = Folder::within(scripts);
         names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));
@@ -113,7 +113,7 @@ impl Folder {
         names
     }
 
-    /// Names of the folders in a folder that have a manifest, sorted.
+    /// Returns the sorted names of the folders in `scripts` that contain a manifest.
     pub fn within(scripts: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(scripts).into_iter().flatten().flatten();
         let folders = entries.filter(|entry| entry.path().join(MANIFEST).is_file());

@@ -1,7 +1,7 @@
-//! What a plugin is, and the hosts that run plugins: functions from data to data, loaded strictly before anything else
-//! starts, and bounded and measured when they are called.
+//! The plugin API and the hosts that run plugins. A plugin is a function from data to data. Plugins are loaded and
+//! checked before anything else starts, and their calls are limited and measured.
 //!
-//! Arrows: this room knows the engine, and the server knows this room; never the other way round.
+//! This crate depends on the engine, and the server depends on this crate; never the other way round.
 
 mod feed;
 mod folder;

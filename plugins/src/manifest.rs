@@ -1,4 +1,4 @@
-//! The manifest of a scripted plugin, `plugin.toml`: read strictly, with the place of every mistake.
+//! Reads the manifest of a scripted plugin, `plugin.toml`. Every error names its line and column.
 
 mod tool;
 
@@ -24,7 +24,7 @@ const LONGEST_DESCRIPTION: usize = 1_000;
 pub struct Manifest {
     pub about: About,
     pub limits: Limits,
-    /// For plugins with the hook `tool`.
+    /// Present for plugins with the hook `tool`.
     pub(crate) schemas: Option<ToolSchemas>,
 }
 
@@ -72,20 +72,21 @@ struct Route {
 }
 
 impl Manifest {
-    /// Reads a folder's manifest; its limits go over the host's.
+    /// Reads the manifest of a folder. Limits in the manifest override the limits of the host.
     pub fn read(folder: &Folder, host: Limits) -> Result<Manifest, LoadError> {
         let file = File { path: folder.file(MANIFEST), text: &folder.manifest };
         let written: Written = toml::from_str(&folder.manifest).map_err(|error| file.refused(&error))?;
         if *written.name.get_ref() != folder.name {
-            let message = format!("the name '{}' is not the folder's, '{}'", written.name.get_ref(), folder.name);
+            let message =
+                format!("the name '{}' differs from the folder's name, '{}'", written.name.get_ref(), folder.name);
             return Err(file.at(written.name.span().start, message));
         }
         if !is_valid_name(&folder.name) {
-            return Err(file.at(written.name.span().start, "a name is [a-z][a-z0-9_-]{0,63}"));
+            return Err(file.at(written.name.span().start, "a name must match [a-z][a-z0-9_-]{0,63}"));
         }
         for (text, what) in [(&written.version, "version"), (&written.description, "description")] {
             if text.get_ref().trim().is_empty() || text.get_ref().len() > LONGEST_DESCRIPTION {
-                let message = format!("{what} is empty, or longer than {LONGEST_DESCRIPTION} bytes");
+                let message = format!("the {what} is empty or longer than {LONGEST_DESCRIPTION} bytes");
                 return Err(file.at(text.span().start, message));
             }
         }
@@ -111,7 +112,8 @@ impl Manifest {
     }
 }
 
-/// Settings with some of them replaced: of those that the manifest names, by values of the same kind.
+/// Returns the default settings overridden by the given ones. Each given setting must be declared in the manifest and
+/// have the type of its default.
 pub(crate) fn merged(defaults: &Object, given: &Object) -> Result<Object, (String, Option<String>)> {
     let mut settings = defaults.clone();
     for (name, value) in given.iter() {
@@ -120,8 +122,8 @@ pub(crate) fn merged(defaults: &Object, given: &Object) -> Result<Object, (Strin
             let known: Vec<&str> = defaults.keys().map(|name| &**name).collect();
             let hint = match hint {
                 Some(hint) => format!("did you mean '{hint}'?"),
-                None if known.is_empty() => "there are none".into(),
-                None => format!("there are {}", known.join(", ")),
+                None if known.is_empty() => "the plugin has no settings".into(),
+                None => format!("the settings are {}", known.join(", ")),
             };
             return Err((format!("the setting '{name}' is unknown"), Some(hint)));
         };
@@ -134,7 +136,7 @@ pub(crate) fn merged(defaults: &Object, given: &Object) -> Result<Object, (Strin
     Ok(settings)
 }
 
-/// A manifest's text, for messages that name a place in it.
+/// The text of a manifest, for messages that name a position in it.
 struct File<'a> {
     path: String,
     text: &'a str,
@@ -158,17 +160,17 @@ impl File<'_> {
                 let error = self.at(name.span().start, format!("unknown hook '{}'", name.get_ref()));
                 let hint = match nearest(name.get_ref(), known) {
                     Some(hint) => format!("did you mean '{hint}'?"),
-                    None => format!("a script can have {}", known.join(", ")),
+                    None => format!("allowed are {}", known.join(", ")),
                 };
                 return Err(LoadError { hint: Some(hint), ..error });
             };
             if hooks.contains(&hook) {
-                return Err(self.at(name.span().start, format!("the hook '{}' stands there twice", hook.name())));
+                return Err(self.at(name.span().start, format!("the hook '{}' is listed twice", hook.name())));
             }
             hooks.push(hook);
         }
         if hooks.is_empty() {
-            return Err(self.at(written.span().start, "a plugin has at least one hook"));
+            return Err(self.at(written.span().start, "a plugin needs at least one hook"));
         }
         Ok(hooks)
     }
@@ -176,8 +178,8 @@ impl File<'_> {
     fn subscription(&self, on: &On) -> Result<Subscription, LoadError> {
         for pattern in &on.events {
             if !is_pattern(pattern.get_ref()) {
-                let message = format!("'{}' is no event pattern", pattern.get_ref());
-                let hint = "a pattern is article.created, article.*, *.created or *";
+                let message = format!("'{}' is not an event pattern", pattern.get_ref());
+                let hint = "a pattern has the form article.created, article.*, *.created or *";
                 return Err(LoadError { hint: Some(hint.into()), ..self.at(pattern.span().start, message) });
             }
         }
@@ -189,7 +191,7 @@ impl File<'_> {
 
     fn traits(&self, written: &[Spanned<String>]) -> Result<Vec<std::sync::Arc<str>>, LoadError> {
         match written.iter().find(|name| !is_valid_name(name.get_ref())) {
-            Some(name) => Err(self.at(name.span().start, format!("'{}' is no name of a trait", name.get_ref()))),
+            Some(name) => Err(self.at(name.span().start, format!("'{}' is not a valid trait name", name.get_ref()))),
             None => Ok(written.iter().map(|name| name.get_ref().as_str().into()).collect()),
         }
     }
@@ -201,12 +203,12 @@ impl File<'_> {
     fn candidates(&self, written: Option<Spanned<Route>>, hooks: &[Hook]) -> Result<Candidates, LoadError> {
         let Some(route) = written else { return Ok(Candidates::default()) };
         if !hooks.contains(&Hook::Route) {
-            return Err(self.at(route.span().start, "a [route] is for plugins with the hook 'route'"));
+            return Err(self.at(route.span().start, "[route] requires the hook 'route'"));
         }
         self.choice("agents", route.into_inner().agents, Candidates::ALL.map(|kind| (kind.name(), kind)))
     }
 
-    /// One of some values by its name, or the usual one where none is written.
+    /// Returns the value with the written name, or the default if no name is written.
     fn choice<T: Default, const N: usize>(
         &self,
         key: &str,
@@ -217,12 +219,12 @@ impl File<'_> {
         let known = values.each_ref().map(|(name, _)| *name).join(", ");
         let chosen = values.into_iter().find(|(name, _)| name == written.get_ref());
         chosen.map(|(_, value)| value).ok_or_else(|| {
-            let error = self.at(written.span().start, format!("{key} is no '{}'", written.get_ref()));
-            LoadError { hint: Some(format!("it is one of {known}")), ..error }
+            let error = self.at(written.span().start, format!("'{}' is not allowed for {key}", written.get_ref()));
+            LoadError { hint: Some(format!("allowed are {known}")), ..error }
         })
     }
 
-    /// The agent stands there exactly for plugins that work.
+    /// Reads `[agent]`, which is required for plugins with the hook `work` and not allowed for others.
     fn agent(
         &self,
         written: Option<Spanned<Agent>>,
@@ -232,7 +234,7 @@ impl File<'_> {
         match (written, hooks.contains(&Hook::Work)) {
             (None, false) => Ok(None),
             (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'work' needs an [agent]")),
-            (Some(agent), false) => Err(self.at(agent.span().start, "an [agent] is for plugins with the hook 'work'")),
+            (Some(agent), false) => Err(self.at(agent.span().start, "[agent] requires the hook 'work'")),
             (Some(agent), true) => {
                 let Agent { description, traits, capabilities } = agent.into_inner();
                 Ok(Some(AgentProfile { description, traits: self.traits(&traits)?, capabilities }))
@@ -241,7 +243,7 @@ impl File<'_> {
     }
 }
 
-/// `article.created`, `article.*`, `*.created` or `*`.
+/// Accepts `article.created`, `article.*`, `*.created` and `*`.
 fn is_pattern(text: &str) -> bool {
     let part = |part: &str| part == "*" || is_valid_name(part);
     match text.split_once('.') {
@@ -250,10 +252,10 @@ fn is_pattern(text: &str) -> bool {
     }
 }
 
-/// Why a file of ours was refused by the reader of TOML.
+/// Converts a TOML error into a load error with its position.
 pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadError {
     let (line, column) = error.span().map(|span| line_and_column(text, span.start)).unzip();
-    // Of an unknown key the message names the key and then all that are known, each in backticks.
+    // For an unknown key, the message names the key and then all known ones, each in backticks.
     let quoted: Vec<&str> = error.message().split('`').skip(1).step_by(2).collect();
     let hint = match quoted.split_first() {
         Some((unknown, known)) if error.message().starts_with("unknown field") => {
@@ -266,7 +268,7 @@ pub(crate) fn refusal(path: &str, text: &str, error: &toml::de::Error) -> LoadEr
     LoadError { line, column, hint, ..LoadError::new(path, message) }
 }
 
-/// Line and column of a byte of a text, from 1.
+/// Returns the line and column of a byte offset in a text, both from 1.
 pub(crate) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |end| end + 1);

@@ -1,21 +1,21 @@
-//! Counts what each thread allocates, so that a script that takes too much memory can be stopped.
+//! Counts the memory that each thread allocates, so that a script that allocates too much can be stopped.
 #![expect(
     unsafe_code,
-    reason = "an allocator cannot be written without it; every call goes to the inner allocator as it came"
+    reason = "an allocator requires unsafe code; every call is passed unchanged to the inner allocator"
 )]
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
-/// An allocator that counts for each thread what it hands out and takes back.
+/// An allocator that counts allocated and freed bytes for each thread.
 pub struct Counting<A>(pub A);
 
-/// What a thread holds, in bytes.
+/// The memory of a thread, in bytes.
 #[derive(Clone, Copy)]
 struct Held {
-    /// What it allocated, less what it freed.
+    /// Allocated bytes minus freed bytes.
     net: i64,
-    /// The most that this was since somebody began to look.
+    /// Highest value of `net` since the last call of [`peak_of`].
     peak: i64,
 }
 
@@ -23,13 +23,13 @@ thread_local! {
     static HELD: Cell<Held> = const { Cell::new(Held { net: 0, peak: 0 }) };
 }
 
-/// Bytes that the calling thread allocated so far, less those that it freed. It stays 0 where [`Counting`] is not the
-/// allocator of the program.
+/// Returns the bytes that the calling thread has allocated minus those that it has freed. Returns 0 if [`Counting`] is
+/// not the program's allocator.
 pub fn allocated() -> i64 {
     HELD.try_with(Cell::get).map_or(0, |held| held.net)
 }
 
-/// Runs something, and tells how many bytes more than before the calling thread held while it ran.
+/// Runs a function. Returns its result, and by how many bytes the calling thread's memory grew at most during the call.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
     let before = allocated();
     let _ = HELD.try_with(|held| held.set(Held { net: before, peak: before }));
@@ -38,7 +38,7 @@ pub fn peak_of<T>(run: impl FnOnce() -> T) -> (T, i64) {
 }
 
 fn count(bytes: i64) {
-    // A thread that is ending has no counter any more, and no script that runs on it.
+    // A thread that is ending has lost its counter, and runs no script.
     let _ = HELD.try_with(|held| {
         let net = held.get().net.wrapping_add(bytes);
         held.set(Held { net, peak: held.get().peak.max(net) });

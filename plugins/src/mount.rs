@@ -1,8 +1,8 @@
-//! The hook `mount`: endpoints that plugins written in Rust have, each below its plugin's own path.
+//! The hook `mount`: HTTP endpoints of plugins written in Rust, each below the path of its plugin.
 //!
-//! An endpoint says which right it needs, is called for callers who have it, and reaches no data but by the handle that
-//! this right gives. Who serves it looks after everything around: the bearer, the right, the body's limit, methods that
-//! it does not know, the shape of errors, and clients that have its answer already.
+//! An endpoint declares the right that it needs. It is called only for callers with this right, and reaches data only
+//! through the handle of this right. The server does everything else: authentication, authorization, the body limit,
+//! unknown methods, the format of errors, and conditional requests.
 
 use std::pin::Pin;
 
@@ -12,59 +12,59 @@ use http::{HeaderMap, Method, Response};
 /// One method of one path.
 pub struct Endpoint {
     pub method: Method,
-    /// Below the plugin's own path, without parameters: `atom.xml`.
+    /// The path below the plugin's path, without parameters, such as `atom.xml`.
     pub path: &'static str,
     pub about: About,
     pub handler: Handler,
 }
 
-/// What the OpenAPI document says of an endpoint.
+/// The description of an endpoint in the OpenAPI document.
 pub struct About {
-    /// `<verb>_<resource>`, the document's only one of this name.
+    /// `<verb>_<resource>`, unique in the document.
     pub operation_id: &'static str,
-    /// One line, and then some more.
+    /// A summary in one line; `description` adds details.
     pub summary: &'static str,
     pub description: &'static str,
-    /// Names in the query that it looks at, with what they mean.
+    /// Names of the query parameters, with their meaning.
     pub parameters: &'static [(&'static str, &'static str)],
-    /// What it answers.
+    /// The media type of the response.
     pub media_type: &'static str,
 }
 
-/// What answers requests to an endpoint, by the right that it needs.
+/// The function that handles requests, by the right that it needs.
 pub enum Handler {
-    /// Content: what is published, and drafts for those who may read them.
+    /// Reads published content, and drafts if the caller may read them.
     Content(Serve<ContentReader>),
-    /// Everything.
+    /// Reads everything.
     Read(Serve<Reader>),
-    /// Changes something.
+    /// Writes.
     Write(Serve<Writer>),
 }
 
-/// Answers a request by a right. What it cannot answer is an error of the engine's.
+/// Handles a request with a handle of type `R`. Failures are errors of the engine.
 pub type Serve<R> = fn(R, Request) -> Answering;
 
-/// An answer under way.
+/// The future of a response.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
 
-/// An answer. One with an `ETag` that the client knows is sent as 304, without its body.
+/// A response. If the client already has its `ETag`, it is sent as 304 without the body.
 pub type Answer = Response<Vec<u8>>;
 
-/// What an endpoint is asked.
+/// A request to an endpoint.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// Names and values of the query, decoded, in their order.
+    /// Decoded names and values of the query, in their order.
     pub query: Vec<(String, String)>,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
-    /// Where the endpoint is reached, without a query.
+    /// The URL of the endpoint, without a query.
     pub url: String,
-    /// What the URLs of the API begin with: `https://example.org/api/v1`.
+    /// The base URL of the API, such as `https://example.org/api/v1`.
     pub api_url: String,
 }
 
 impl Request {
-    /// The first value that the query has under a name.
+    /// Returns the first value of a query parameter.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -1,4 +1,4 @@
-//! Plugins that are written in Rust: the one list of them, and what they mount.
+//! The list of plugins written in Rust, and what they mount.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use foldwork_engine::hook::Plugin;
 use crate::mount::Endpoint;
 use crate::{feed, mcp};
 
-/// A plugin that is written in Rust.
+/// A plugin written in Rust.
 pub struct Native {
     pub plugin: Arc<dyn Plugin>,
-    /// With the hook `mount`: what it answers.
+    /// The endpoints of a plugin with the hook `mount`.
     pub endpoints: Vec<Endpoint>,
-    /// With the hook `mount`: the protocol of its own that it speaks.
+    /// The protocol of a plugin with the hook `mount` that serves its own protocol.
     pub protocol: Option<Protocol>,
 }
 
-/// A protocol that is no matter of methods and paths.
+/// A protocol that cannot be expressed as endpoints with methods and paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Mcp,
@@ -28,12 +28,12 @@ impl Native {
     }
 }
 
-/// The plugins that are written in Rust: one line each.
+/// Returns the plugins written in Rust.
 pub fn native() -> Vec<Native> {
     vec![feed::plugin(), mcp::plugin()]
 }
 
-/// What the enabled plugins mount, by their names.
+/// Returns the endpoints of the enabled plugins, each with the name of its plugin.
 pub fn endpoints(enabled: &[String]) -> impl Iterator<Item = (Arc<str>, Endpoint)> {
     let native = native().into_iter().filter(|native| enabled.iter().any(|name| name == native.name()));
     native.flat_map(|native| {
@@ -42,7 +42,7 @@ pub fn endpoints(enabled: &[String]) -> impl Iterator<Item = (Arc<str>, Endpoint
     })
 }
 
-/// Whether one of the enabled plugins speaks a protocol.
+/// Returns whether one of the enabled plugins serves a protocol.
 pub fn speaks(enabled: &[String], protocol: Protocol) -> bool {
     native().iter().any(|native| native.protocol == Some(protocol) && enabled.iter().any(|name| name == native.name()))
 }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_endpoints_says_so() {
+    fn plugins_with_endpoints_declare_the_mount_hook() {
         for native in native() {
             let mounts = native.plugin.about().hooks.contains(&Hook::Mount);
             let answers = !native.endpoints.is_empty() || native.protocol.is_some();
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_enabled_mounts_nothing() {
+    fn disabled_plugins_mount_nothing() {
         assert_eq!(endpoints(&[]).count(), 0);
         assert!(!speaks(&["feed".to_owned()], Protocol::Mcp));
         assert!(speaks(&["mcp".to_owned()], Protocol::Mcp));

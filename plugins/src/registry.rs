@@ -1,4 +1,4 @@
-//! From the list of enabled plugins to plugins that are ready to be called. One that is broken refuses the start.
+//! Loads the enabled plugins. A plugin that cannot be loaded prevents the start.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::folder::Folder;
 use crate::script::limits::Limits;
 use crate::script::{Script, case};
 
-/// Why a plugin was refused, and where in its files the reason stands.
+/// Why a plugin was rejected, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// The file, or the setting.
+    /// The file or the setting.
     pub location: String,
     pub line: Option<usize>,
     pub column: Option<usize>,
@@ -42,13 +42,13 @@ impl fmt::Display for LoadError {
 
 impl std::error::Error for LoadError {}
 
-/// Settings that stand where those of plugins stand.
+/// Keys of `[plugins]` that cannot be names of plugins.
 const RESERVED: [&str; 4] = ["enabled", "folder", "threads", "limits"];
 
-/// Loads the enabled plugins, in their order: the order in which their hooks are called.
+/// Loads the enabled plugins in their order, which is the order in which their hooks are called.
 ///
-/// Native plugins come from [`crate::native()`], scripted ones from `scripts` or from the program itself. A folder's own
-/// cases must pass under the manifest's settings.
+/// Native plugins come from [`crate::native()`]. Scripted plugins come from the folder `scripts` or from the program
+/// itself. The cases of a plugin must pass with the manifest's settings.
 pub fn load(
     enabled: &[String],
     scripts: &Path,
@@ -62,13 +62,13 @@ pub fn load(
         return Err(LoadError { hint: hint.map(|hint| format!("did you mean '{hint}'?")), ..error });
     }
     if let Some(name) = enabled.iter().find(|name| RESERVED.contains(&name.as_str())) {
-        return Err(LoadError::new("[plugins] enabled", format!("'{name}' is a setting, and names no plugin")));
+        return Err(LoadError::new("[plugins] enabled", format!("'{name}' is a setting, not a plugin")));
     }
     let mut native = crate::native();
     let mut loaded: Vec<Arc<dyn Plugin>> = Vec::new();
     for name in enabled {
         if loaded.iter().any(|plugin| *plugin.about().name == **name) {
-            return Err(LoadError::new("[plugins] enabled", format!("'{name}' stands there twice")));
+            return Err(LoadError::new("[plugins] enabled", format!("'{name}' is listed twice")));
         }
         if let Some(index) = native.iter().position(|native| native.name() == name) {
             if settings.contains_key(name) {

@@ -1,6 +1,6 @@
-//! What somebody may have meant who wrote a name that is not known.
+//! Suggests known names that resemble an unknown one.
 
-/// The candidate that is closest to a name, where one is close enough to be meant.
+/// Returns the candidate that is closest to a name, if it is close enough.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -15,7 +15,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_close_is_meant() {
+    fn the_nearest_name_is_suggested() {
         assert_eq!(nearest("slugfy", ["slugify", "sha256"]), Some("slugify"));
         assert_eq!(nearest("wieght", ["kind", "weight"]), Some("weight"));
         assert_eq!(nearest("frobnicate", ["slugify", "sha256"]), None);

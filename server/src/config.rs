@@ -1,4 +1,4 @@
-//! Every setting, its default, and where a value comes from: `config.toml`, then `FOLDWORK_<SECTION>__<KEY>`.
+//! All settings with their defaults. Values come from `config.toml`, overridden by `FOLDWORK_<SECTION>__<KEY>`.
 
 mod access;
 mod files;
@@ -23,7 +23,7 @@ pub use realtime::Realtime;
 /// The text of the shipped configuration: every setting with its default.
 pub const DEFAULTS: &str = include_str!("../../config.toml");
 
-/// All settings. Secrets are not among them: they come from the environment only.
+/// All settings, without secrets, which come only from the environment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
@@ -164,7 +164,8 @@ impl Default for Log {
 }
 
 impl Config {
-    /// Reads the configuration: the given file, or `config.toml` where there is one, under the environment.
+    /// Reads the configuration from the given file, or from `config.toml` if that exists. Environment variables
+    /// override it.
     pub fn load(file: Option<&Path>) -> anyhow::Result<Config> {
         let mut sources = config::Config::builder();
         sources = match file {
@@ -172,13 +173,13 @@ impl Config {
             None => sources.add_source(config::File::new("config.toml", config::FileFormat::Toml).required(false)),
         };
         let environment = config::Environment::with_prefix("FOLDWORK").prefix_separator("_").separator("__");
-        // A variable without a section is no setting: the token, the server and the first key are such.
+        // A variable without a section is not a setting, for example the token, the server and the first key.
         let settings = std::env::vars().filter(|(name, _)| name.starts_with("FOLDWORK_") && name.contains("__"));
         let environment = environment.try_parsing(true).source(Some(settings.collect()));
         sources.add_source(environment).build()?.try_deserialize().context("the configuration is not valid")
     }
 
-    /// What the engine is told.
+    /// Returns the settings of the engine.
     pub fn engine(&self) -> Settings {
         Settings {
             pipeline_ms: self.pipeline.timeout_ms,
@@ -197,7 +198,7 @@ impl Config {
         }
     }
 
-    /// The URL that answers are built from.
+    /// Returns the base of URLs in responses.
     pub fn public_url(&self, address: &str) -> String {
         match self.http.public_url.trim_end_matches('/') {
             "" => format!("http://{address}"),
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shipped_file_says_the_defaults() {
+    fn the_shipped_file_contains_the_defaults() {
         let shipped: Config = toml::from_str(DEFAULTS).expect("the shipped configuration");
         assert_eq!(shipped, Config::default());
     }

@@ -1,4 +1,4 @@
-//! Links to files, and the endpoint that they lead to: bytes without a token, whole or a range of them.
+//! Links to files, and the endpoint behind them, which serves a file or a range of it without a token.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,38 +19,38 @@ use crate::api::error::ApiError;
 use crate::api::is_known;
 use crate::public_url::PublicUrl;
 
-/// Where links lead to.
+/// The path of the download endpoint.
 pub const DOWNLOADS: &str = "/files-dl";
-/// What stands for itself in a path, and in the extended form of a header's parameter (RFC 5987).
+/// Characters that are not percent-encoded in a path, and in the extended form of a header's parameter (RFC 5987).
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 const IN_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What a link has behind its path.
+/// The query of a link.
 #[derive(Deserialize)]
 struct Signed {
     exp: i64,
-    /// What the link is limited to, if it is: `published`.
+    /// The restriction of the link, if there is one: `published`.
     #[serde(default)]
     of: Option<String>,
     kid: String,
     sig: String,
 }
 
-/// A path as it stands in a URL.
+/// Returns a path in the form it has in a URL.
 pub fn encoded(path: &str) -> String {
     utf8_percent_encode(path, IN_PATH).to_string()
 }
 
-/// The URL of a link that this server answers.
+/// Returns the URL of a link to this server.
 pub fn url(request: &Request, link: &SignedLink) -> String {
     let SignedLink { path, expires_s, published_only, key_id, signature } = link;
     let of = if *published_only { "&of=published" } else { "" };
-    let base = request.data::<PublicUrl>().expect("the application carries it").base(request);
+    let base = request.data::<PublicUrl>().expect("the application adds its public URL to each request").base(request);
     let signature = URL_SAFE_NO_PAD.encode(signature);
     format!("{base}{DOWNLOADS}/{}?exp={expires_s}{of}&kid={key_id}&sig={signature}", encoded(path))
 }
 
-/// The header that has a browser save a file under its name (RFC 6266).
+/// Returns the header that makes a browser save a file under its name (RFC 6266).
 pub fn attachment(filename: &str) -> String {
     let plain = |letter: char| match letter {
         '"' | '\\' | '%' => '_',
@@ -65,17 +65,17 @@ pub fn attachment(filename: &str) -> String {
     format!("attachment; filename=\"{plain}\"; filename*=UTF-8''{extended}")
 }
 
-/// Answers a link.
+/// Handles a request for a link.
 #[poem::handler]
 pub async fn download(request: &Request) -> poem::Result<Response> {
-    let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
+    let engine = request.data::<Arc<Engine>>().expect("the application adds its engine to each request");
     let stored = engine.linked_file(&link(request).await?).await.map_err(ApiError::from)?;
     Ok(answer(request, &stored).await?)
 }
 
-/// The link as it was asked for. One that is no link is answered like one that is not valid.
+/// Parses the requested link. A malformed link gets the same error as an invalid one.
 async fn link(request: &Request) -> Result<SignedLink, ApiError> {
-    let refused = || ApiError::new(StatusCode::FORBIDDEN, "invalid_link", "the link is not valid, or not any more");
+    let refused = || ApiError::new(StatusCode::FORBIDDEN, "invalid_link", "the link is invalid or has expired");
     let Path(path) = Path::<String>::from_request_without_body(request).await.map_err(|_| refused())?;
     let Query(signed) = Query::<Signed>::from_request_without_body(request).await.map_err(|_| refused())?;
     let signature = URL_SAFE_NO_PAD.decode(&signed.sig).map_err(|_| refused())?;
@@ -96,7 +96,7 @@ async fn answer(request: &Request, stored: &StoredFile) -> Result<Response, ApiE
         response.set_status(StatusCode::NOT_MODIFIED);
         return Ok(response);
     }
-    // Of another version no part is wanted.
+    // If `If-Range` names another version, the whole file is sent.
     let of_this = request.header(header::IF_RANGE).is_none_or(|known| known.trim() == tag);
     let range = match request.header(header::RANGE).filter(|_| of_this).and_then(|range| asked(range, size)) {
         None => 0..size,
@@ -129,7 +129,7 @@ fn headers(stored: &StoredFile, tag: &str) -> HeaderMap {
     insert(&mut headers, header::ACCEPT_RANGES, "bytes");
     insert(&mut headers, header::CACHE_CONTROL, "private");
     insert(&mut headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // What somebody uploaded runs nothing in the name of this server.
+    // Uploaded content must not run scripts with the origin of this server.
     insert(&mut headers, header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
     headers
 }
@@ -142,8 +142,8 @@ fn value(text: &str) -> HeaderValue {
     HeaderValue::from_str(text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// The range that is asked for; `None` where all is sent instead, as for several ranges, and `Some(None)` where there is
-/// no such range.
+/// Parses a range. `None` means that the whole file is sent, as for several ranges, and `Some(None)` that the range
+/// cannot be satisfied.
 fn asked(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let (unit, range) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || range.contains(',') {
@@ -153,7 +153,7 @@ fn asked(range: &str, size: u64) -> Option<Option<Range<u64>>> {
     let number = |text: &str| -> Option<Option<u64>> {
         match text {
             "" => Some(None),
-            // One that is too large for anything is as good as the largest.
+            // A number that overflows counts as the largest number.
             text if text.bytes().all(|byte| byte.is_ascii_digit()) => Some(Some(text.parse().unwrap_or(u64::MAX))),
             _ => None,
         }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_read_as_they_are_meant() {
+    fn range_headers_are_parsed() {
         for (text, expected) in [
             ("bytes=0-0", Some(Some(0..1))),
             ("bytes=2-", Some(Some(2..10))),
@@ -187,7 +187,7 @@ mod tests {
             ("bytes=10-", Some(None)),
             ("bytes=99999999999999999999-", Some(None)),
             ("bytes=-0", Some(None)),
-            // What is no range is passed over, and so are several.
+            // Invalid ranges and lists of ranges are ignored.
             ("bytes=3-2", None),
             ("bytes=-", None),
             ("bytes=0-1,4-5", None),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_files_are_told_so_that_nothing_else_is() {
+    fn file_names_are_escaped_in_content_disposition() {
         assert_eq!(attachment("report 1.pdf"), "attachment; filename=\"report 1.pdf\"");
         let extended = "attachment; filename=\"na_ve.pdf\"; filename*=UTF-8''na%C3%AFve.pdf";
         assert_eq!(attachment("naïve.pdf"), extended);

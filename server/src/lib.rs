@@ -1,6 +1,7 @@
-//! The edge of Foldwork: what serves the engine over HTTP, and the program around it.
+//! The HTTP server around the Foldwork engine, and the commands of the program.
 //!
-//! This is the composition root: configuration, store, engine, routes, in this order.
+//! This crate is the composition root. It sets up the configuration, the store, the engine and the routes, in this
+//! order.
 
 pub mod api;
 pub mod auth;
@@ -24,12 +25,12 @@ use poem::{EndpointExt, Response, Route, get};
 
 pub use config::Config;
 
-/// Where the API and its companions are mounted.
+/// The path of the API.
 pub const API: &str = "/api/v1";
-/// Where what apps on devices ask is mounted.
+/// The path of the operations for apps on devices.
 pub const FUNCTIONS: &str = "/functions/v1";
 
-/// The whole application: what a socket, or a test, sends requests to.
+/// Returns the whole application, which handles the requests of a socket or of a test.
 pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
     let functions = api::functions(config);
@@ -64,7 +65,7 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
     edge::around(routes, config, methods).boxed()
 }
 
-/// The OpenAPI document, as it is served.
+/// Returns the OpenAPI document, as it is served.
 pub fn openapi(config: &Config) -> serde_json::Value {
     api::document::finished(&api::service(config), &api::functions(config), config)
 }

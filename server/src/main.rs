@@ -1,4 +1,4 @@
-//! The program: `foldwork serve`, and the commands that talk to a server.
+//! The program: `foldwork serve`, and the commands that call a server.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,13 +8,13 @@ use foldwork_plugins::memory::Counting;
 use foldwork_server::{Config, cli, openapi, serve, telemetry};
 use tikv_jemallocator::Jemalloc;
 
-/// Appends and pipelines make many small values; the system's allocator costs a third of their time. This one gives back
-/// what is free: under an hour of steady load the program takes no more in the end than in the beginning. What scripts
-/// take of it is counted.
+/// Appends and pipelines allocate many small values. With the system's allocator a third of their time goes into
+/// allocation. jemalloc returns free memory to the system: after an hour of steady load the program takes no more
+/// memory than at the beginning. The wrapper counts the memory that scripts allocate.
 #[global_allocator]
 static ALLOCATOR: Counting<Jemalloc> = Counting(Jemalloc);
 
-/// An event-sourced server whose folded state is read by pipelines.
+/// An event-sourced server whose folded state is queried with pipelines.
 #[derive(Parser)]
 #[command(name = "foldwork", version)]
 struct Arguments {
@@ -26,7 +26,7 @@ struct Arguments {
 enum Command {
     /// Serves the API.
     Serve(Serve),
-    /// Serves a store of its own with a repository's Markdown history in it, and shows three questions answered.
+    /// Serves a separate store filled with a repository's Markdown history, and answers three sample questions.
     Demo(Demo),
     /// Prints the OpenAPI document.
     Openapi,
@@ -36,16 +36,16 @@ enum Command {
 
 #[derive(clap::Args)]
 struct Serve {
-    /// The configuration file; config.toml where it is not given.
+    /// The configuration file; the default is config.toml.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on. Port 0 takes a free port.
     #[arg(long)]
     listen: Option<String>,
-    /// Where the data is kept: surrealkv://PATH, mem:// or ws://HOST:PORT.
+    /// The store of the data: surrealkv://PATH, mem:// or ws://HOST:PORT.
     #[arg(long)]
     database: Option<String>,
-    /// Where the bytes of files are kept: file://PATH, mem://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or
+    /// The store of file contents: file://PATH, mem://, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or
     /// az://CONTAINER/PREFIX.
     #[arg(long)]
     files: Option<String>,
@@ -53,9 +53,9 @@ struct Serve {
 
 #[derive(clap::Args)]
 struct Demo {
-    /// A folder inside the repository to show; where one stands, if it is not given.
+    /// A folder in the repository to import; the default is the current folder.
     repository: Option<PathBuf>,
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on. Port 0 takes a free port.
     #[arg(long, default_value = "127.0.0.1:8080")]
     listen: String,
 }
@@ -126,7 +126,7 @@ fn demo(arguments: Demo) -> anyhow::Result<ExitCode> {
     ended.map(|()| ExitCode::SUCCESS)
 }
 
-/// Starts the log and the threads that everything runs on.
+/// Starts the log, and returns the runtime of all tasks.
 fn start(config: &Config) -> anyhow::Result<tokio::runtime::Runtime> {
     telemetry::start_log(&config.log)?;
     Ok(tokio::runtime::Runtime::new()?)

@@ -1,5 +1,5 @@
-//! The Model Context Protocol as a route: who asks is found out for each request and goes with it, and whoever may not
-//! enter is told where to ask for a token.
+//! The routes of the Model Context Protocol. Each request is authenticated, and a client without access learns where to
+//! get a token.
 
 use std::sync::Arc;
 
@@ -18,16 +18,16 @@ use crate::edge::{Methods, bodies};
 use crate::public_url::PublicUrl;
 use crate::{Config, auth};
 
-/// Where clients learn who gives tokens, as RFC 9728 says: for the path, and for the whole server.
+/// The paths of the OAuth metadata of RFC 9728, for the MCP path and for the whole server.
 const METADATA: [&str; 2] = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
-/// What it takes to enter, and to change something.
+/// The scopes for reading and for writing.
 const SCOPES: [&str; 2] = ["mcp:read", "mcp:write"];
-/// How the text begins that refuses what is no message.
+/// The beginning of the library's error for a body that is not a message of the protocol.
 const NO_MESSAGE: &str = "fail to deserialize";
-/// Names that a server on one's own machine is called by.
+/// The host names of a server on the local machine.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Adds the protocol's routes, where its plugin is enabled.
+/// Adds the protocol's routes if its plugin is enabled.
 pub fn mount(mut routes: Route, methods: &mut Methods, config: &Config) -> Route {
     if !speaks(&config.plugins.enabled, Protocol::Mcp) {
         return routes;
@@ -57,7 +57,7 @@ fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Names that requests may be sent to: those that are set, or else those that the server is known by.
+/// Returns the accepted host names: the configured ones, or the names by which the server is known.
 fn allowed_hosts(config: &Config) -> Vec<String> {
     if !config.mcp.allowed_hosts.is_empty() {
         return config.mcp.allowed_hosts.clone();
@@ -67,7 +67,7 @@ fn allowed_hosts(config: &Config) -> Vec<String> {
     LOOPBACK.iter().map(|name| (*name).to_owned()).chain(listen).chain(host(&config.http.public_url)).collect()
 }
 
-/// What is protected, and who gives tokens for it.
+/// The protected resource and the issuers of tokens for it.
 struct Resource {
     config: Config,
     issuers: Vec<String>,
@@ -81,8 +81,8 @@ impl Resource {
         }
     }
 
-    /// The refusal of somebody who may not enter, with what they lack. Without anybody who gives tokens there is no
-    /// place to send them to.
+    /// Returns the error for a client without access, with a challenge that names what it lacks. Without issuers there
+    /// is no metadata to refer to.
     fn challenged(&self, request: &Request, error: Error) -> ApiError {
         let lacks_scope = matches!(error, Error::InsufficientScope { .. });
         let refusal = ApiError::from(error);
@@ -108,7 +108,7 @@ impl Resource {
     }
 }
 
-/// Answers the protocol's requests.
+/// Handles the protocol's requests.
 struct Served {
     service: BoxEndpoint<'static, Response>,
     resource: Arc<Resource>,
@@ -130,7 +130,7 @@ impl Endpoint for Served {
     }
 }
 
-/// An answer as all others of this server are: of a known length, and a refusal that is no JSON becomes one.
+/// Gives a response a known length, and converts an error that is not JSON.
 async fn shaped(mut answer: Response) -> poem::Result<Response> {
     let status = answer.status();
     let is_json = answer.header(CONTENT_TYPE.as_str()).is_some_and(|kind| kind.starts_with("application/json"));
@@ -141,7 +141,7 @@ async fn shaped(mut answer: Response) -> poem::Result<Response> {
     }
     let text = String::from_utf8_lossy(&body).into_owned();
     let (status, code) = match status {
-        // What is no message of the protocol is called an unsupported type there.
+        // The library reports a body that is not a message of the protocol as an unsupported media type.
         StatusCode::UNSUPPORTED_MEDIA_TYPE if text.starts_with(NO_MESSAGE) => (StatusCode::BAD_REQUEST, "invalid_body"),
         StatusCode::UNSUPPORTED_MEDIA_TYPE => (status, "unsupported_media_type"),
         StatusCode::FORBIDDEN => (status, "host_refused"),
@@ -149,14 +149,14 @@ async fn shaped(mut answer: Response) -> poem::Result<Response> {
         StatusCode::PAYLOAD_TOO_LARGE => (status, "payload_too_large"),
         status if status.is_client_error() => (status, "invalid_input"),
         _ => {
-            tracing::error!(error = %text, "a request failed inside");
+            tracing::error!(error = %text, "a request failed with an internal error");
             return Err(ApiError::new(status, "internal", "internal error").into());
         }
     };
     Err(ApiError::new(status, code, text).into())
 }
 
-/// Tells who gives tokens.
+/// Serves the metadata, which names the issuers of tokens.
 struct Metadata(Arc<Resource>);
 
 impl Endpoint for Metadata {
@@ -165,7 +165,7 @@ impl Endpoint for Metadata {
     async fn call(&self, request: Request) -> poem::Result<Response> {
         let Resource { config, issuers } = &*self.0;
         if issuers.is_empty() {
-            // A client that finds the document asks for tokens, and nobody here gives any.
+            // A client that finds the document would ask for a token, but there is no issuer.
             return Err(ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here").into());
         }
         let document = json!({
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_answers_to_the_names_that_it_is_known_by() {
+    fn a_server_accepts_only_its_own_host_names() {
         let mut config = Config::default();
         config.http.public_url = "https://fold.example.org:8443/".into();
         config.http.listen = "10.0.0.7:80".into();

@@ -1,4 +1,4 @@
-//! What native plugins mount, as routes: behind the guards, limits and shapes that every other operation has.
+//! Routes for the endpoints of native plugins, with the same guards, limits and error shape as all other operations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::edge::bodies;
 use crate::public_url::PublicUrl;
 use crate::{API, Config, api, auth};
 
-/// A path, what answers there, and the methods that it knows.
+/// A path with its route and its methods.
 pub struct Mounted {
     pub path: String,
     pub route: RouteMethod,
     pub methods: Vec<String>,
 }
 
-/// The paths of the enabled plugins' endpoints.
+/// Returns the routes for the endpoints of the enabled plugins.
 pub fn mounted(config: &Config) -> Vec<Mounted> {
     let mut paths: BTreeMap<String, (RouteMethod, Vec<String>)> = BTreeMap::new();
     let config = Arc::new(config.clone());
@@ -36,7 +36,7 @@ pub fn mounted(config: &Config) -> Vec<Mounted> {
     paths.into_iter().map(|(path, (route, methods))| Mounted { path, route, methods }).collect()
 }
 
-/// An endpoint of a plugin as one of the server's.
+/// An endpoint of a plugin as an endpoint of the server.
 struct Served {
     endpoint: Endpoint,
     path: String,
@@ -56,7 +56,7 @@ impl poem::Endpoint for Served {
 }
 
 impl Served {
-    /// The answer to a caller who has the right that the endpoint asks for.
+    /// Calls the handler if the caller has the rights of `R`.
     async fn answer<R: Right>(&self, mut request: Request, handler: mount::Serve<R>) -> poem::Result<Response> {
         let handle: R = auth::enter(&request).await?;
         let body = request.take_body();
@@ -66,7 +66,7 @@ impl Served {
         Ok(sent(&request, answer))
     }
 
-    /// The request as the plugin sees it.
+    /// Returns the request in the form that plugins get.
     fn asked(&self, request: &Request, body: Vec<u8>) -> poem::Result<mount::Request> {
         let public_url = PublicUrl::of(&self.config).base(request);
         Ok(mount::Request {
@@ -79,7 +79,7 @@ impl Served {
     }
 }
 
-/// The answer as it is sent: without its body where the client has it.
+/// Returns the response to send, which is 304 without a body if the client has the current version.
 fn sent(request: &Request, answer: mount::Answer) -> Response {
     let (mut head, mut body) = answer.into_parts();
     let tag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());

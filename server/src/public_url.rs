@@ -1,4 +1,4 @@
-//! What URLs in answers begin with: what a setting says, or else how the client reached the server.
+//! The beginning of URLs in responses: the configured one, or the one that the client used for the request.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use poem::Request;
 
 use crate::Config;
 
-/// Where this server is found. The application carries it with each request.
+/// The server's public URL, available to handlers as request data.
 #[derive(Debug, Clone)]
 pub struct PublicUrl {
     set: Option<Arc<str>>,
@@ -19,7 +19,7 @@ impl PublicUrl {
         PublicUrl { set: (!set.is_empty()).then(|| set.into()), listen: config.http.listen.as_str().into() }
     }
 
-    /// Scheme and host as this client is to use them, without a slash at the end.
+    /// Returns the scheme and the host for this client, without a trailing slash.
     pub fn base(&self, request: &Request) -> String {
         if let Some(set) = &self.set {
             return set.to_string();
@@ -33,7 +33,7 @@ impl PublicUrl {
     }
 }
 
-/// Whether a text may be the host of a URL.
+/// Returns whether text may be the host of a URL.
 fn is_host(host: &str) -> bool {
     !host.is_empty()
         && host.len() <= 255
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_url_is_the_settings_or_the_one_that_the_client_used() {
+    fn the_public_url_comes_from_the_settings_or_the_request() {
         let request = |host: &str| Request::builder().uri_str("/api/v1/agents/connect").header("host", host).finish();
         let mut config = Config::default();
         let reached = PublicUrl::of(&config);

@@ -1,4 +1,4 @@
-//! Serving: from settings to a listening socket, and from a signal to an orderly end.
+//! Running the server: from the configuration to a listening socket, and from a signal to an orderly shutdown.
 
 mod connections;
 mod socket;
@@ -17,18 +17,18 @@ use tokio::net::{TcpListener, TcpSocket};
 use crate::edge::Shutdown;
 use crate::{Config, application, auth, config, embedding, telemetry};
 
-/// Connections that may wait to be accepted.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
 
-/// How long open workspaces may take to end what is under way, after connections had `[http] stop_timeout_s`.
+/// The time limit for closing open workspaces. Before that, connections have had `[http] stop_timeout_s` to end.
 const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 /// How much longer the process may run after that.
 const END_WITHIN: Duration = Duration::from_millis(500);
 
-/// How often the memory of open workspaces is looked at.
+/// The interval at which the memory of open workspaces is checked.
 const MEMORY_LOOK: Duration = Duration::from_secs(30);
 
-/// A server that listens, ready to run.
+/// A server that is listening and ready to run.
 pub struct Listening {
     pub address: SocketAddr,
     config: Config,
@@ -36,15 +36,15 @@ pub struct Listening {
     engine: Arc<Engine>,
 }
 
-/// Opens the store and the workspaces in it, and begins to listen. The key of a first start is printed.
+/// Opens the store and its workspaces, and starts to listen. On the first start, prints the owner key.
 pub async fn listen(config: Config) -> anyhow::Result<Listening> {
     let chosen = std::env::var("FOLDWORK_BOOTSTRAP_KEY").ok();
     listen_with(config, chosen, print_key).await
 }
 
-/// Like [`listen`], with the owner key of a first start given. Where none is, the one that is made is shown by `show`.
+/// Like [`listen`], with a given owner key for the first start. Without one, a key is created and passed to `show`.
 ///
-/// Everything that can fail comes before the first start stores a key, but for showing it.
+/// The first start stores the key after all other steps that can fail, except for showing it.
 pub async fn listen_with(
     config: Config,
     chosen: Option<String>,
@@ -64,10 +64,10 @@ pub async fn listen_with(
     if let Some(first) = engine.first_start(chosen).await?
         && !was_chosen
     {
-        show(&first.key).context("the owner key was made and cannot be shown; FOLDWORK_BOOTSTRAP_KEY replaces it")?;
+        show(&first.key).context("the owner key cannot be shown; set FOLDWORK_BOOTSTRAP_KEY to replace it")?;
     }
     engine.open_all().await?;
-    // Until now a client was told that nobody listens.
+    // Before this point connections are refused.
     let listener = socket.listen(BACKLOG).with_context(|| format!("cannot listen on {}", config.http.listen))?;
     let address = listener.local_addr()?;
     Ok(Listening { address, config, listener, engine })
@@ -79,12 +79,12 @@ fn print_key(key: &str) -> std::io::Result<()> {
     out.flush()
 }
 
-/// Takes the address, so that nobody else can, and does not listen yet.
+/// Binds the address, so that no other process can take it, without listening yet.
 async fn bind(address: &str) -> std::io::Result<TcpSocket> {
     let mut failed = std::io::Error::new(std::io::ErrorKind::AddrNotAvailable, "the name has no address");
     for address in tokio::net::lookup_host(address).await? {
         let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        // What connections of a server before this one leave behind does not keep this one away.
+        // Closed connections of an earlier server must not block the address.
         socket.set_reuseaddr(true)?;
         match socket.bind(address) {
             Ok(()) => return Ok(socket),
@@ -94,11 +94,11 @@ async fn bind(address: &str) -> std::io::Result<TcpSocket> {
     Err(failed)
 }
 
-/// Loads the plugins; one that is broken keeps the server from starting.
+/// Loads the plugins. An invalid plugin prevents the server from starting.
 pub fn load_plugins(settings: &config::Plugins) -> anyhow::Result<Plugins> {
     let config::Plugins { enabled, folder, settings, limits, threads } = settings;
     let plugins =
-        foldwork_plugins::load(enabled, folder.as_ref(), settings, *limits).context("a plugin was refused")?;
+        foldwork_plugins::load(enabled, folder.as_ref(), settings, *limits).context("a plugin cannot be loaded")?;
     let names: Vec<&str> = plugins.iter().map(|plugin| &*plugin.about().name).collect();
     tracing::info!(plugins = names.join(","), "plugins loaded");
     Ok(Plugins::new(plugins, *threads)?)
@@ -109,14 +109,14 @@ async fn open_store(config: &Config) -> anyhow::Result<Store> {
     if let Some(path) = url.strip_prefix("surrealkv://")
         && let Some(parent) = std::path::Path::new(path).parent()
     {
-        std::fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+        std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
         survive_file_limit();
     }
     let sizes = Sizes { memtable_bytes: config.store.memtable_bytes, cache_bytes: config.store.cache_bytes };
     let store = Store::connect_with(url, &sizes).await.with_context(|| format!("cannot open the store {url}"))?;
     let files = &config.files.url;
     let store =
-        store.with_files(files, std::env::vars()).with_context(|| format!("cannot open the store of files {files}"))?;
+        store.with_files(files, std::env::vars()).with_context(|| format!("cannot open the file store {files}"))?;
     if let (Ok(user), Ok(password)) = (std::env::var("FOLDWORK_STORE_USER"), std::env::var("FOLDWORK_STORE_PASSWORD")) {
         store.sign_in(&user, &password).await.context("cannot sign in to the store")?;
     }
@@ -124,19 +124,19 @@ async fn open_store(config: &Config) -> anyhow::Result<Store> {
 }
 
 impl Listening {
-    /// The URL that clients reach the server under.
+    /// Returns the URL under which clients reach the server.
     pub fn url(&self) -> String {
         self.config.public_url(&self.address.to_string())
     }
 
-    /// Tells where the server listens.
+    /// Prints the address that the server listens on.
     pub fn announce(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "listening on http://{}", self.address)?;
         out.flush()
     }
 
-    /// Serves until the signal, lets requests under way finish, and flushes.
+    /// Serves until the signal, waits for requests in flight, and closes the workspaces.
     pub async fn run(self, signal: impl Future<Output = ()> + Send + 'static) -> anyhow::Result<()> {
         let Listening { address, config, listener, engine } = self;
         let shutdown = Shutdown::default();
@@ -154,48 +154,50 @@ impl Listening {
             shutdown.released().await;
         };
         if tokio::time::timeout(Duration::from_secs(config.http.stop_timeout_s), all_closed).await.is_err() {
-            tracing::warn!(connections = open.len(), "broken off, as they did not end in time");
+            tracing::warn!(connections = open.len(), "connections are closed because they did not end in time");
             open.shutdown().await;
         }
-        // A workspace that is being closed is closed all the same.
+        // Aborting the task does not interrupt a workspace that is being closed.
         keeper.abort();
         if tokio::time::timeout(CLOSE_WITHIN, engine.close()).await.is_err() {
-            tracing::warn!("workspaces are broken off, as they did not end in time");
+            tracing::warn!("workspaces are aborted because they did not close in time");
         }
         Ok(())
     }
 }
 
-/// Looks at what open workspaces take of memory, now and then.
+/// Closes idle workspaces when the memory of open workspaces exceeds its limit, at regular intervals.
 async fn keep_memory(engine: Arc<Engine>) {
     let mut looks = tokio::time::interval(MEMORY_LOOK);
     loop {
         looks.tick().await;
         if let Err(error) = engine.close_idle().await {
-            tracing::error!(%error, "workspaces that nobody uses could not be closed");
+            tracing::error!(%error, "idle workspaces cannot be closed");
         }
     }
 }
 
-/// Lets a write that would exceed the process's limit for files fail with an error, as on a disk that is full, instead of
-/// ending the process.
+/// Makes a write beyond the process's file size limit fail with an error, as on a full disk, instead of ending the
+/// process.
 fn survive_file_limit() {
     const SIGXFSZ: i32 = 25;
-    // Once a signal is listened for, it has no other effect any more.
+    // A handler replaces the signal's default action.
     if let Err(error) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(SIGXFSZ)) {
-        tracing::warn!(%error, "a limit for files would end the process");
+        tracing::warn!(%error, "exceeding the file size limit would end the process");
     }
 }
 
-/// Ends the runtime of a server that has run. Pipelines and other work that still occupies a thread ends with the process.
+/// Shuts down the runtime of a server that has run. Work that still occupies a thread, such as a pipeline, ends with
+/// the process.
 pub fn end(runtime: tokio::runtime::Runtime) {
     runtime.shutdown_timeout(END_WITHIN);
 }
 
-/// Ends the process in a bounded time after a stop signal, whatever its threads are occupied with.
+/// Ends the process in bounded time after a stop signal, whatever its threads are doing.
 ///
-/// A thread of its own waits for that: work that blocks every thread of the server's runtime holds up its timers too.
-/// Everything that was acknowledged to a client is on disk by then, so the exit code is that of an orderly end.
+/// A separate thread waits for the deadline, because work that blocks every thread of the server's runtime also blocks
+/// the runtime's timers. Everything that was acknowledged to a client is on disk by then, so the exit code is that of
+/// an orderly end.
 pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
     let limit = Duration::from_secs(config.http.stop_timeout_s) + CLOSE_WITHIN + END_WITHIN;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -204,14 +206,14 @@ pub fn end_in_time(config: &Config) -> anyhow::Result<()> {
             stop_signal().await;
             tokio::time::sleep(limit).await;
         });
-        tracing::warn!("the process ends with work under way, as it did not end in time");
+        tracing::warn!("the process ends with work in progress because it did not end in time");
         std::process::exit(0);
     };
     std::thread::Builder::new().name("stop".into()).spawn(wait)?;
     Ok(())
 }
 
-/// SIGTERM or SIGINT.
+/// Waits for SIGTERM or SIGINT.
 pub async fn stop_signal() {
     let interrupt = tokio::signal::ctrl_c();
     match tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {

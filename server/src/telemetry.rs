@@ -12,13 +12,13 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{Format, Log, Metrics};
 
-/// Starts writing messages to standard error.
+/// Starts writing log messages to standard error.
 pub fn start_log(log: &Log) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&log.filter).context("log.filter is not valid")?;
+    let filter = EnvFilter::try_new(&log.filter).context("log.filter is invalid")?;
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    // On a disk that is full the log may not be written either. To say so on the same stream would end the request.
+    // If the disk is full, writing the log may fail as well. Reporting this on the same stream would end the request.
     let subscriber = subscriber.log_internal_errors(false);
-    // A second start in one process keeps the first one's subscriber.
+    // If the log was started before in this process, the first subscriber stays.
     let _ = match log.format {
         Format::Text => subscriber.try_init(),
         Format::Json => subscriber.json().try_init(),
@@ -26,12 +26,12 @@ pub fn start_log(log: &Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Serves `/metrics` on its own address, where one is set.
+/// Serves `/metrics` on a separate address, if one is set.
 pub async fn start_metrics(metrics: &Metrics) -> anyhow::Result<()> {
     if metrics.listen.is_empty() {
         return Ok(());
     }
-    let address: SocketAddr = metrics.listen.parse().context("metrics.listen is no address")?;
+    let address: SocketAddr = metrics.listen.parse().context("metrics.listen is not an address")?;
     let recorder = PrometheusBuilder::new().build_recorder();
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).map_err(|error| anyhow::anyhow!("{error}"))?;

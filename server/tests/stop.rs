@@ -1,13 +1,14 @@
-//! The program ends within its time after SIGTERM, whatever its threads are occupied with.
+//! The program ends within its time limit after SIGTERM, even while pipelines occupy its threads.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than the program may take, by as much as a busy machine may be slow; much shorter than the pipelines below.
+/// The time limit of the test: longer than the program may take, with a margin for a busy machine, and much shorter
+/// than the pipelines below.
 const LIMIT: Duration = Duration::from_secs(40);
-/// How long a pipeline may run here, in milliseconds.
+/// The maximum time of a pipeline in this test, in milliseconds.
 const PIPELINE_MS: &str = "600000";
 
 struct Program {
@@ -51,7 +52,7 @@ impl Program {
         answer
     }
 
-    /// Seconds of processor time that it has taken so far.
+    /// Returns the processor time in seconds that the process has used so far.
     fn processor_seconds(&self) -> f64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).expect("its status");
         let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
@@ -77,7 +78,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

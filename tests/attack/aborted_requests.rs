@@ -1,5 +1,5 @@
-//! Requests of all kinds that lose their client at any moment leave a whole log, true states, keys that are listed or
-//! dead, and a consumer at the log's end.
+//! Requests of all kinds that are aborted at any moment leave a log without gaps, correct states, keys that are either
+//! listed or dead, and a consumer at the end of the log.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::client::Client;
 const REQUESTS: u64 = 600;
 const AT_A_TIME: usize = 8;
 const KEYS: u64 = 40;
-/// The longest that a connection lives after its request was sent, in microseconds.
+/// The maximum time in microseconds between sending a request and resetting its connection.
 const LONGEST_US: u64 = 6_000;
 const STREAMS: u64 = 12;
 
-/// Numbers that are the same in every run, and have no order that shows.
+/// Returns scattered numbers that are the same in every run.
 fn scattered(number: u64) -> u64 {
     (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23) % 1_000_003
 }
 
-/// A request that changes something.
+/// Returns a request that changes something.
 fn request(number: u64, keys: &[(String, Client)]) -> (&'static str, String, String) {
     let chance = scattered(number);
     let stream = chance % STREAMS;
@@ -59,7 +59,7 @@ fn request(number: u64, keys: &[(String, Client)]) -> (&'static str, String, Str
     (method, path, body.to_string())
 }
 
-/// What is there before the attack.
+/// Creates the records that exist before the attack.
 async fn prepare(client: &Client) -> Vec<(String, Client)> {
     let definition = json!({"type_name": "note", "fields": [{"name": "text", "type": "string"}]});
     post(client, "/api/v1/aggregates/define", &definition).await;
@@ -75,7 +75,8 @@ async fn prepare(client: &Client) -> Vec<(String, Client)> {
     keys
 }
 
-/// The whole log: positions without a gap, and versions without a gap in each stream. Returns how many events it has.
+/// Reads the whole log and checks that positions, and versions in each stream, have no gaps. Returns the number of
+/// events.
 async fn walk(client: &Client) -> usize {
     let (mut seen, mut versions) = (0u64, HashMap::<String, u64>::new());
     loop {
@@ -93,7 +94,8 @@ async fn walk(client: &Client) -> usize {
     }
 }
 
-/// The states of a type: those in memory, or folded from the log, which a condition on single events asks for.
+/// Returns the states of a type, either from memory or folded from the log. A condition on single events forces the
+/// fold from the log.
 async fn states(client: &Client, aggregate_type: &str, from_log: bool) -> Vec<Value> {
     let mut condition = json!({"aggregate_type": aggregate_type});
     if from_log {
@@ -105,7 +107,7 @@ async fn states(client: &Client, aggregate_type: &str, from_log: bool) -> Vec<Va
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_after_aborted_requests_is_whole() {
+async fn aborted_requests_leave_a_consistent_workspace() {
     let target = Target::start_shaky().await;
     let client = &target.client;
     let keys = prepare(client).await;
@@ -115,7 +117,7 @@ async fn what_is_left_after_aborted_requests_is_whole() {
         async move { reset_after(client, (method, &path, &body), moment).await }
     };
     stream::iter(0..REQUESTS).for_each_concurrent(AT_A_TIME, aborted).await;
-    // Every operation still does what it is asked.
+    // Every operation still works.
     for number in 0..32 {
         let (method, path, body) = request(REQUESTS + number, &keys);
         let (status, answer) = client.send(method, &path, &body).await;

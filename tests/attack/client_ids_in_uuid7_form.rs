@@ -1,5 +1,5 @@
-//! Event ids that look as if the server had made them are ids like others: taken once, known again, and no way to make
-//! the appender read the log.
+//! Client-chosen event ids in the server's own format are ordinary ids: each is accepted once, is recognized when
+//! repeated, and cannot make the appender read the log.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::post;
 use super::target::Target;
 use crate::client::Client;
 
-/// Events before the attack, in commits as large as they come.
+/// The number of events before the attack, in commits of the maximum size.
 const BEFORE: usize = 20_000;
 const COMMIT: usize = 1_000;
 const IDS: usize = 200;
@@ -20,7 +20,7 @@ fn events(ids: impl Iterator<Item = (String, Option<String>)>) -> Value {
     json!({"events": ids.map(event).collect::<Vec<_>>()})
 }
 
-/// An id of the server's form whose end says that the event stands at position 1.
+/// Returns an id in the server's format whose end states that the event is at position 1.
 fn pointing_at_the_first(number: usize) -> String {
     format!("019b76da-a800-7{:03x}-8001-000000000001", number + 1)
 }
@@ -32,7 +32,7 @@ async fn appended(client: &Client, ids: Vec<String>) -> (Value, Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_that_point_into_the_log_are_taken_once_and_known_again() {
+async fn ids_that_point_into_the_log_are_accepted_once() {
     let target = Target::start().await;
     let client = &target.client;
     for start in (0..BEFORE).step_by(COMMIT) {

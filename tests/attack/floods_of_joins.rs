@@ -1,4 +1,4 @@
-//! One socket joins without end, sends what is no message, or what is too large: it costs the others nothing.
+//! A socket that joins in an endless loop, or sends invalid or oversized messages, does not affect other sockets.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::TIMEOUT;
 use crate::socket::{Socket, agent, task, topic};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_joins_is_refused_and_holds_nobody_up() {
+async fn a_flood_of_joins_is_rejected_and_blocks_nobody() {
     let target = Target::start().await;
     let client = &target.client;
     let id = agent(client, "writer").await;
@@ -34,7 +34,7 @@ async fn a_flood_of_joins_is_refused_and_holds_nobody_up() {
         let message = timeout(TIMEOUT, stream.next()).await.expect("an answer").expect("it is open").expect("a frame");
         refused += usize::from(message.to_text().is_ok_and(|text| text.contains("ClientJoinRateLimitReached")));
     }
-    // Whoever else listens is told as ever.
+    // Other listeners still get their events.
     let task = task(client, &id, "one").await;
     assert_eq!(other.told(&topic).await["payload"]["task"]["id"], json!(task));
     sending.abort();
@@ -43,7 +43,7 @@ async fn a_flood_of_joins_is_refused_and_holds_nobody_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_message_is_dropped_and_what_is_too_large_ends_the_socket() {
+async fn invalid_messages_are_dropped_and_oversized_ones_end_the_socket() {
     let target = Target::start().await;
     let client = &target.client;
     let id = agent(client, "writer").await;
@@ -55,7 +55,7 @@ async fn what_is_no_message_is_dropped_and_what_is_too_large_ends_the_socket() {
     for text in ["", "[", "null", "[1,2,3,4,5]", "{}", "[null,null,\"t\",\"e\"]", &"[".repeat(100_000)] {
         socket.send_text(text).await;
     }
-    // Malformed payloads of messages that are well formed.
+    // Malformed payloads in well-formed messages.
     for (event, payload) in [("phx_join", json!([])), ("phx_join", json!({"config": 5})), ("broadcast", Value::Null)] {
         let reference = socket.push(None, &topic(&id), event, payload).await;
         assert_eq!(socket.reply(&reference).await["status"], "error", "{event}");
@@ -74,7 +74,7 @@ async fn what_is_no_message_is_dropped_and_what_is_too_large_ends_the_socket() {
         assert_eq!(socket.reply(&reference).await["status"], "error", "{event}");
     }
     let whole = json!([null, "1", topic(&id), "broadcast", {"event": "e", "payload": {"x": "y".repeat(1 << 20)}}]);
-    // The server may have had enough before all of it is sent.
+    // The server may close the socket before everything is sent.
     let _ = socket.stream.send(Message::text(whole.to_string())).await;
     assert!(matches!(socket.close_code().await, Some(1002 | 1009) | None));
     assert_eq!(client.send("GET", "/api/v1/agents", "").await.0, 200);

@@ -1,7 +1,7 @@
-//! Attacks over real sockets: what a client does on purpose or because its network breaks must cost the others nothing.
+//! Attacks over real sockets: hostile clients and broken networks must not affect other clients.
 //!
-//! An attack waits for what must come true, and never for a time. Each has a server of its own, with threads of its own,
-//! on a store in a folder.
+//! An attack waits for conditions, never for a fixed time. Each attack has its own server with its own threads, on a
+//! store in a folder.
 
 mod aborted_requests;
 mod client_ids_in_uuid7_form;
@@ -25,10 +25,10 @@ use serde_json::{Value, json};
 use crate::TIMEOUT;
 use crate::client::{Client, Exchange};
 
-/// How often a condition is looked at.
+/// The interval between checks of a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Looks until something is so; fails with what is in the way where that is not within a test.s timeout.
+/// Repeats a check until it finds no obstacle. Fails with the last obstacle after the timeout of a test.
 async fn until(mut obstacle: impl AsyncFnMut() -> Option<String>) {
     let began = Instant::now();
     while let Some(obstacle) = obstacle().await {
@@ -37,7 +37,7 @@ async fn until(mut obstacle: impl AsyncFnMut() -> Option<String>) {
     }
 }
 
-/// Sends a request and breaks its connection after a while, in the midst of whatever the server does then.
+/// Sends a request and resets its connection after some time, while the server may be working on the request.
 async fn reset_after(client: &Client, (method, path, body): (&str, &str, &str), moment: Duration) {
     let exchange = begin(client, method, path, body).await;
     let sent = Instant::now();
@@ -47,8 +47,8 @@ async fn reset_after(client: &Client, (method, path, body): (&str, &str, &str), 
     exchange.reset();
 }
 
-/// Moments from the beginning of a request to somewhat after its end, the whole of which took so long. Most are early:
-/// the first request is slower than those after it.
+/// Returns moments from the beginning of a request to somewhat after its end, where `whole` is the duration of the
+/// request. Most moments are early, because the first request is slower than later ones.
 fn moments(whole: Duration, number: u32) -> impl Iterator<Item = Duration> {
     (0..number).map(move |index| whole.mul_f64(1.2 * (f64::from(index) / f64::from(number)).powi(2)))
 }
@@ -59,31 +59,31 @@ async fn begin(client: &Client, method: &str, path: &str, body: &str) -> Exchang
     client.open(method, path, &headers, Some(body)).await
 }
 
-/// Asks for what must be there.
+/// Sends a GET request that must succeed.
 async fn read(client: &Client, path: &str) -> Value {
     let (status, text) = client.send("GET", path, "").await;
     assert_eq!(status, 200, "GET {path}: {text}");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Posts what must be taken.
+/// Sends a POST request that must succeed.
 async fn post(client: &Client, path: &str, body: &Value) -> Value {
     let (status, text) = client.send("POST", path, &body.to_string()).await;
     assert!(status == 200 || status == 201, "POST {path}: {status} {text}");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Returns once everything that follows the log has come to its end.
+/// Waits until all followers of the log have reached its end.
 async fn consumed(client: &Client) {
     until(async || {
         let consumers = read(client, "/api/v1/system/consumers").await;
         let mut lags = consumers["consumers"].as_array().into_iter().flatten().map(|consumer| &consumer["lag"]);
-        (!lags.all(|lag| *lag == 0)).then(|| format!("what follows the log is behind: {consumers}"))
+        (!lags.all(|lag| *lag == 0)).then(|| format!("followers of the log are behind: {consumers}"))
     })
     .await;
 }
 
-/// Makes a key with these scopes, and answers its id and a client that shows it.
+/// Creates a key and returns its id and a client that uses it.
 async fn key(client: &Client, name: &str, expires_at: Option<String>) -> (String, Client) {
     let wanted = json!({"name": name, "scopes": ["api:read", "api:write"], "expires_at": expires_at});
     let made = post(client, "/api/v1/keys", &wanted).await;
@@ -91,7 +91,7 @@ async fn key(client: &Client, name: &str, expires_at: Option<String>) -> (String
     (text("id"), Client { address: client.address, key: text("key") })
 }
 
-/// What is wrong with these keys, each of which opens the workspace if and only if it is listed.
+/// Returns an inconsistency of these keys, if any. A key must open the workspace exactly if it is listed.
 async fn inconsistent(client: &Client, keys: &[(String, Client)]) -> Option<String> {
     for (number, (id, holder)) in keys.iter().enumerate() {
         let (status, text) = holder.send("POST", "/api/v1/aggregates/by-a-key/events", &crate::created("one")).await;

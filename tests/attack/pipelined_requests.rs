@@ -1,4 +1,4 @@
-//! Requests sent one behind the other on one connection, before an answer is read, are answered each and in order.
+//! Requests sent on one connection without waiting for responses are all answered, in order.
 
 use super::target::Target;
 use crate::created;

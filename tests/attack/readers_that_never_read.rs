@@ -1,21 +1,21 @@
-//! Readers that follow the log and never read cost the writers nothing, and the server little memory.
+//! Clients that follow the log but never read do not slow writers and cost the server little memory.
 
 use super::target::Target;
 use crate::client::Client;
 
 const READERS: usize = 50;
 const EVENTS: usize = 1_000;
-/// Events that are there when the readers come: more than a page of them.
+/// The number of events before the readers connect: more than one page.
 const BEFORE: usize = 300;
 const PAYLOAD_BYTES: usize = 100_000;
 const STREAMS: usize = 10;
-/// What the process may grow by. The log alone has 100 MB, its last events stand in memory, and so do the sockets'
-/// buffers; a page of 20 MB for each reader would be far above.
+/// The maximum growth of the process in bytes. The log takes 100 MB, and its last events and the socket buffers are in
+/// memory; a page of 20 MB per reader would exceed the limit by far.
 const MOST_BYTES: u64 = 512 << 20;
 
-/// What this process, and with it the server, has of memory now.
+/// Returns the resident memory of this process, which contains the server.
 fn resident_bytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");
+    let status = std::fs::read_to_string("/proc/self/status").expect("the process status on Linux");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
     let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse().expect("a number");
     kib << 10
@@ -36,7 +36,7 @@ async fn append(client: &Client, number: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn appends_are_answered_and_memory_is_bounded() {
+async fn silent_readers_block_no_appends_and_take_bounded_memory() {
     let target = Target::start_alone().await;
     let client = &target.client;
     for number in 0..BEFORE {
@@ -46,7 +46,7 @@ async fn appends_are_answered_and_memory_is_bounded() {
     let mut readers = Vec::new();
     for _ in 0..READERS {
         let mut reader = client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
-        // It follows, and from here on nothing is read.
+        // The stream is open. From here on the client reads nothing.
         reader.read_until("\r\n\r\n").await;
         readers.push(reader);
     }

@@ -1,4 +1,4 @@
-//! A key whose revocation lost its client is revoked, or is not: it is never unlisted and alive.
+//! A revocation whose client disconnects either happens or does not: the key is never unlisted but still valid.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ async fn a_key_opens_the_workspace_exactly_while_it_is_listed() {
     let mut keys = Vec::new();
     for number in 0..KEYS {
         let (id, holder) = key(client, &format!("key {number}"), None).await;
-        // Now the server has it at hand.
+        // The server has the key cached now.
         assert_eq!(holder.send("GET", "/api/v1/keys/self", "").await.0, 200);
         keys.push((id, holder));
     }
@@ -24,7 +24,7 @@ async fn a_key_opens_the_workspace_exactly_while_it_is_listed() {
     for (moment, (id, _)) in moments(began.elapsed(), KEYS).zip(&keys) {
         reset_after(client, ("DELETE", &format!("/api/v1/keys/{id}"), ""), moment).await;
     }
-    // Some revocations may still be under way.
+    // Some revocations may still be in progress.
     until(async || inconsistent(client, &keys).await).await;
     target.end().await;
 }

@@ -1,4 +1,4 @@
-//! A replay whose client has gone ends as if it had not: the consumer goes on.
+//! A replay whose client disconnects does not stop the consumer.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ async fn parked(client: &Client) -> Vec<String> {
     steps.filter_map(|step| Some(step["id"].as_str()?.to_owned())).collect()
 }
 
-/// How many notes the plugin has found something about.
+/// Returns the number of notes for which the plugin has stored facts.
 async fn found(client: &Client) -> Value {
     let pipeline =
         json!([{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$match": {"_facts.shaky.words": 2}}]);
@@ -29,11 +29,11 @@ async fn found(client: &Client) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_consumer_goes_on_after_replays_that_were_reset() {
+async fn the_consumer_continues_after_aborted_replays() {
     let target = Target::start_shaky().await;
     let definition = json!({"type_name": "note", "fields": [{"name": "text", "type": "string"}]});
     post(&target.client, "/api/v1/aggregates/define", &definition).await;
-    // One that succeeds between any two keeps the plugin from being stopped.
+    // Successes between the failures keep the plugin from being stopped.
     let notes = (0..=STEPS).flat_map(|n| [note(format!("failing-{n}"), true), note(format!("between-{n}"), false)]);
     post(&target.client, "/api/v1/events", &json!({"events": notes.collect::<Vec<_>>()})).await;
     consumed(&target.client).await;
@@ -46,18 +46,18 @@ async fn the_consumer_goes_on_after_replays_that_were_reset() {
     let began = Instant::now();
     assert_eq!(post(client, &path(&steps[0]), &json!({})).await["done"], 1);
     for (moment, step) in moments(began.elapsed(), STEPS).zip(&steps[1..]) {
-        // Of this the plugin makes nothing, so that the replay is what writes down how far the consumer has come.
+        // The plugin ignores this event, so the replay is what stores the consumer's position.
         assert_eq!(client.send("POST", "/api/v1/aggregates/between/events", &crate::created("one")).await.0, 201);
         consumed(client).await;
         reset_after(client, ("POST", &path(step), "{}"), moment).await;
     }
     post(client, "/api/v1/events", &json!({"events": [note("later".into(), false)]})).await;
     consumed(client).await;
-    // Those whose replay never began are still there to be replayed, and no facts are lost.
+    // Steps whose replay never began can still be replayed, and no facts are lost.
     post(client, "/api/v1/parked/replay", &json!({"plugin": "shaky"})).await;
     until(async || {
         let left = parked(client).await;
-        (!left.is_empty()).then(|| format!("these steps are never done: {left:?}"))
+        (!left.is_empty()).then(|| format!("these steps are still parked: {left:?}"))
     })
     .await;
     assert_eq!(found(client).await, 2 * STEPS + 3);

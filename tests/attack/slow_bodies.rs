@@ -1,4 +1,4 @@
-//! Bodies that come byte by byte hold nobody up, and are taken when they are whole.
+//! Bodies that arrive byte by byte block nobody and are processed when they are complete.
 
 use super::target::Target;
 use crate::created;
@@ -6,7 +6,7 @@ use crate::created;
 const CONNECTIONS: usize = 200;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_are_served_while_bodies_come_byte_by_byte() {
+async fn slow_bodies_do_not_block_other_requests() {
     let target = Target::start().await;
     let client = &target.client;
     let bodies: Vec<String> = (0..CONNECTIONS).map(|number| created(&format!("slow {number:03}"))).collect();

@@ -1,5 +1,5 @@
-//! An agent's connection breaks again and again while it is given work: it is told of every task at least once, also by a
-//! server that was started anew.
+//! The connection of an agent breaks again and again while the agent gets work. Each task is delivered at least once,
+//! also across a restart of the server.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::socket::{Socket, agent, task, topic};
 const TASKS: usize = 200;
 const CUTS: usize = 40;
 
-/// Joins the agent's channel anew, takes in so much, acknowledges some of it, and is cut.
+/// Joins the agent's channel again, reads `told` events, acknowledges some of them, and breaks the connection.
 async fn listen(client: &Client, agent: &str, told: usize, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;
@@ -29,7 +29,7 @@ async fn listen(client: &Client, agent: &str, told: usize, seen: &mut BTreeSet<S
     socket.cut();
 }
 
-/// Takes in what is left, until nothing of these is missing, and acknowledges all of it.
+/// Reads the remaining events until every wanted task was seen, and acknowledges all of them.
 async fn take_in(client: &Client, agent: &str, wanted: &BTreeSet<String>, seen: &mut BTreeSet<String>) {
     let topic = topic(agent);
     let mut socket = Socket::open(client, &json!({"agent_ids": [agent]})).await;
@@ -46,7 +46,7 @@ async fn take_in(client: &Client, agent: &str, wanted: &BTreeSet<String>, seen: 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_lost_with_a_connection() {
+async fn broken_connections_lose_no_events() {
     let target = Target::start().await;
     let id = agent(&target.client, "writer").await;
     let (made, mut seen) = {
@@ -68,12 +68,12 @@ async fn nothing_is_lost_with_a_connection() {
     take_in(&target.client, &id, &made, &mut seen).await;
     assert_eq!(seen, made);
 
-    // The server that comes after it knows how far the agent had come, and what it had not.
+    // The restarted server knows which events the agent has acknowledged.
     let late = task(&target.client, &id, "late").await;
     let target = target.restart().await;
     let mut after = BTreeSet::new();
     take_in(&target.client, &id, &[late.clone()].into(), &mut after).await;
     assert!(after.contains(&late));
-    assert!(after.len() <= 2, "what was acknowledged is told again: {after:?}");
+    assert!(after.len() <= 2, "acknowledged events are sent again: {after:?}");
     target.end().await;
 }

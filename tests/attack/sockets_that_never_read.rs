@@ -1,4 +1,4 @@
-//! A socket that reads nothing is closed once too much waits for it; the others on its channel are told everything.
+//! A socket that never reads is closed when its queue is full. Other sockets on its channel get every message.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -9,12 +9,12 @@ use super::target::Target;
 use crate::TIMEOUT;
 use crate::socket::{Socket, agent, topic};
 
-/// More than all buffers between here and there hold.
+/// More messages than all buffers between server and client hold.
 const MESSAGES: usize = 600;
 const BYTES: usize = 100_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_that_never_reads_is_given_up() {
+async fn a_socket_that_never_reads_is_closed() {
     let target = Target::start().await;
     let client = &target.client;
     let id = agent(client, "writer").await;
@@ -34,6 +34,6 @@ async fn a_socket_that_never_reads_is_given_up() {
     while let Some(Ok(message)) = timeout(TIMEOUT, silent.stream.next()).await.expect("it ends") {
         told += usize::from(matches!(message, Message::Text(_)));
     }
-    assert!(told < MESSAGES, "{told} messages waited for a socket that was joined as {joined}");
+    assert!(told < MESSAGES, "{told} messages were queued for the socket joined as {joined}");
     target.end().await;
 }

@@ -1,4 +1,4 @@
-//! A stream proves its right again: it ends when its key does, and those of other keys go on.
+//! Open streams are authenticated again: a stream ends with its key, and streams of other keys continue.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use super::{key, post};
 use crate::client::{Client, Exchange};
 use crate::created;
 
-/// Enough for the slowest machine; what is promised is a second.
+/// Enough for the slowest machine; the documented limit is one second.
 const LIMIT: Duration = Duration::from_secs(20);
 const EXPIRES_IN_MS: i64 = 3_000;
 
-/// Follows the log, or one aggregate.
+/// Follows the log or one aggregate.
 async fn stream(client: &Client, path: &str) -> Exchange {
     let headers = [("Accept", "text/event-stream"), ("Connection", "close")];
     let mut stream = client.open("GET", path, &headers, None).await;
@@ -24,7 +24,7 @@ async fn stream(client: &Client, path: &str) -> Exchange {
     stream
 }
 
-/// Opens streams under the owner's key and under another, ends the latter, and sees which go on.
+/// Opens streams with the owner's key and with another key, ends the other key, and checks that only its streams end.
 async fn end(target: &Target, holder: Client, revoked: Option<String>) {
     let client = &target.client;
     assert_eq!(client.send("POST", "/api/v1/aggregates/a/events", &created("before")).await.0, 201);
@@ -59,12 +59,12 @@ async fn a_key_that_expires_ends_its_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_waits_is_not_answered_to_a_revoked_key() {
+async fn a_waiting_request_of_a_revoked_key_gets_no_events() {
     let target = Target::start().await;
     let (id, holder) = key(&target.client, "short", None).await;
     let path = "/api/v1/events?wait_ms=30000&types=article.created";
     let waiting = holder.open("GET", path, &[("Connection", "close")], None).await;
-    // The server has the request before this is answered, or refuses it for its key.
+    // When this request is answered, the server has received the waiting request, or rejects that one for its key.
     post(&target.client, "/api/v1/aggregates/define", &serde_json::json!({"type_name": "note", "fields": []})).await;
     assert_eq!(target.client.send("DELETE", &format!("/api/v1/keys/{id}"), "").await.0, 204);
     assert_eq!(target.client.send("POST", "/api/v1/aggregates/a/events", &created("secret")).await.0, 201);

@@ -1,4 +1,4 @@
-//! What is attacked: a server on threads of its own, so that an attack which holds them up does not hold up itself.
+//! The server under attack. It runs on its own threads, so that an attack that blocks them does not block the attacker.
 
 use std::path::Path;
 use std::thread::JoinHandle;
@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use crate::TIMEOUT;
 use crate::client::Client;
 
-/// As few as the smallest machine has: what blocks them is noticed.
+/// As few threads as the smallest machine has, so that blocking them shows.
 const THREADS: usize = 2;
-/// Who measures the process has it alone.
+/// Held exclusively by attacks that measure the process.
 static PROCESS: RwLock<()> = RwLock::const_new(());
 
 #[expect(dead_code, reason = "held for as long as the server runs")]
@@ -25,7 +25,7 @@ enum Share {
     WithOthers(RwLockReadGuard<'static, ()>),
 }
 
-/// A server that is attacked.
+/// A server under attack.
 pub struct Target {
     pub client: Client,
     stop: oneshot::Sender<()>,
@@ -40,30 +40,30 @@ impl Target {
         Target::launch(without_plugins(), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
 
-    /// With the plugin that fails when it is told to.
+    /// Starts a server with the plugin that fails on request.
     pub async fn start_shaky() -> Target {
         Target::launch(shaky(false), folder(), Share::WithOthers(PROCESS.read().await)).await
     }
 
-    /// Starts the server again on the same store.
+    /// Restarts the server on the same store.
     pub async fn restart(self) -> Target {
         self.restart_with(without_plugins()).await
     }
 
-    /// Starts the server again on the same store, with the plugin as its next version would be: it does not fail.
+    /// Restarts the server on the same store with the next version of the plugin, which does not fail.
     pub async fn restart_fixed(self) -> Target {
         self.restart_with(shaky(true)).await
     }
 
     async fn restart_with(self, config: Config) -> Target {
         let (left, share) = self.stop().await;
-        // A store is unlocked by the end of its process only, so that the next one is opened on a copy.
+        // A store stays locked until its process ends, so the new server opens a copy.
         let folder = folder();
         copy(left.path(), folder.path()).expect("the store is copied");
         Target::launch(config, folder, share).await
     }
 
-    /// While no other attack runs in this process.
+    /// Starts a server while no other attack runs in this process.
     pub async fn start_alone() -> Target {
         Target::launch(without_plugins(), folder(), Share::Alone(PROCESS.write().await)).await
     }
@@ -82,7 +82,7 @@ impl Target {
             runtime.block_on(async {
                 let listening = listen_with(config, chosen, |_| Ok(())).await.expect("a server");
                 listens.send(listening.address).expect("somebody waits");
-                // Nobody waits where the attack has failed.
+                // Nobody receives the result if the attack has failed.
                 let _ = ends.send(listening.run(async move { drop(stopped.await) }).await);
             });
         });
@@ -90,7 +90,7 @@ impl Target {
         Target { client: Client { address, key }, stop, ended, thread, folder, share }
     }
 
-    /// Stops the server, which still ends as it should.
+    /// Stops the server and checks that it still shuts down cleanly.
     pub async fn end(self) {
         self.stop().await;
     }
@@ -104,7 +104,7 @@ impl Target {
     }
 }
 
-/// Copies a folder and all that is in it but locks.
+/// Copies a folder with everything in it except lock files.
 fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -123,7 +123,7 @@ fn folder() -> TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// What they append would stand among what is attacked.
+/// Plugins that append events would mix their events with those of the attack.
 fn without_plugins() -> Config {
     let mut config = Config::default();
     config.plugins.enabled.clear();

@@ -1,4 +1,4 @@
-//! Connections that say nothing, or never finish to say what they want, hold nobody up.
+//! Connections that send nothing, or never finish a request head, block nobody.
 
 use super::target::Target;
 use crate::created;
@@ -8,7 +8,7 @@ const BEGINNINGS: [&str; 4] =
     ["", "G", "GET /api/v1/events HTTP/1.1\r\n", "POST /api/v1/events HTTP/1.1\r\nHost: localhost\r\nX"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_are_served_beside_connections_that_never_ask() {
+async fn silent_connections_do_not_block_other_requests() {
     let target = Target::start().await;
     let client = &target.client;
     let mut silent = Vec::new();
@@ -17,7 +17,7 @@ async fn others_are_served_beside_connections_that_never_ask() {
         let (status, answer) = client.send("POST", "/api/v1/aggregates/others/events", &created("quick")).await;
         assert_eq!(status, 201, "{answer}");
     }
-    // Half of them break off, which nobody else notices.
+    // Half of the connections break, and nobody else is affected.
     silent.drain(..CONNECTIONS / 2).for_each(|connection| connection.reset());
     assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
     drop(silent);

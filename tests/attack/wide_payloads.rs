@@ -1,4 +1,4 @@
-//! Payloads of very many fields hold nobody up: reading them is work off the threads that serve.
+//! Payloads with very many fields block nobody: they are read outside the threads that serve requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ const FIELDS: usize = 20_000;
 const EVENTS: usize = 5;
 const READERS: usize = 4;
 
-/// The same fields in another order, with other values.
+/// Returns the same fields in another order with other values.
 fn wide(number: usize) -> Value {
     let fields: Map<String, Value> =
         (0..FIELDS).map(|field| (format!("f{}", (field * 7 + number) % FIELDS), json!(number))).collect();
@@ -22,7 +22,7 @@ fn wide(number: usize) -> Value {
     json!({"aggregate_type": "wide", "event_type": format!("wide.{verb}"), "payload": fields})
 }
 
-/// Reads the aggregate as it was after each of its events, in a task of its own: reading the answers holds nobody up.
+/// Reads the aggregate at each of its versions, in a separate task so that reading the responses blocks nobody.
 async fn read_versions(client: Client, read: Arc<AtomicUsize>) {
     for version in 1..=EVENTS {
         let (status, text) = client.send("GET", &format!("/api/v1/aggregates/wide?version={version}"), "").await;
@@ -33,7 +33,7 @@ async fn read_versions(client: Client, read: Arc<AtomicUsize>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn others_are_served_while_wide_aggregates_are_read() {
+async fn reading_wide_aggregates_does_not_block_other_requests() {
     let target = Target::start().await;
     let client = &target.client;
     post(client, "/api/v1/aggregates/define", &json!({"type_name": "wide", "fields": []})).await;
@@ -50,12 +50,12 @@ async fn others_are_served_while_wide_aggregates_are_read() {
     while read.load(Ordering::SeqCst) < READERS * EVENTS && !readers.is_empty() {
         assert_eq!(client.send("GET", "/healthz", "").await.0, 200);
         healthy += 1;
-        // One that fails ends the wait.
+        // A failed reader ends the wait.
         if let Some(ended) = readers.try_join_next() {
             ended.expect("versions that are read");
         }
     }
-    // A small answer takes a fraction of the time of a wide one, unless it has to wait for it.
-    assert!(healthy >= READERS * EVENTS, "{healthy} small answers beside {} wide ones", READERS * EVENTS);
+    // A small response takes a fraction of the time of a wide one, unless it waits for the wide one.
+    assert!(healthy >= READERS * EVENTS, "only {healthy} small responses during {} wide ones", READERS * EVENTS);
     target.end().await;
 }

@@ -1,4 +1,4 @@
-"""Measures the follower that calls plugins: behind an import, around a node of the graph, and behind small events."""
+"""Measures the follower that calls plugins: after an import, around a node of the graph, and after small events."""
 
 import argparse
 import http.client
@@ -17,7 +17,7 @@ NODES = ["rfc-0591", "rfc-0185"]
 ARTICLES = 2_000
 EVENTS = 60_000
 BATCH = 500
-# The longest that the follower may take to catch up, in seconds.
+# How long the follower may take to catch up, in seconds.
 TIMEOUT = 600
 SETTINGS = """
 [plugins.linker]
@@ -30,7 +30,7 @@ missed = 0
 
 
 class Server:
-    """With the plugins that run where nothing else is said, on a store of its own."""
+    """A server with the default plugins and its own store."""
 
     def __init__(self, name):
         folder = os.path.join(arguments.folder, name)
@@ -64,7 +64,7 @@ class Server:
         return answer
 
     def cpu(self):
-        """Seconds of all processors that the server has taken."""
+        """Returns the processor time in seconds that the server has used."""
         with open(f"/proc/{self.pid}/stat", encoding="ascii") as stat:
             user, system = stat.read().rsplit(")", 1)[1].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
@@ -74,7 +74,7 @@ class Server:
             self.call("POST", "/api/v1/events", body)
 
     def caught_up(self):
-        """Waits until the follower has taken everything in. Answers how many steps are parked."""
+        """Waits until the follower has processed every event. Returns the number of parked steps."""
         end = time.perf_counter() + TIMEOUT
         while time.perf_counter() < end:
             consumers = json.loads(self.call("GET", "/api/v1/system/consumers"))["consumers"]
@@ -86,7 +86,7 @@ class Server:
 
 
 def article(number, version):
-    """A small body with two links, one of which changes in every tenth version."""
+    """Returns a small body with two links, one of which changes in every tenth version."""
     changing = (number * 7 + version // 10) % ARTICLES
     body = f"# Title {number}\n\nVersion {version} reads on in [the next](text/slug-{(number + 1) % ARTICLES}.md) and in " \
            f"`text/slug-{changing}.md`.\n\n## Reasons\n\nBecause *this* is what small bodies look like."

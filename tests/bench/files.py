@@ -1,7 +1,7 @@
-"""Uploads and downloads one large file, raw, to Foldwork and to nginx on the same disk, and measures Foldwork's memory.
+"""Uploads one large file to Foldwork and to nginx on the same disk, downloads it again, and measures Foldwork's memory.
 
-The two take turns, and each figure is the median of its rounds. nginx takes files with its dav module, and serves them with
-sendfile. Foldwork syncs what it takes before it answers; nginx does not.
+The two servers take turns, and each figure is the median of its rounds. nginx stores files with its dav module, and
+serves them with sendfile. Foldwork syncs a file before it responds; nginx does not.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def resident_mb(process):
 
 
 class Peak:
-    """The most memory that a process had meanwhile, above what it had before."""
+    """The maximum growth of a process's memory while this context is active."""
 
     def __init__(self, process):
         self.process, self.before, self.peak, self.ended = process, resident_mb(process), 0.0, threading.Event()
@@ -56,7 +56,7 @@ class Peak:
 
 
 def transfer(*options):
-    """What curl says a transfer took, in seconds."""
+    """Returns the duration of a transfer in seconds, as measured by curl."""
     done = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{time_total}", *options], check=True,
                           stdout=subprocess.PIPE, text=True).stdout.split()
     if not done[0].startswith("2"):

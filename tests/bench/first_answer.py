@@ -1,4 +1,5 @@
-"""Starts the server and prints in how many seconds it first answered 200, its address, and its process id."""
+"""Starts the server and prints the seconds until its first response with status 200, its address, and its process
+id."""
 
 import http.client
 import os
@@ -17,7 +18,7 @@ for line in process.stdout:
     if found:
         break
 else:
-    sys.exit(f"the server ended in its start, see {log}")
+    sys.exit(f"the server ended while starting, see {log}")
 key = os.environ["FOLDWORK_BOOTSTRAP_KEY"]
 connection = http.client.HTTPConnection(found.group(1), timeout=60)
 connection.request("GET", "/api/v1/articles?limit=1", headers={"Authorization": f"Bearer {key}"})

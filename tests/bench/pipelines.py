@@ -12,7 +12,7 @@ import sys
 import time
 
 RUNS = 9
-# Name as benches/pipelines.rs has it, pipeline after $fold, PostgreSQL, DuckDB.
+# Name as in benches/pipelines.rs, pipeline after $fold, PostgreSQL, DuckDB.
 QUERIES = [
     ("group with sum",
      [{"$group": {"_id": "$topic", "n": {"$sum": "$n"}}}],
@@ -122,7 +122,7 @@ class Server:
         return self.send("/api/v1/aggregates/query", {"pipeline": before + pipeline})
 
     def catch_up(self):
-        """Returns when what follows the log has written all it had to."""
+        """Waits until the followers of the log have written everything."""
         headers = {"Authorization": f"Bearer {os.environ['FOLDWORK_BOOTSTRAP_KEY']}"}
         while True:
             self.connection.request("GET", "/api/v1/system/consumers", headers=headers)
@@ -160,7 +160,7 @@ def measure_server():
         server.query(pipeline)
     loaded = server.first_answer + time.perf_counter() - began
     times = [median(lambda pipeline=pipeline: server.query(pipeline)) for _, pipeline, _, _ in QUERIES]
-    # The allocator gives back what was freed a second ago, when it is next asked for something.
+    # The allocator returns memory freed a second ago at its next allocation.
     time.sleep(2)
     server.query(QUERIES[0][1])
     memory = server.rss()
@@ -198,7 +198,7 @@ def main():
             print(f"{name}: {columns:.1f} ms, row by row {rows:.1f} ms")
     print(f"appends beside the queries: {measured['appends/s']}/s")
     print(f"HTTP adds at most {max(web - figures[0] for web, figures in zip(over_http, ours)):.3f} ms")
-    print(f"start until all six were answered once: {loaded:.2f} s ({verdict(loaded <= 3)}, at most 3)")
+    print(f"start until all six queries were answered once: {loaded:.2f} s ({verdict(loaded <= 3)}, at most 3)")
     print(f"memory of the process: {memory / 1e6:.0f} MB ({verdict(memory <= 2_000 * arguments.states)}, at most 400 for "
           f"200,000); since before the states {overhead:.0f} bytes a state beyond its text, the store's own included")
     print(f"{missed} thresholds missed")

@@ -1,8 +1,8 @@
-//! Appends through the engine, on a store on disk: how many a second, from one writer and from many.
+//! Measures appends per second through the engine on a store on disk, from one writer and from many.
 //!
-//! `--seconds N` sets how long each measurement lasts; `--keyed` compares appends under idempotency keys with those
-//! without; `--long` compares what an append costs in a log of 10,000
-//! events and in one of 1,000,000; `--memtable-bytes N` and `--cache-bytes N` set what the store keeps in memory.
+//! `--seconds N` sets the duration of each measurement. `--keyed` compares appends with and without idempotency keys.
+//! `--long` compares appends to logs of 10,000 and 1,000,000 events. `--memtable-bytes N` and `--cache-bytes N` set
+//! what the store keeps in memory.
 
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use foldwork_tests::entered::Entered;
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
 const WRITERS: usize = 64;
-/// Streams that each writer spreads its events over.
+/// The number of streams that each writer spreads its events over.
 const STREAMS: usize = 200;
 const SHORT_LOG: u64 = 10_000;
 const LONG_LOG: u64 = 1_000_000;
@@ -32,7 +32,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments; what cargo adds of its own is passed over.
+    /// Parses the arguments and skips those that cargo adds.
     fn read() -> Arguments {
         let mut read = Arguments { seconds: 5, long: false, keyed: false, sizes: Sizes::default() };
         let number = |text: Option<String>| text.and_then(|text| text.parse::<usize>().ok()).expect("a number");
@@ -54,7 +54,7 @@ impl Arguments {
     }
 }
 
-/// An event whose payload is JSON of about 300 bytes.
+/// Returns an event whose payload is about 300 bytes of JSON.
 fn event(writer: usize, number: usize) -> NewEvent {
     let payload: Object = [
         ("title", Value::from(format!("Title {number}"))),
@@ -72,12 +72,12 @@ fn event(writer: usize, number: usize) -> NewEvent {
     }
 }
 
-/// Appends single events from several writers for a while, and returns how many a second.
+/// Appends single events from several writers for some time and returns the appends per second.
 async fn rate(workspace: &Entered, writers: usize, time: Duration) -> f64 {
     rate_of(workspace, writers, time, event).await
 }
 
-/// Like [`rate`], of events that each writer makes by their numbers.
+/// Like [`rate`], but with an event made by a function of the writer and the event's number.
 async fn rate_of(
     workspace: &Entered,
     writers: usize,
@@ -104,7 +104,7 @@ async fn rate_of(
     appended as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Appends under idempotency keys from several writers for a while, and returns how many a second.
+/// Appends with idempotency keys from several writers for some time and returns the appends per second.
 async fn keyed_rate(workspace: &Entered, writers: usize, time: Duration, run: &str) -> f64 {
     let began = Instant::now();
     let writing = (0..writers).map(|writer| async move {
@@ -123,7 +123,7 @@ async fn keyed_rate(workspace: &Entered, writers: usize, time: Duration, run: &s
     appended as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Milliseconds of CPU time that this process has taken so far.
+/// Returns the CPU time of this process so far in milliseconds.
 fn cpu_ms() -> f64 {
     const MS_PER_TICK: f64 = 10.0;
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux tells");
@@ -131,14 +131,14 @@ fn cpu_ms() -> f64 {
     fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() * MS_PER_TICK
 }
 
-/// What an append costs, beside how many there are in a second: other work on the machine does not change that.
+/// Formats the appends per second and the CPU time per append, which does not depend on other load on the machine.
 async fn told(name: &str, time: Duration, rate: impl Future<Output = f64>) -> String {
     let before = cpu_ms();
     let rate = rate.await;
     format!("{name}: {rate:.0}/s, {:.2} ms of CPU time each", (cpu_ms() - before) / (rate * time.as_secs_f64()))
 }
 
-/// Compares appends under keys with those without, in turns: what a machine has to give changes.
+/// Compares appends with and without keys in alternating turns, because the machine's performance varies over time.
 async fn compare_keyed(workspace: &Entered, time: Duration) {
     for turn in 0..3 {
         let without = told("64 writers", time, rate(workspace, WRITERS, time)).await;
@@ -153,7 +153,7 @@ async fn compare_keyed(workspace: &Entered, time: Duration) {
     }
 }
 
-/// Appends until the log is of a length, many events at a time.
+/// Appends large batches until the log has this length.
 async fn fill(workspace: &Entered, length: u64) {
     let mut number = 0;
     while workspace.reader.position() < length {

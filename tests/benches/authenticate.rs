@@ -1,4 +1,4 @@
-//! What it costs to know who shows a key or a token, once it was verified: every request pays it.
+//! Measures repeated authentication with a verified key or token, a cost of every request.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,5 +1,5 @@
-//! The mailbox with many tasks in memory: how long a list takes by each filter, on the first page and on a late one, and
-//! the roster of the agents that have them.
+//! Measures the mailbox with many tasks in memory: lists by each filter, on the first page and on a late one, and the
+//! roster of the agents that hold the tasks.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -47,7 +47,7 @@ fn task(number: usize) -> NewTask {
     }
 }
 
-/// What becomes of a task: most have ended, as in a mailbox that is in use.
+/// Returns the command to apply to a task. Most tasks end, as in a mailbox that is in use.
 fn command(number: usize) -> Option<TaskCommand> {
     match number % 20 {
         0 => None,
@@ -101,7 +101,7 @@ fn filters() -> Vec<(&'static str, TaskFilter)> {
     ]
 }
 
-/// Prints how long something took each time, and what it found.
+/// Prints how long an operation takes, and the number of results.
 async fn measure<F: Future<Output = usize>>(name: &str, found: impl Fn() -> F) {
     let (mut times, mut count) = (Vec::with_capacity(ROUNDS), 0);
     for _ in 0..ROUNDS {
@@ -126,10 +126,10 @@ fn main() {
         let workspace = open().await;
         let began = Instant::now();
         fill(&workspace, count).await;
-        println!("{count} tasks were made and seen to in {:.1} s", began.elapsed().as_secs_f64());
+        println!("{count} tasks created and processed in {:.1} s", began.elapsed().as_secs_f64());
         let began = Instant::now();
         workspace.reader.list_tasks(&TaskFilter::default(), None, PAGE).await.expect("a page");
-        println!("the first list, which makes the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+        println!("first list, which builds the columns: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
         measure("the roster", || async { workspace.reader.roster().await.expect("a roster").len() }).await;
         let late = workspace.reader.position() / 10;
         for (name, filter) in filters() {

@@ -1,6 +1,6 @@
-//! What a call of a tool costs more than the operation of the API that does the same: both in one process, without sockets.
+//! Measures the overhead of a tool call over the same operation of the API, both in one process without sockets.
 //!
-//! `--rounds N` calls of each.
+//! `--rounds N` sets the number of calls of each kind.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use poem::http::Method;
 use poem::{Body, Request};
 use serde_json::{Value, json};
 
-/// Calls of each before any is measured.
+/// The number of calls of each kind before the measurement.
 const WARM: usize = 50;
 
 fn rounds() -> anyhow::Result<usize> {
@@ -20,7 +20,7 @@ fn rounds() -> anyhow::Result<usize> {
 }
 
 fn request(key: &str, method: Method, path: &str, body: Option<&Value>) -> Request {
-    // A list of events would be followed without an end.
+    // With both media types, a list of events would become an endless stream.
     let accept = if path == "/mcp" { "application/json, text/event-stream" } else { "application/json" };
     let request = Request::builder()
         .method(method)
@@ -32,7 +32,7 @@ fn request(key: &str, method: Method, path: &str, body: Option<&Value>) -> Reque
     request.body(body.map_or_else(Body::empty, |body| Body::from_string(body.to_string())))
 }
 
-/// The median of how long requests take to be answered whole.
+/// Returns the median time until a response is complete.
 async fn measured(server: &Server, rounds: usize, made: impl Fn() -> Request) -> anyhow::Result<Duration> {
     let mut times = Vec::with_capacity(rounds);
     for round in 0..WARM + rounds {

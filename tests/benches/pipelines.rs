@@ -1,6 +1,6 @@
-//! Pipelines over many folded states in memory: how long each takes, over columns, row by row, and beside appends.
+//! Measures pipelines over many folded states in memory: over columns, row by row, and during concurrent appends.
 //!
-//! Arguments are numbers of states.
+//! Each argument is a number of states.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use foldwork_tests::entered::Entered;
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);
 
-/// The pipelines, by what they show.
+/// The pipelines with their names.
 const PIPELINES: [(&str, &str); 10] = [
     (
         "group with sum",
@@ -87,13 +87,13 @@ async fn open(states: usize) -> Entered {
     workspace
 }
 
-/// Runs of each pipeline, of which the median counts.
+/// The number of runs per pipeline. The median is reported.
 const RUNS: usize = 9;
-/// Appends a second beside the queries, and in one batch.
+/// The appends per second during queries, and the events per batch.
 const APPENDS: f64 = 5_000.0;
 const BATCH: usize = 50;
 
-/// Median milliseconds of a query, and how many rows it answers.
+/// Returns the median time of a query in milliseconds, and its number of rows.
 async fn measure(workspace: &Entered, pipeline: &Value, columns: bool, runs: usize) -> (f64, usize) {
     let mut times = Vec::new();
     let mut rows = 0;
@@ -107,7 +107,7 @@ async fn measure(workspace: &Entered, pipeline: &Value, columns: bool, runs: usi
     (times[runs / 2].as_secs_f64() * 1e3, rows)
 }
 
-/// Appends new states and changes of old ones until it is stopped.
+/// Appends new states and changes of old ones until `stop` is set.
 async fn append(workspace: Entered, states: usize, stop: Arc<AtomicBool>) -> f64 {
     let began = Instant::now();
     let mut appended = 0;
@@ -126,8 +126,8 @@ async fn append(workspace: Entered, states: usize, stop: Arc<AtomicBool>) -> f64
     appended as f64 / began.elapsed().as_secs_f64()
 }
 
-/// Prints, for each pipeline: its name, milliseconds over columns, row by row and while appends go on, the first
-/// query's, and the rows it answers; separated by tabs.
+/// Prints one line per pipeline, separated by tabs: its name, the milliseconds over columns, row by row and during
+/// appends, the milliseconds of the first query, and the number of rows.
 async fn run(states: usize) {
     let workspace = open(states).await;
     let pipelines = PIPELINES.map(|(name, text)| (name, json::parse(text.as_bytes()).expect("a pipeline")));

@@ -1,4 +1,5 @@
-//! What the host adds to a call of a script: the same function called through a plugin, and by the interpreter alone.
+//! Measures the overhead of the host per script call: the same function called through a plugin, and by the interpreter
+//! alone.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -69,7 +70,7 @@ fn event(body_bytes: usize) -> Event {
     }
 }
 
-/// The time of one call, the median of some rounds of many.
+/// Returns the time of one call: the median over rounds of many calls.
 fn median(call: impl Fn()) -> Duration {
     let mut times: Vec<Duration> = (0..ROUNDS)
         .map(|_| {

@@ -1,8 +1,9 @@
-//! Appends at a steady rate while many connections follow the log, some of which never read: how long an append takes,
-//! and what the server takes of memory.
+//! Measures append latency and server memory at a steady append rate while many connections follow the log, some of
+//! which never read.
 //!
-//! `--program FILE` is the server; `--seconds N`, `--rate N` (appends a second), `--readers N`, `--silent N` (of them,
-//! those that never read), `--follow log|aggregate`, `--strict` (fails where a threshold is missed).
+//! `--program FILE` names the server. The other options are `--seconds N`, `--rate N` (appends per second), `--readers
+//! N`, `--silent N` (the number of readers that never read), `--follow log|aggregate`, and `--strict` (fails if a
+//! threshold is missed).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,9 +15,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const CONNECTIONS: usize = 64;
-/// Aggregates that are appended to, and of which readers follow one each where they follow no log.
+/// The number of aggregates that get appends. With `--follow aggregate`, each reader follows one of them.
 const STREAMS: u64 = 640;
-/// What an append may take, and what the server may take more than it did before the load.
+/// The maximum p99 of an append, and the maximum growth of the server's memory under load.
 const P99: Duration = Duration::from_millis(100);
 const GROWTH_BYTES: u64 = 512 << 20;
 
@@ -32,7 +33,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments; what cargo adds of its own is passed over.
+    /// Parses the arguments and skips those that cargo adds.
     fn read() -> anyhow::Result<Arguments> {
         let (program, of_aggregates, strict) = (String::new(), false, false);
         let mut read = Arguments { program, seconds: 30, rate: 5_000, readers: 500, silent: 50, of_aggregates, strict };
@@ -57,13 +58,13 @@ impl Arguments {
     }
 }
 
-/// What all tasks share.
+/// The state shared by all tasks.
 struct Load {
     address: String,
     key: String,
     arguments: Arguments,
     next: AtomicU64,
-    /// Bytes that came to those who read.
+    /// The bytes received by readers that read.
     read_bytes: AtomicU64,
     ended: AtomicBool,
 }
@@ -84,7 +85,7 @@ impl Load {
         self.head("POST", &format!("/api/v1/aggregates/a-{}/events", number % STREAMS), &more) + body.as_str()
     }
 
-    /// Sends each append when its turn has come, and answers how long after its turn each was answered.
+    /// Sends each append at its scheduled time and returns the delays from the scheduled time to the response.
     async fn write(self: Arc<Load>, began: Instant, first: u64) -> anyhow::Result<Vec<Duration>> {
         let mut socket = TcpStream::connect(&self.address).await?;
         socket.set_nodelay(true)?;
@@ -100,13 +101,13 @@ impl Load {
             socket.write_all(self.append(first + number).as_bytes()).await?;
             let status = answer(&mut socket, &mut buffer).await?;
             if status != 201 {
-                bail!("an append is answered {status}");
+                bail!("an append got status {status}");
             }
             taken.push(began.elapsed().saturating_sub(due));
         }
     }
 
-    /// Follows; one that is silent reads no more than the head of the answer.
+    /// Follows the log or an aggregate. A silent reader reads only the head of the response.
     async fn follow(self: Arc<Load>, number: usize) -> anyhow::Result<TcpStream> {
         let mut socket = TcpStream::connect(&self.address).await?;
         let path = match self.arguments.of_aggregates {
@@ -120,7 +121,7 @@ impl Load {
             head.push(socket.read_u8().await?);
         }
         if !head.starts_with(b"HTTP/1.1 200") {
-            bail!("a stream is refused: {}", String::from_utf8_lossy(&head));
+            bail!("a stream is rejected: {}", String::from_utf8_lossy(&head));
         }
         Ok(socket)
     }
@@ -130,9 +131,9 @@ impl Load {
         while !self.ended.load(Ordering::Relaxed) {
             let read = tokio::time::timeout(Duration::from_millis(200), socket.read(&mut buffer)).await;
             match read {
-                Ok(Ok(0)) => bail!("a stream that is read was ended by the server"),
+                Ok(Ok(0)) => bail!("the server closed a stream that is being read"),
                 Ok(read) => self.read_bytes.fetch_add(read? as u64, Ordering::Relaxed),
-                // Nothing came: whether it is over is looked at again.
+                // Nothing arrived; check again whether the measurement has ended.
                 Err(_) => 0,
             };
         }
@@ -140,7 +141,7 @@ impl Load {
     }
 }
 
-/// Reads one answer whole; its status.
+/// Reads a whole response and returns its status.
 async fn answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<u16> {
     buffer.clear();
     loop {
@@ -151,13 +152,13 @@ async fn answer(socket: &mut TcpStream, buffer: &mut Vec<u8>) -> anyhow::Result<
         let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
         if buffer.len() >= end + 4 + length.unwrap_or(0) {
-            return head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("an answer has no status");
+            return head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("a response has no status");
         }
     }
 }
 
 struct Measured {
-    /// How long appends took.
+    /// The durations of the appends.
     taken: Times,
     seconds: f64,
     before: u64,
@@ -204,7 +205,7 @@ async fn measure(server: &Program, arguments: &Arguments) -> anyhow::Result<Meas
     Ok(Measured { taken, seconds, before, most, read_bytes: load.read_bytes.load(Ordering::Relaxed) })
 }
 
-/// Prints what was measured, and returns how many thresholds are missed.
+/// Prints the measurements and returns the number of missed thresholds.
 fn tell(arguments: &Arguments, measured: &Measured) -> usize {
     let Measured { taken, seconds, before, most, read_bytes } = measured;
     let Arguments { rate, readers, silent, of_aggregates, .. } = arguments;
@@ -216,7 +217,7 @@ fn tell(arguments: &Arguments, measured: &Measured) -> usize {
     println!("append, {taken}");
     println!("memory, MiB: {} before, {} at most", before >> 20, most >> 20);
     missed(&[
-        ("the rate is kept", reached >= 0.95 * *rate as f64),
+        ("the rate is reached", reached >= 0.95 * *rate as f64),
         ("p99 of an append under 100 ms", taken.quantile(0.99) < P99),
         ("memory bounded: at most 512 MiB more", grown <= GROWTH_BYTES),
     ])

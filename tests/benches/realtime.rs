@@ -1,8 +1,9 @@
-//! Sockets over which agents listen: what an idle one takes of memory, how soon each is told of its task where all are
-//! given one at once, how soon a channel with all of them on it is told what one says, and whether appends and pipelines
-//! are as fast beside sockets that are idle as without.
+//! Measures sockets on which agents listen: memory of an idle socket, delivery time when every agent gets a task at the
+//! same moment, delivery time of a broadcast to all, and the rates of appends and pipelines with and without idle
+//! sockets.
 //!
-//! `--program FILE` is the server; `--sockets N`, `--rounds N`, `--strict` (fails where a threshold is missed).
+//! `--program FILE` names the server. The other options are `--sockets N`, `--rounds N` and `--strict` (fails if a
+//! threshold is missed).
 
 use std::time::{Duration, Instant};
 
@@ -15,20 +16,20 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
 
-/// What an idle socket may take, and how long the slowest but one in a hundred may be told after its task was asked for.
+/// The maximum memory of an idle socket, and the maximum p99 of the time from the request for a task to its delivery.
 const IDLE_BYTES: u64 = 40_000;
 const P99: Duration = Duration::from_millis(250);
-/// Sockets that are opened at a time.
+/// The number of sockets opened concurrently.
 const AT_A_TIME: usize = 50;
-/// Requests for tasks under way at a time.
+/// The number of concurrent requests for tasks.
 const REQUESTS: usize = 64;
-/// How long the server is left alone before its memory is looked at.
+/// How long the server rests before its memory is measured.
 const SETTLES: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How long requests are counted at a time, and the part of their rate that is left beside idle sockets.
+/// The duration of one rate measurement, and the fraction of the rate that must remain with idle sockets.
 const COUNTED: Duration = Duration::from_secs(3);
 const BESIDE_IDLE: f64 = 0.9;
-/// Aggregates that are appended to.
+/// The number of aggregates that get appends.
 const ARTICLES: u64 = 1_000;
 
 struct Arguments {
@@ -39,7 +40,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the arguments; what cargo adds of its own is passed over.
+    /// Parses the arguments and skips those that cargo adds.
     fn read() -> anyhow::Result<Arguments> {
         let mut read = Arguments { program: String::new(), sockets: 1_000, rounds: 5, strict: false };
         let mut arguments = std::env::args().skip(1);
@@ -60,7 +61,7 @@ impl Arguments {
     }
 }
 
-/// The server, and who asks it.
+/// The server, and the client that sends its requests.
 struct Server {
     program: Program,
     http: reqwest::Client,
@@ -70,7 +71,7 @@ impl Server {
     fn start(arguments: &Arguments) -> anyhow::Result<Server> {
         let settings = [
             ("FOLDWORK_REALTIME__SOCKETS_PER_WORKSPACE", (2 * arguments.sockets).to_string()),
-            // Nobody sends heartbeats here.
+            // No heartbeats are sent.
             ("FOLDWORK_REALTIME__IDLE_TIMEOUT_S", "3600".to_owned()),
         ];
         Ok(Server { program: Program::start(&arguments.program, &settings)?, http: reqwest::Client::new() })
@@ -84,14 +85,14 @@ impl Server {
     }
 }
 
-/// An agent that listens.
+/// A listening agent.
 struct Socket {
     stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     agent: String,
 }
 
 impl Socket {
-    /// Opens a socket whose right reaches an agent and another channel, and joins the agent's.
+    /// Opens a socket with rights to two channels, and joins the agent's own channel.
     async fn open(server: &Server, agent: &str, channel: &str) -> anyhow::Result<Socket> {
         let mut agents = vec![agent, channel];
         agents.dedup();
@@ -115,7 +116,7 @@ impl Socket {
             let message = self.next().await?;
             match message[4]["status"].as_str() {
                 Some("ok") if message[1] == agent => return Ok(()),
-                Some(_) => bail!("a join is refused: {message}"),
+                Some(_) => bail!("a join is rejected: {message}"),
                 None => {}
             }
         }
@@ -132,7 +133,7 @@ impl Socket {
     }
 }
 
-/// When each socket was told, after a moment.
+/// Returns the agent and the delivery time of an event for each socket.
 async fn told(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String, Instant)>> {
     let each = sockets.iter_mut().map(|socket| async move {
         loop {
@@ -145,7 +146,7 @@ async fn told(sockets: &mut [Socket], event: &str) -> anyhow::Result<Vec<(String
     future::try_join_all(each).await
 }
 
-/// Gives every agent a task, all at once, and measures how long after it was asked for each is told.
+/// Gives every agent a task concurrently and measures the time from each request to the delivery of its task.
 async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec<Duration>> {
     let agents: Vec<String> = sockets.iter().map(|socket| socket.agent.clone()).collect();
     let asked = futures_util::stream::iter(agents).map(|agent| async move {
@@ -160,7 +161,7 @@ async fn one_each(server: &Server, sockets: &mut [Socket]) -> anyhow::Result<Vec
     Ok(taken.collect())
 }
 
-/// Says something on a channel that all are on, and measures how long after that each is told.
+/// Broadcasts on a channel that all sockets have joined, and measures the delivery times.
 async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyhow::Result<Vec<Duration>> {
     let body = json!({"messages": [{"topic": format!("agent:{channel}"), "event": "said", "payload": {"n": 1}}]});
     let began = Instant::now();
@@ -168,11 +169,11 @@ async fn to_all(server: &Server, channel: &str, sockets: &mut [Socket]) -> anyho
     Ok(told.into_iter().map(|(_, at)| at.saturating_duration_since(began)).collect())
 }
 
-/// How fast requests are answered, as many at a time as the server can.
+/// The rate of responses at maximum load.
 #[derive(Clone, Copy)]
 struct Rate {
     a_second: f64,
-    /// Requests that the server answers in a second of its processor time: the client's own sockets do not count here.
+    /// Requests per second of the server's processor time, which excludes the cost of the client's own sockets.
     a_processor_second: f64,
 }
 
@@ -190,7 +191,7 @@ async fn rate<F: Future<Output = anyhow::Result<Value>>>(
     Ok(Rate { a_second, a_processor_second: answered / (server.program.processor_seconds() - taken) })
 }
 
-/// Appends and pipelines.
+/// Measures the rates of appends and of pipelines.
 async fn rates(server: &Server) -> anyhow::Result<[Rate; 2]> {
     let append = |number: u64| async move {
         let event = json!({"aggregate_type": "article", "event_type": "article.updated", "payload": {"title": "A title", "n": number}});
@@ -201,8 +202,9 @@ async fn rates(server: &Server) -> anyhow::Result<[Rate; 2]> {
     Ok([rate(server, append).await?, rate(server, pipeline).await?])
 }
 
-/// The part of the rates of appends and of pipelines that is left beside sockets that are idle: the median of the rounds.
-/// Each is compared with what was measured alone before and after it, since the machine and the log change meanwhile.
+/// Returns the fractions of the rates of appends and pipelines that remain with idle sockets, as medians over the
+/// rounds. Each measurement is compared with those without sockets before and after it, because the machine and the log
+/// change over time.
 async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyhow::Result<[Rate; 2]> {
     let mut parts = [Vec::new(), Vec::new()];
     rates(server).await?;
@@ -232,7 +234,7 @@ async fn beside_idle(server: &Server, agents: &[String], rounds: usize) -> anyho
     }))
 }
 
-/// Agents that have nothing to do.
+/// Registers agents without tasks.
 async fn register(server: &Server, kind: &str, count: usize) -> anyhow::Result<Vec<String>> {
     let mut agents = Vec::new();
     for number in 0..count {
@@ -254,12 +256,12 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
         tokio::time::sleep(SETTLES).await;
         anyhow::Ok(opened)
     };
-    // What is taken once, and while many come at a time, is taken by the first half.
+    // The first half absorbs one-time allocations, and those for many sockets opening concurrently.
     let mut sockets = open("the first", first).await?;
     let before = server.program.resident_bytes();
     sockets.extend(open("another", rest).await?);
     let idle = server.program.resident_bytes().saturating_sub(before) / rest.len() as u64;
-    println!("an idle one takes {:.1} kB", idle as f64 / 1e3);
+    println!("an idle socket takes {:.1} kB", idle as f64 / 1e3);
 
     let mut each: Vec<Duration> = Vec::new();
     for _ in 0..arguments.rounds {
@@ -278,11 +280,11 @@ async fn measure(server: &Server, arguments: &Arguments) -> anyhow::Result<usize
     println!("one channel to all, {all}");
     drop(sockets);
     tokio::time::sleep(SETTLES).await;
-    // Those that have tasks are told of them at each join.
+    // Agents with tasks would get their events again at each join.
     let idle_agents = register(server, "Idle agent", arguments.sockets).await?;
     let [appends, pipelines] = beside_idle(server, &idle_agents, arguments.rounds).await?;
     println!(
-        "beside {} idle sockets, what is left of the rates, and of those by the server's processor time:",
+        "beside {} idle sockets, the remaining fractions of the rates, and of the rates per second of the server's processor time:",
         agents.len()
     );
     for (name, Rate { a_second, a_processor_second }) in [("appends", appends), ("pipelines", pipelines)] {

@@ -1,4 +1,4 @@
-//! Search over many labels in memory: how long it takes, and what changes of labels cost.
+//! Measures search over many labels in memory, and the cost of changing labels.
 
 use std::time::Instant;
 
@@ -15,22 +15,22 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const QUERIES: usize = 2_000;
 const CHANGES: usize = 2_000;
-/// Of which the words of labels are made.
+/// The syllables of the words in labels.
 const SYLLABLES: [&str; 24] = [
     "ka", "to", "mi", "re", "lu", "sen", "dor", "val", "qui", "nex", "bra", "pli", "gon", "tur", "esh", "ond", "al",
     "fe", "ro", "stu", "win", "cho", "per", "yt",
 ];
-/// Different words; as few as that make labels that are hard to tell apart.
+/// The number of different words, small enough that labels are hard to distinguish.
 const WORDS: usize = 20_000;
 
-/// One label in so many is Chinese, and as many are Hindi.
+/// One in this many labels is Chinese, and one is Hindi.
 const OTHER_SCRIPTS: usize = 10;
-/// Characters of which Chinese labels are made, and syllables of Hindi words.
+/// The number of characters in Chinese labels, and the syllables of Hindi words.
 const HAN: usize = 3_000;
 const DEVANAGARI: [&str; 16] =
     ["का", "मि", "रे", "लो", "सं", "दृ", "वल", "क्य", "ने", "ब्र", "पि", "गौ", "तु", "है", "ष्ट", "र्म"];
 
-/// A label of some words; one in [`OTHER_SCRIPTS`] is Chinese, and one is Hindi.
+/// Returns a label of several words. One in [`OTHER_SCRIPTS`] is Chinese, and one is Hindi.
 fn label(chance: &mut Chance) -> String {
     match chance.below(OTHER_SCRIPTS) {
         0 => han_label(chance),
@@ -39,7 +39,7 @@ fn label(chance: &mut Chance) -> String {
     }
 }
 
-/// A label of two to six Chinese words of two or three characters, without a space.
+/// Returns a label of two to six Chinese words of two or three characters, without spaces.
 fn han_label(chance: &mut Chance) -> String {
     let word = |chance: &mut Chance| {
         let bound = 1 + chance.below(WORDS);
@@ -50,7 +50,7 @@ fn han_label(chance: &mut Chance) -> String {
     (0..2 + chance.below(5)).map(|_| word(chance)).collect()
 }
 
-/// A label of two to seven words, of which some are far more frequent than others.
+/// Returns a label of two to seven words, of which some are far more frequent than others.
 fn syllables_label(chance: &mut Chance, syllables: &[&str]) -> String {
     let word = |chance: &mut Chance| {
         let bound = 1 + chance.below(WORDS);
@@ -88,7 +88,7 @@ async fn ask(workspace: &Entered, query: String) -> f64 {
     began.elapsed().as_secs_f64() * 1e3
 }
 
-/// Resident memory of the process, in bytes.
+/// Returns the resident memory of the process in bytes.
 fn memory() -> usize {
     let pages = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     pages.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or_default() * 4_096
@@ -128,7 +128,7 @@ fn main() {
             times.push(ask(&workspace, changed).await);
         }
         let (half, most) = (percentile(&mut times, 0.5), percentile(&mut times, 0.99));
-        println!("after a change each: p50 {half:.1} ms, p99 {most:.1} ms");
+        println!("after one change each: p50 {half:.1} ms, p99 {most:.1} ms");
         println!("changes, each with a search: {:.0}/s", CHANGES as f64 / began.elapsed().as_secs_f64());
     });
 }

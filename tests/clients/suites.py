@@ -1,4 +1,4 @@
-"""What is done with the document: it is linted, and clients are generated from it, checked and used."""
+"""Suites for the document: linting it, and generating, checking and using clients."""
 
 import json
 import re
@@ -13,7 +13,7 @@ METHODS = ("get", "put", "post", "delete", "patch")
 
 
 class Suite:
-    """One of them, and how it ended."""
+    """One suite and its result."""
 
     def __init__(self, name, document):
         self.name, self.document, self.failure = name, document, None
@@ -27,7 +27,7 @@ class Suite:
 
 
 def environment(server):
-    """What the stories are told: where the server is, a key, and a name for this run."""
+    """Returns the environment of the stories: the base URL of the server, a key, and a name for this run."""
     return {
         "FOLDWORK_BASE": f"http://{server.address}/api/v1",
         "FOLDWORK_TOKEN": server.key,
@@ -36,7 +36,7 @@ def environment(server):
 
 
 def operations(document):
-    """The ids of the document's operations."""
+    """Returns the ids of the document's operations."""
     paths = json.loads(document.read_text(encoding="utf-8"))["paths"]
     return {operation["operationId"] for item in paths.values() for method, operation in item.items() if method in METHODS}
 
@@ -47,10 +47,10 @@ def camel(name):
 
 
 def none_dropped(generator, document, found, written=lambda name: name):
-    """A generator that does not like an operation leaves it out with a warning, or with none."""
+    """Fails if the generator omitted an operation. Generators omit unsupported ones with a warning, or silently."""
     wanted = {written(name) for name in operations(document)}
     if wanted - found:
-        raise Failed(f"{generator} leaves {', '.join(sorted(wanted - found))} out")
+        raise Failed(f"{generator} omits {', '.join(sorted(wanted - found))}")
     print(f"{generator}: {len(wanted)} operations of {len(wanted)}", flush=True)
 
 
@@ -61,7 +61,7 @@ def lint(folder, document, _):
         shutil.copy(HERE / "lint" / rules, folder)
     print(run(["redocly", "lint", "--config", "redocly.yaml", document], folder, **tools,
               REDOCLY_TELEMETRY="off", REDOCLY_SUPPRESS_UPDATE_NOTICE="true").strip().splitlines()[-1])
-    # Rules that only warn are errors here.
+    # Warnings of rules are errors here.
     print(run(["spectral", "lint", "--ruleset", "spectral.yaml", "--fail-severity", "warn", document], folder,
               **tools).strip())
 
@@ -97,7 +97,7 @@ def generator_jar():
 
 def python_client(folder, document, told):
     binaries = python(HERE / "python" / "requirements.txt")
-    # What the generator finds on its path formats what it wrote.
+    # The generator formats its output with tools that it finds on its path.
     said = run([binaries / "openapi-python-client", "generate", "--path", document, "--output-path", "client", "--meta", "none",
                 "--fail-on-warning"], folder, PATH=f"{binaries}:/usr/bin:/bin")
     found = {path.stem for path in (folder / "client" / "api").glob("*/*.py")}

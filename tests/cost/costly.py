@@ -1,15 +1,15 @@
-"""Requests that are made to be costly, each out of a random generator alone."""
+"""Deliberately expensive requests, generated from nothing but a random generator."""
 
 import json
 
-# Letters and digits of texts and patterns.
+# The characters of texts and patterns.
 LETTERS = "ab0 é"
 LARGEST_BODY = 900_000
 SIZES = [1, 3, 10, 100, 1_000, 10_000, 100_000]
 
 
 def preparation():
-    """What a new server is sent before anything else: a type, and aggregates to ask for."""
+    """Prepares a new server: defines a type, and appends aggregates that requests can read."""
     fields = [{"name": "title", "type": "string"}, {"name": "tags", "type": "array", "fold": "union"}]
     yield "POST", "/aggregates/define", {"type_name": "note", "fields": fields}
     for number in range(50):
@@ -19,14 +19,14 @@ def preparation():
 
 
 def request(chance):
-    """A kind, a method, a path and a body."""
+    """Returns the kind, method, path and body of a request."""
     kind, make = chance.choice([
         ("pipeline", pipeline), ("pipeline", pipeline), ("pipeline", pipeline), ("dry run", dry_run), ("mcp", mcp),
         ("type", definition), ("payload", payload), ("search", search),
     ])
     while True:
         method, path, body = make(chance)
-        # A larger body is refused before it is read.
+        # A larger body would be rejected before it is read.
         if len(json.dumps(body)) < LARGEST_BODY:
             return kind, method, path, body
 
@@ -74,7 +74,7 @@ def number_of(chance):
 
 
 def nested(chance):
-    """A value that is wide or deep."""
+    """Returns a wide or deep value."""
     value = chance.choice([1, "a", None])
     for _ in range(chance.choice([1, 3, 50, 150])):
         value = [value] if chance.random() < 0.5 else {"a": value}
@@ -83,7 +83,7 @@ def nested(chance):
 
 
 def pattern(chance):
-    """A regular expression, often one that is large or backtracks."""
+    """Returns a regular expression, often a large or backtracking one."""
     atom = chance.choice(["a", "[ab]", "(a|ab)", r"\w", r"\p{L}", ".", "[^b]", "(a*)", "(?:a|b)", "é", r"\d"])
     kind = chance.randrange(9)
     if kind == 0:
@@ -111,13 +111,13 @@ def regex(chance):
 
 
 def repeated(chance):
-    """A long text out of a short one."""
+    """Returns an expression that makes a long text from a short one."""
     return {"$reduce": {"input": {"$range": [0, chance.choice([5, 12, 18, 24])]}, "initialValue": text(chance, 3),
                         "in": {"$concat": ["$$value", "$$value"]}}}
 
 
 def shared(chance, then):
-    """A value that shares its parts: few bytes, many leaves."""
+    """Returns an expression whose value shares its parts: few bytes, many leaves."""
     levels, width = chance.choice([(3, 3), (6, 8), (10, 8), (20, 2), (25, 4)])
     expression = then
     for _ in range(levels):

@@ -1,6 +1,7 @@
-"""Whoever acts on tasks while the server is killed: as a person and as an agent, and remembers what was answered.
+"""Actors on tasks while the server is killed: each acts as a person and as an agent, and records the responses.
 
-What was under way when the server died is in doubt: it may have happened or not. Refusals are compared with the table.
+Requests in progress when the server died are in doubt: they may have taken effect or not. Errors are compared with the
+table.
 """
 
 import collections
@@ -13,11 +14,11 @@ from tasks import ENDED, Fold
 BOARDS = 3
 OWN = 4
 SHARED = 3
-# Leases and deferrals end within so long, and a round waits for that.
+# The maximum length of leases and deferrals in seconds. A round waits for their end.
 LONGEST_S = 2
 BROKEN = (OSError, http.client.HTTPException, ValueError)
-# What is done to a task in each status, and how often. Some of it is refused: where another one was faster, and at times
-# where it does not go at all.
+# The actions on a task in each status, and their weights. Some are rejected: because another actor was faster, or
+# because the action is not allowed in this status.
 HABITS = {
     "pending": {"claim": 6, "approve": 1, "edit": 1, "reject": 0.5, "defer*": 1, "ask": 1, "message": 0.5, "cancel": 0.3,
                 "complete": 0.2},
@@ -28,20 +29,20 @@ HABITS = {
     "input_required": {"ask": 4, "reject": 0.5, "defer*": 0.5, "approve": 0.2},
     "deferred": {"leave": 5, "defer*": 0.5, "approve": 1, "edit": 0.5, "ask": 0.5, "message": 0.5},
 }
-# Refusals beside those of the table, and what may be refused so.
+# Errors that are not in the table, and the actions that may return them.
 REFUSED = {"not_lease_holder": ("claim", "artifact", "complete", "request_input", "fail*", "release"),
            "not_assignee": ("claim", "message"), "artifacts_changed": ("edit",)}
 PATHS = {"defer*": "defer", "fail*": "fail", "request_input": "request-input", "message": "messages", "artifact": "artifacts"}
-# With these a key is sent, and what was not answered is sent again.
+# Actions with an idempotency key. Those without a response are sent again.
 KEYED = ("create", "message", "artifact")
 
-# What is asked for: of one task, of several by a batch, or none yet.
+# A request about one task, about several in a batch, or about none yet.
 Act = collections.namedtuple("Act", "verb tag tasks body agent")
 Answer = collections.namedtuple("Answer", "verb version status")
 
 
 class Shared:
-    """Tasks on which all act."""
+    """Tasks on which all actors act."""
 
     def __init__(self):
         self.lock, self.tasks = threading.Lock(), []
@@ -64,19 +65,19 @@ class Shared:
 
 
 class Writer:
-    """Acts on tasks as a person and as an agent of its own, and remembers what was answered and what was under way."""
+    """Acts on tasks as a person and with its own agent, and records responses and requests in progress."""
 
     def __init__(self, name, agent, shared, chance):
         self.name, self.agent, self.shared, self.chance = name, agent, shared, chance
         self.count = self.refusals = 0
         self.own = []
-        # What a task was like in the last answer that told.
+        # The status of each task in the last response that contained it.
         self.status = {}
         self.answers = collections.defaultdict(dict)
-        # Claims and releases whose answer does not say which event they are: another act was as fast.
+        # Claims and releases whose response does not identify their event, because another action followed immediately.
         self.unnumbered = collections.Counter()
         self.leases = {}
-        # Tasks about which something was answered since they were looked at.
+        # Tasks with responses since their last check.
         self.acted = set()
         self.doubtful = self.refused = None
 
@@ -142,7 +143,7 @@ class Writer:
         return Act(verb, tag, tasks, body, self.agent)
 
     def ask(self, client, act):
-        """Asks, and takes in what is answered. Where nothing is, the act stays in doubt."""
+        """Sends a request and records its response. Without a response the action stays in doubt."""
         self.doubtful = act
         if act.verb == "heartbeat":
             path = "/agents/heartbeat"
@@ -213,7 +214,7 @@ class Writer:
         check(refused, f"{act} is refused: {answer}")
 
     def is_doubtful(self, task, done):
-        """Whether an event of a task may be what was under way."""
+        """Returns whether an event of a task may be the result of the request in doubt."""
         act = self.doubtful
         if act is None or act.verb != done.verb:
             return False

@@ -1,7 +1,7 @@
-"""Kills a server while events are appended and imported, and checks after each start that the log and the states are whole.
+"""Kills a server during appends and an import, and checks after each start that the log and the states are complete.
 
-`foldwork import` fills the log, and a few writers append single events to it. Whatever had been answered before the kill
-must be there afterwards, once, in its place.
+`foldwork import` fills the log, and a few writers append single events to it. Events acknowledged before the kill must
+exist afterwards, once, at their positions.
 """
 
 import hashlib
@@ -23,12 +23,12 @@ WRITERS = 3
 STREAMS_PER_WRITER = 5
 SAMPLE = 40
 STATES = [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}]
-# A condition on single events can only be answered by folding the log.
+# A condition on single events forces the states to be folded from the log.
 STATES_FROM_LOG = [{"$match": {"aggregate_type": "article", "position": {"$gte": 1}}}, {"$fold": {}}]
 
 
 class Writer:
-    """Appends single events of known ids to streams of its own, and remembers which of them were answered."""
+    """Appends single events with known ids to its own streams, and remembers which of them were acknowledged."""
 
     def __init__(self, number):
         self.number = number
@@ -49,7 +49,7 @@ class Writer:
         return stream, event
 
     def run(self, client, ended):
-        """Appends until the connection breaks. What was sent last then comes first the next time."""
+        """Appends until the connection breaks. The last event sent is sent again first the next time."""
         try:
             while not ended.is_set():
                 self.in_doubt = self.in_doubt or self.next_event()
@@ -65,7 +65,7 @@ class Writer:
 
 
 class Import:
-    """`foldwork import`, with a terminal of its own: the bar on it says how many events were answered."""
+    """Runs `foldwork import` in its own terminal. The progress bar shows how many events were acknowledged."""
 
     def __init__(self, program, server, source):
         self.shown = ""
@@ -91,7 +91,7 @@ class Import:
                 self.shown += text.decode(errors="replace")
 
     def end(self):
-        """Ends the client, whose server is gone, and returns how many events it had shown as done."""
+        """Ends the client after its server died, and returns the number of events that it showed as done."""
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -100,7 +100,7 @@ class Import:
         return max(counts, default=0)
 
     def finish(self):
-        """Waits for the end and returns the closing line."""
+        """Waits for the end and returns the last line."""
         output, _ = self.process.communicate(timeout=3600)
         self.reader.join(timeout=5)
         check(self.process.returncode == 0, f"import ends with {self.process.returncode}: {self.shown[-500:]}")
@@ -112,7 +112,7 @@ def digest(payload):
 
 
 def shared_lines():
-    """The lines of the shared data, or why there are none."""
+    """Returns the lines of the shared data, or the reason why there are none."""
     folder = os.environ.get("FOLDWORK_SHARED")
     if not folder:
         return None, "FOLDWORK_SHARED is not set"
@@ -120,13 +120,13 @@ def shared_lines():
     if not file.exists():
         return None, f"{file} is not there"
     if not shutil.which("zstd"):
-        return None, "there is no zstd to unpack it with"
+        return None, "zstd is not installed, so the data cannot be unpacked"
     unpacked = subprocess.run(["zstd", "-dcq", "--long=27", file], check=True, stdout=subprocess.PIPE).stdout
     return file, unpacked.splitlines()
 
 
 def synthetic_lines(chance):
-    """A few thousand events over a few hundred streams."""
+    """Returns a few thousand events over a few hundred streams."""
     versions, deleted = {}, set()
     for number in range(4000):
         stream = f"made-{chance.randrange(300)}"
@@ -150,7 +150,7 @@ def synthetic_lines(chance):
 
 
 class Source:
-    """What is imported, in the order of its lines."""
+    """The imported events, in the order of their lines."""
 
     def __init__(self, folder, chance):
         self.file, lines = shared_lines()
@@ -167,7 +167,7 @@ class Source:
 
 
 class Log:
-    """The log as one walk over HTTP found it."""
+    """The log, read once over HTTP."""
 
     def __init__(self, client, kept_streams):
         self.events, self.positions, self.versions, self.kept = [], {}, {}, {stream: [] for stream in kept_streams}
@@ -183,7 +183,7 @@ class Log:
         position, stream, event_id = event["position"], event["aggregate_id"], event["event_id"]
         check(position == len(self.events) + 1, f"position {position} follows {len(self.events)}")
         version = self.versions.get(stream, 0) + 1
-        check(event["version"] == version, f"{stream} goes on with version {event['version']}, expected {version}")
+        check(event["version"] == version, f"{stream} continues with version {event['version']}, expected {version}")
         self.versions[stream] = version
         check(event_id not in self.positions, f"event {event_id} is there twice")
         self.positions[event_id] = position
@@ -192,13 +192,13 @@ class Log:
             self.kept[stream].append(event)
 
     def imported(self):
-        """The events that came from the import, in their order."""
+        """Returns the imported events in order."""
         return [(stream, event_type, payload) for _, stream, _, event_type, payload in self.events
                 if event_type.startswith("article.") and not stream.startswith("side-")]
 
 
 class Verifier:
-    """Everything that must hold after a start."""
+    """Checks everything that must hold after a start."""
 
     def __init__(self, server, source, writers, chance):
         self.server, self.source, self.writers, self.chance = server, source, writers, chance
@@ -213,7 +213,7 @@ class Verifier:
         self.before = log.events
         imported = log.imported()
         check(imported == self.source.events[:len(imported)], "the imported events are not the first lines of the file")
-        check(len(imported) >= shown, f"import was answered {shown} events and {len(imported)} are there")
+        check(len(imported) >= shown, f"import showed {shown} acknowledged events, but the log has {len(imported)}")
         self.verify_answered(client, log)
         self.verify_states(client, log, sample)
         return log
@@ -224,8 +224,9 @@ class Verifier:
             check(writer.refused is None, writer.refused)
             answered.update(writer.answered)
         for event_id, (stream, version, position) in answered.items():
-            check(log.positions.get(event_id) == position, f"{event_id} was answered at {position} and is not there")
-            check(log.events[position - 1][1:3] == (stream, version), f"{event_id} is elsewhere than it was answered")
+            check(log.positions.get(event_id) == position,
+                  f"{event_id} was acknowledged at position {position} but is missing")
+            check(log.events[position - 1][1:3] == (stream, version), f"{event_id} is not at its acknowledged place")
         doubtful = {writer.in_doubt[1]["event_id"] for writer in self.writers if writer.in_doubt}
         unknown = [event_id for event_id, stream, *_ in log.events
                    if stream.startswith("side-") and event_id not in answered and event_id not in doubtful]
@@ -238,7 +239,7 @@ class Verifier:
             stream, event = again.next_event()
             status, answer = client.call("POST", f"/aggregates/{stream}/events", event)
             check(status == 200 and answer["position"] == answered[event_id][2],
-                  f"{event_id} sent again is answered {status}: {str(answer)[:200]}")
+                  f"{event_id} sent again gets {status}: {str(answer)[:200]}")
 
     def rows(self, client, pipeline, source):
         answer = client.read("POST", "/aggregates/query", {"pipeline": pipeline, "explain": True})
@@ -250,7 +251,7 @@ class Verifier:
         rows, from_log = self.rows(client, STATES, "resident"), self.rows(client, STATES_FROM_LOG, "log")
         check(len(rows) == len(from_log), f"{len(rows)} states, {len(from_log)} folded from the log")
         for row, again in zip(rows, from_log):
-            # Plugins go on between the two questions.
+            # Plugins may change facts between the two queries.
             del row["_facts"], again["_facts"]
             check(row == again, f"{row['_id']} differs from its fold from the log")
         by_id = {row["_id"]: row for row in rows}
@@ -285,7 +286,8 @@ def fold(events):
 
 
 def under_load(server, source, writers, seconds):
-    """Imports and writes for a while, kills the server, and returns how many imported events were answered."""
+    """Imports and appends for some time, kills the server, and returns the number of imported events that were
+    acknowledged."""
     ended = threading.Event()
     threads = [threading.Thread(target=writer.run, args=(server.client(timeout=60), ended)) for writer in writers]
     for thread in threads:
@@ -304,12 +306,12 @@ def play_round(number, server, source, writers, verifier, chance, longest):
     shown = under_load(server, source, writers, seconds)
     again = ""
     if chance.random() < 0.3:
-        # A start that is killed itself must cost nothing either.
+        # Killing a server while it starts must lose nothing either.
         server.launch()
         time.sleep(chance.uniform(0, 0.5))
         server.kill()
         server.process.stdout.close()
-        again = " and in its start"
+        again = " and while starting"
     started = server.start()
     log = verifier.verify(shown)
     alone = sum(len(writer.answered) for writer in writers)
@@ -322,7 +324,7 @@ def finish_import(server, source, verifier):
     total = len(source.events)
     first = Import(server.program, server, source.file).finish()
     second = Import(server.program, server, source.file).finish()
-    check(second.startswith(f"imported 0 events ({total} already there)"), f"the second import says: {second}")
+    check(second.startswith(f"imported 0 events ({total} already there)"), f"the second import prints: {second}")
     log = verifier.verify(total)
     check(log.imported() == source.events, "the log does not hold the file's events in their order")
     print(f"import to its end: {first}; again: {second}; exactly {total} events in the file's order: passed", flush=True)
@@ -330,14 +332,14 @@ def finish_import(server, source, verifier):
 
 def stop_orderly(server, source, verifier):
     code = server.terminate()
-    check(code == 0, f"the server ends with {code} after SIGTERM")
+    check(code == 0, f"the server exits with {code} after SIGTERM")
     started = server.start()
     verifier.verify(len(source.events))
     print(f"stop with SIGTERM: exit code 0; started in {started:.2f} s: passed", flush=True)
 
 
 def append(program, folder, key, rounds, chance, longest):
-    """Plays the rounds, then the import to its end and a stop in order. Returns how many passed and failed."""
+    """Runs the rounds, then the import to its end and a clean stop. Returns how many passed and failed."""
     source = Source(folder, chance)
     server = Server(program, folder, key)
     writers = [Writer(number) for number in range(WRITERS)]

@@ -1,8 +1,8 @@
-"""Kills the server while it consumes what was written, and compares with a run that nobody disturbed.
+"""Kills the server while it processes events, and compares the result with an undisturbed run.
 
-The same steps are taken on two stores. On one of them the server is killed again and again, in its start and in its
-work; whatever was not answered is sent once more. In the end, and at two moments between, facts, edges, tasks, parked
-steps and all events must be equal.
+The same steps run on two stores. On one of them the server is killed repeatedly, while starting and while working, and
+every request without a response is sent again. In the end, and at two moments before, facts, edges, tasks, parked steps
+and all events must be equal.
 """
 
 import http.client
@@ -21,7 +21,7 @@ SHOWN = 12
 
 
 class Store:
-    """A store with a server of its own, and how far the steps were taken on it."""
+    """A store with its own server, and the number of steps done on it."""
 
     def __init__(self, program, folder, key, steps):
         folder.mkdir()
@@ -42,28 +42,28 @@ class Store:
         return self.next == len(self.steps)
 
     def wants_peace(self):
-        """Whether the next step needs a server that is not killed meanwhile, or none."""
+        """Returns whether the next step needs a server that is not killed meanwhile, or no server."""
         return not self.finished() and (self.steps[self.next] == "compare" or self.restarts())
 
     def restarts(self):
-        """Whether the next step is taken while no server runs."""
+        """Returns whether the next step is done while no server runs."""
         return not self.finished() and self.steps[self.next] in ("kill", "fix")
 
     def take_step_between(self):
         if self.steps[self.next] == "fix":
-            # The next start is one with a plugin that was repaired.
+            # From the next start on, the plugin has its fix.
             self.server.environment["FOLDWORK_PLUGINS__BREAKER__FIXED"] = "true"
         self.next += 1
 
     def take_step(self, client):
         if not self.defined:
             status, answer = client.call("POST", "/aggregates/define", TYPE)
-            check(status in (200, 201), f"the type is refused with {status}: {answer}")
+            check(status in (200, 201), f"the type is rejected with {status}: {answer}")
             self.defined = True
         step = self.steps[self.next]
         if isinstance(step, list):
             status, answer = client.call("POST", "/events", {"events": step})
-            check(status in (200, 201), f"events are refused with {status}: {str(answer)[:500]}")
+            check(status in (200, 201), f"events are rejected with {status}: {str(answer)[:500]}")
         elif step == "compare":
             self.snapshots.append(snapshot(client))
         else:
@@ -76,7 +76,7 @@ class Store:
 
 
 def follower(client):
-    """Where the graph's follower stands, and how many events it has not taken in."""
+    """Returns the position of the graph's follower, and the number of events that it has not processed."""
     consumers = client.read("GET", "/system/consumers")["consumers"]
     return next((consumer["position"], consumer["lag"]) for consumer in consumers if consumer["name"] == "graph")
 
@@ -89,7 +89,7 @@ def catch_up(client):
 
 
 def undisturbed(store):
-    """Takes all the steps with a server that is not killed. Answers how long its start takes."""
+    """Does all steps with a server that is not killed. Returns how long a start takes."""
     started = store.server.start()
     client = store.server.client()
     while not store.finished():
@@ -107,7 +107,7 @@ def undisturbed(store):
 
 
 class Kills:
-    """Rounds, each of which ends with SIGKILL, and what they hit."""
+    """Rounds that each end with SIGKILL, and statistics of the kills."""
 
     def __init__(self, store, rounds, chance, start_s, longest):
         self.store, self.rounds, self.chance = store, rounds, chance
@@ -120,11 +120,13 @@ class Kills:
         self.finish()
 
     def goal(self, number):
-        """Steps are spread over the rounds, so that each has something to hit."""
+        """Returns the number of steps after this round. Steps are spread evenly, so that each round has work to
+        disturb."""
         return -(-len(self.store.steps) * number // self.rounds)
 
     def play(self, number):
-        """A server that is killed in its start, soon after it, or while it takes in what the round brings."""
+        """Runs a server that is killed while starting, soon afterwards, or while it processes the steps of the
+        round."""
         store, server = self.store, self.store.server
         moment = self.chance.choices(["started", "listening", "caught up"], [3, 3, 4])[0]
         seconds = self.chance.uniform(0, self.start_s if moment == "started" else self.longest)
@@ -170,7 +172,7 @@ class Kills:
             self.store.take_step(client)
 
     def make_peace(self):
-        """The steps for which the server is not killed at a moment of chance."""
+        """Does the steps during which the server is not killed at a random moment."""
         store, server = self.store, self.store.server
         while store.wants_peace():
             if store.restarts():
@@ -185,7 +187,7 @@ class Kills:
             server.process.stdout.close()
 
     def finish(self):
-        """What the rounds left to do."""
+        """Does the remaining steps."""
         store, server = self.store, self.store.server
         server.start()
         client = server.client()
@@ -201,7 +203,8 @@ class Kills:
         server.terminate()
 
     def note(self, client):
-        """After a start: how many events are left to take in. It stands at 0 until it has read where it stood."""
+        """Returns how many events are left to process after a start. The follower reports position 0 until it has read
+        its checkpoint."""
         position, behind = follower(client)
         while position == 0 and behind > 0:
             time.sleep(0.001)
@@ -211,7 +214,7 @@ class Kills:
 
 
 def snapshot(client):
-    """Everything that is derived, with names in place of what the server may choose: section, key, what is there."""
+    """Returns all derived data, with names in place of values that the server may choose: section, key, content."""
     events = pages(client, "/events?limit=200", lambda page: f"&after={page[-1]['position']}" if page else None)
     rows = client.read("POST", "/aggregates/query", {"pipeline": [{"$match": {}}, {"$fold": {"deleted": True}}]})
     rows = rows["results"]
@@ -252,7 +255,7 @@ def snapshot(client):
         kept = {name: event[name] for name in
                 ("event_id", "version", "event_type", "payload", "metadata", "actor", "project_id", "occurred_at")}
         if event["aggregate_type"] == "agent":
-            # Made at the first start, at its time.
+            # The agent is created at the first start, at that time.
             kept.pop("occurred_at")
         if event["actor"].startswith("key:"):
             kept["actor"] = "key"
@@ -267,7 +270,7 @@ def unique(edges):
 
 
 def pages(client, path, following):
-    """All pages of a list: by cursor, or by what follows from the page before."""
+    """Returns all pages of a list, by cursor or by the last item of the page before."""
     rows, more = [], ""
     while more is not None:
         page = client.read("GET", path + more)
@@ -285,7 +288,7 @@ def renamed(value, names):
 
 
 def differences(expected, found):
-    """Lines that tell what is other than expected."""
+    """Returns lines that describe the differences."""
     lines = []
     for section, wanted in expected.items():
         have = found[section]
@@ -299,7 +302,7 @@ def differences(expected, found):
 
 
 def differing(wanted, have, path):
-    """Where two values differ."""
+    """Returns the places where two values differ."""
     if isinstance(wanted, dict) and isinstance(have, dict):
         for name in [*wanted, *(name for name in have if name not in wanted)]:
             yield from differing(wanted.get(name), have.get(name), f"{path}/{name}")
@@ -328,7 +331,7 @@ def summary(snapshot):
 
 
 def consume(program, folder, key, seed, rounds, longest, data, events):
-    """Both runs and the comparison. Raises a failure where they differ."""
+    """Does both runs and compares them. Raises a failure if they differ."""
     history = History(random.Random(seed), events, lines_of(data) if data else None)
     calm = Store(program, folder / "undisturbed", key, history.steps)
     killed = Store(program, folder / "killed", key, history.steps)
@@ -341,8 +344,8 @@ def consume(program, folder, key, seed, rounds, longest, data, events):
     finally:
         calm.server.kill()
         killed.server.kill()
-    print(f"{rounds} kills: {kills.in_start} in the start, {rounds - kills.in_start} later; "
-          f"{kills.behind} starts found events that had not been taken in", flush=True)
+    print(f"{rounds} kills: {kills.in_start} while starting, {rounds - kills.in_start} later; "
+          f"{kills.behind} starts found unprocessed events", flush=True)
     check(len(calm.snapshots) == len(killed.snapshots), "a comparison is missing")
     for number, (expected, found) in enumerate(zip(calm.snapshots, killed.snapshots), 1):
         lines = differences(expected, found)

@@ -1,5 +1,5 @@
-/* A disk that fails on demand: preloaded into the server, it lets calls on files below a folder fail while a control
-   file, which the tests map too, says so. Built by faults.py. */
+/* Makes a disk fail on demand: preloaded into the server, it lets calls on files below a folder fail as a control file
+   requests, which the test maps into memory too. Built by faults.py. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 enum { WRITE = 1, SYNC = 2, TRUNCATE = 4, RENAME = 8, OPEN = 16, SHORT = 32, READ = 64 };
 
-/* The layout is known to faults.py. */
+/* faults.py uses the same layout. */
 struct control {
     _Atomic uint32_t operations, error, per_mille, failed, random;
 };
@@ -46,7 +46,7 @@ __attribute__((constructor)) static void begin(void) {
     control = mapped;
 }
 
-/* Whether one of these operations is to fail now. */
+/* Returns whether one of these operations fails now. */
 static int wanted(uint32_t operations) {
     if (!control || !(control->operations & operations)) return 0;
     uint32_t x = atomic_fetch_add(&control->random, 0x9e3779b9u);
@@ -79,7 +79,7 @@ static int file_fails(int fd, uint32_t operation) {
     return control && (control->operations & operation) && file_below(fd) && fails(operation);
 }
 
-/* How much of a write goes through: all of it, a half, or nothing with an error. */
+/* Returns how much of a write succeeds: all, half, or nothing with an error. */
 static ssize_t allowed(int fd, size_t length) {
     if (!control || !(control->operations & (WRITE | SHORT)) || !file_below(fd)) return (ssize_t)length;
     if (length > 1 && wanted(SHORT)) return (ssize_t)(length / 2);

@@ -1,9 +1,10 @@
-"""Lets the disk fail below a server that is written to and killed, and checks that nothing that was answered is lost.
+"""Lets the disk fail under a server that is written to and killed, and checks that no acknowledged event is lost.
 
-`faults.c`, preloaded into the server, makes writes, syncs and the like fail below the store's folder while this script
-says so: a disk that is full, one that can only be read for a moment, one with errors in the middle of what it does.
-What was answered with success must be there after each start, once and in its place. What was refused is whole or not
-there, and stays away once a start did not bring it back. When the disk works again the server does too, without a start.
+`faults.c`, preloaded into the server, makes writes, syncs and similar calls fail below the store's folder when this
+script requests it: the disk is full, readable only for a moment, or returns errors in the middle of an operation.
+Acknowledged events must exist after each start, once and at their positions. A rejected event exists completely or not
+at all, and once a start has not brought it back, it stays away. When the disk works again, so does the server, without
+a restart.
 """
 
 import errno
@@ -31,22 +32,22 @@ HEALS_WITHIN_S = 30
 TOLD_WITHIN_S = 30
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 
-# What happens to the disk: name, operations that fail, errors, how many of a thousand.
+# The kinds of disk failure: the name, the failing operations, the errors, and the failing share in thousandths.
 KINDS = [
     ("full", WRITE | SHORT, [errno.ENOSPC], [1000]),
-    ("full for files that are made", WRITE | OPEN, [errno.ENOSPC], [1000]),
+    ("full for new files", WRITE | OPEN, [errno.ENOSPC], [1000]),
     ("read-only", ALL, [errno.EROFS], [1000]),
     ("failing", ALL | SHORT, [errno.EIO], [50, 200, 500]),
     ("failing to sync", SYNC, [errno.EIO], [200, 1000]),
-    ("failing to sync and to cut", SYNC | TRUNCATE, [errno.EIO], [500, 1000]),
-    ("writing halves and not cutting", WRITE | SHORT | TRUNCATE, [errno.EIO, errno.ENOSPC], [300, 1000]),
+    ("failing to sync and to truncate", SYNC | TRUNCATE, [errno.EIO], [500, 1000]),
+    ("writing halves and failing to truncate", WRITE | SHORT | TRUNCATE, [errno.EIO, errno.ENOSPC], [300, 1000]),
     ("failing to rename and to open", RENAME | OPEN, [errno.EIO], [500, 1000]),
     ("failing to read", READ, [errno.EIO], [50, 300]),
 ]
 
 
 class Disk:
-    """The store's folder, and what fails below it."""
+    """The store's folder, and the failures below it."""
 
     LAYOUT = struct.Struct("=5I")
 
@@ -68,7 +69,7 @@ class Disk:
         struct.pack_into("=I", self.control, 0, 0)
 
     def failed(self):
-        """How many calls were made to fail up to now."""
+        """Returns the number of calls that have failed so far."""
         return struct.unpack_from("=I", self.control, 12)[0]
 
 
@@ -77,7 +78,7 @@ def digest(payload):
 
 
 class Sent:
-    """All that was sent, and what was answered to it."""
+    """All events sent, with their responses."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -101,7 +102,8 @@ class Sent:
         return status
 
     def verify(self, client, started):
-        """Reads the log and compares. After a start, nobody writes, to its end; else as far as was answered by now."""
+        """Reads the log and compares it with the responses. After a start, reads to the end, since nobody writes;
+        otherwise reads as far as events are acknowledged."""
         with self.lock:
             answered = dict(self.answered)
         end = max((position for _, _, position in answered.values()), default=0)
@@ -115,7 +117,7 @@ class Sent:
                 check(event["position"] == count, f"position {event['position']} follows {count - 1}")
                 stream = event["aggregate_id"]
                 versions[stream] = versions.get(stream, 0) + 1
-                check(event["version"] == versions[stream], f"{stream} goes on with version {event['version']}")
+                check(event["version"] == versions[stream], f"{stream} continues with version {event['version']}")
                 event_id = event["event_id"]
                 check(event_id not in found, f"{event_id} is there twice")
                 found[event_id] = (stream, event["version"], event["position"])
@@ -124,9 +126,9 @@ class Sent:
         with self.lock:
             for event_id, place in answered.items():
                 check(found.get(event_id) == place,
-                      f"{event_id} was answered at {place[2]}, and is {found.get(event_id, 'not there')}")
+                      f"{event_id} was acknowledged at {place[2]}, and is at {found.get(event_id, 'no position')}")
             for event_id in self.gone:
-                check(event_id not in found, f"{event_id} was refused, was not there after a start, and is there now")
+                check(event_id not in found, f"{event_id} was rejected and missing after a start, but exists now")
             if started:
                 self.gone |= {event_id for event_id in self.open if event_id not in found}
                 self.open -= self.gone
@@ -134,7 +136,7 @@ class Sent:
 
 
 class Writer(threading.Thread):
-    """Appends events of all sizes to streams of its own until it is told to end or the connection breaks."""
+    """Appends events of all sizes to its own streams until it is stopped or the connection breaks."""
 
     def __init__(self, number, first, sent, server, seed, ended):
         super().__init__(daemon=True)
@@ -158,7 +160,7 @@ class Writer(threading.Thread):
 
 
 def ready(server):
-    """What the server says of itself: its status and the reason."""
+    """Returns the server's status and its reason."""
     try:
         with urllib.request.urlopen(f"http://{server.address}/readyz", timeout=30) as answer:
             return answer.status, None
@@ -178,7 +180,7 @@ class Rounds:
         self.chance, self.sent, self.next_number = chance, Sent(), 0
         self.disk = Disk(folder, seed)
         self.server = Server(program, folder, key)
-        # Small memtables, so that flushes and compactions fail too. The server's log grows with each refusal.
+        # Small memtables, so that flushes and compactions fail too. The server's log grows with each rejected event.
         self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
 
     def start(self):
@@ -191,7 +193,7 @@ class Rounds:
         return self.sent.append(client, "alone", f"alone-{self.next_number}", "y" * 100)
 
     def heals(self):
-        """The disk works again: so does the server, soon and by itself."""
+        """Repairs the disk. The server must recover soon and by itself."""
         self.disk.work()
         client = self.server.client(timeout=120)
         until(HEALS_WITHIN_S, lambda: self.append_one(client) in (200, 201), "no append succeeds")
@@ -228,41 +230,42 @@ class Rounds:
         client = self.start()
         count = self.sent.verify(client, started=True)
         until(HEALS_WITHIN_S, lambda: ready(self.server) == (200, None), "/readyz is not 200")
-        check(self.append_one(client) in (200, 201), "an append after the start is refused")
+        check(self.append_one(client) in (200, 201), "an append after the start is rejected")
         print(f"round {number}: disk {', '.join(told)}; killed {'meanwhile' if in_fault else 'afterwards'}; "
               f"{self.disk.failed() - before} calls failed; {count} events, {len(self.sent.answered)} answered, "
               f"{sum(self.sent.refusals.values())} refused {self.sent.refusals}, {len(self.sent.gone)} gone: passed",
               flush=True)
 
     def limited(self, kill):
-        """A limit for the size of files is hit and lifted: by half of a large record, and by a small one."""
+        """Sets a limit for the size of files and removes it again: once in the middle of a large record, once at a
+        small one."""
         client = self.start()
         sent = self.sent
         for size, room in ((500_000, 100_000), (2_000, 1_000)):
             for _ in range(3):
-                check(self.append_one(client) == 201, "an append is refused")
+                check(self.append_one(client) == 201, "an append is rejected")
             self.limit_files(room)
             self.next_number += 1
             refused = f"limited-{self.next_number}"
             status = sent.append(client, "limited", refused, "z" * size)
-            check(status == 503, f"the append over the limit is answered {status}")
+            check(status == 503, f"the append over the limit gets {status}")
             self.limit_files(None)
             for number in range(10):
                 status = sent.append(client, "limited", f"{refused}-after-{number}", "after")
-                check(status == 201, f"an append after the limit was lifted is answered {status}")
+                check(status == 201, f"an append after the removal of the limit gets {status}")
             if kill:
                 self.server.kill()
             else:
-                check(self.server.terminate() == 0, "the server does not end orderly")
+                check(self.server.terminate() == 0, "the server does not stop cleanly")
             client = self.start()
             sent.verify(client, started=True)
-            check(refused in sent.gone, f"{refused} was refused and is there")
+            check(refused in sent.gone, f"{refused} was rejected but exists")
             status = sent.append(client, "limited", f"{refused}-last", "last")
-            check(status == 201, f"the stream answers {status}")
+            check(status == 201, f"an append to the stream gets {status}")
         print(f"a limit for files, {'killed' if kill else 'stopped'} afterwards: passed", flush=True)
 
     def limit_files(self, room):
-        """Lets files be larger by so much than the log's segment that is written to, or as large as they like."""
+        """Limits files to `room` bytes more than the current segment of the log, or removes the limit."""
         pid = self.server.process.pid
         _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         soft = hard
@@ -273,7 +276,7 @@ class Rounds:
 
 
 def fail(program, folder, key, seed, rounds, chance):
-    """Plays the rounds. Returns how many steps passed and failed."""
+    """Runs the rounds. Returns how many steps passed and failed."""
     played = Rounds(program, folder, key, seed, chance)
     passed = failed = 0
     try:
@@ -287,7 +290,7 @@ def fail(program, folder, key, seed, rounds, chance):
         for number in range(1, rounds + 1):
             played.play(number)
             passed += 1
-        check(played.server.terminate() == 0, "the server does not end orderly")
+        check(played.server.terminate() == 0, "the server does not stop cleanly")
         played.sent.verify(played.start(), started=True)
         passed += 1
     except (Failure, *BROKEN, subprocess.TimeoutExpired) as failure:

@@ -1,8 +1,8 @@
 """Kills a server in the middle of uploads, and checks after each start that files, their bytes and the quota agree.
 
-Threads store, replace and delete files of their own, as raw bodies of known and unknown length and as JSON. What was
-answered must be there afterwards; what was under way is there as a whole or not at all. No file may be listed without
-its bytes, no bytes may be kept without a file, and the room that is counted is that of what is listed.
+Threads store, replace and delete their own files, as raw bodies of known and unknown length and as JSON. Acknowledged
+changes must exist afterwards; a change in progress exists completely or not at all. Every listed file must have its
+bytes, all kept bytes must belong to a file, and the counted bytes must be those of the listed files.
 """
 
 import base64
@@ -24,7 +24,7 @@ BROKEN = (OSError, http.client.HTTPException, ValueError)
 
 
 class Writer:
-    """Changes files of its own, and remembers what was answered and what was under way."""
+    """Changes its own files, and records responses and the request in progress."""
 
     def __init__(self, number, workspace, chance):
         self.chance = chance
@@ -82,7 +82,7 @@ class Writer:
 
 
 def listed(client):
-    """All files, by their paths."""
+    """Returns all files by their paths."""
     files, cursor = {}, ""
     while cursor is not None:
         page = client.read("GET", f"/files?limit=200{cursor and '&cursor=' + cursor}")
@@ -94,7 +94,7 @@ def listed(client):
 
 
 def fetched(client, path):
-    """A file's bytes, through its link and without a token."""
+    """Returns the bytes of a file, fetched through its link without a token."""
     url = urllib.parse.urlsplit(client.read("GET", f"/files/{path}")["url"])
     connection = http.client.HTTPConnection(url.netloc, timeout=60)
     connection.request("GET", f"{url.path}?{url.query}")
@@ -106,7 +106,7 @@ def fetched(client, path):
 
 
 def verify(server, folder, writers):
-    """Returns how many files there are, and their bytes."""
+    """Returns the number of files and their total bytes."""
     client = server.client()
     files = listed(client)
     for path, file in files.items():
@@ -123,12 +123,12 @@ def verify(server, folder, writers):
             check(found in allowed, f"{path} is {found}, answered was {allowed[0]}")
             writer.known[path] = found
         writer.doubtful = None
-    check(set(files) <= {path for writer in writers for path in writer.paths}, "there are files that nobody stored")
+    check(set(files) <= {path for writer in writers for path in writer.paths}, "there are files that were never stored")
     return len(files), total
 
 
 def agree(client, folder, count, total):
-    """What the dead server left is removed within a while of the start, and then nothing else is kept."""
+    """Checks that leftovers of the dead server are removed soon after the start, and that nothing else is kept."""
     until = time.monotonic() + CLEARS_WITHIN_S
     while True:
         sizes = [file.stat().st_size for file in (folder / "data" / "files").glob("*/*")]
@@ -154,7 +154,7 @@ def play_round(number, server, folder, writers, chance, longest):
     under_way = sum(writer.doubtful is not None for writer in writers)
     left = len(list((folder / "data" / "files").glob("*/*")))
     if chance.random() < 0.3:
-        # A start that is killed while it clears must cost nothing either.
+        # Killing a server while it cleans up must lose nothing either.
         server.launch()
         time.sleep(chance.uniform(0, 0.5))
         server.kill()
@@ -162,9 +162,10 @@ def play_round(number, server, folder, writers, chance, longest):
     server.start()
     count, total = verify(server, folder, writers)
     answered = sum(writer.answered for writer in writers)
-    print(f"round {number}: killed after {seconds:.2f} s with {under_way} changes under way and {left} files on the disk; "
-          f"{answered} changes answered so far; {count} files of {total} bytes are listed, kept and counted: passed",
-          flush=True)
+    print(f"round {number}: killed after {seconds:.2f} s with {under_way} changes in progress and {left} files "
+          "on the disk; "
+          f"{answered} changes acknowledged so far; {count} files of {total} bytes are listed, kept "
+          "and counted: passed", flush=True)
 
 
 def store_files(program, folder, key, rounds, chance, longest):

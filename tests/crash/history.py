@@ -1,8 +1,8 @@
-"""What is written to both stores: a list of steps whose every consequence can be foreseen.
+"""The steps for both stores: a list with a predictable result.
 
-Two runs may interleave what the server appends by itself (derived events, tasks) with what is written here. Nothing may
-depend on that, so after a step that makes the server append to a stream, or look at one, the stream is left alone until
-the follower has come to the log's end (`catch_up`).
+Two runs may interleave events that the server appends itself (derived events, tasks) with these steps in different
+ways. No result may depend on the order, so after a step that makes the server append to a stream, or read one, the
+stream is left alone until the follower has reached the end of the log (`catch_up`).
 """
 
 import json
@@ -10,9 +10,9 @@ import subprocess
 
 PILLARS = 12
 WORDS = "river stone garden window harbour copper meadow lantern winter signal marble thunder".split()
-# The most text of a request, unless a single event is longer.
+# The maximum size of a request, unless a single event is larger.
 BATCH_BYTES = 256 * 1024
-# Every so many events there is one for which the plugin `breaker` throws.
+# The plugin `breaker` throws for one in this many events.
 BREAKS = 7
 
 TYPE = {"type_name": "note", "display_name": "Note", "traits": ["content-bearing"],
@@ -75,7 +75,7 @@ on = { events = ["note.*", "article.published"] }
 
 
 class History:
-    """Steps: a list of events that are appended together, or the name of something to do."""
+    """The steps: each is a list of events to append together, or the name of an action."""
 
     def __init__(self, chance, events, data=None):
         self.chance = chance
@@ -88,7 +88,7 @@ class History:
             self.write_lines(data)
 
     def append(self, events):
-        """Adds events as batches of different sizes."""
+        """Adds events in batches of different sizes."""
         while events:
             size = self.chance.choice([1, 2, 5, 12, 30])
             while size > 1 and len(json.dumps(events[:size])) > BATCH_BYTES:
@@ -104,7 +104,7 @@ class History:
                 "event_type": f"{kind}.{verb}", "payload": payload, "occurred_at": moment(self.number)}
 
     def write_lines(self, lines):
-        """Events of a file, with ids of their own; what has no time gets one."""
+        """Adds the events of a file with new ids. Events without a time get one."""
         events = []
         for line in lines:
             self.number += 1
@@ -134,7 +134,7 @@ class History:
         self.steps += ["catch_up", "replay", "catch_up", "compare"]
 
     def write_section(self, most):
-        """Articles and notes; those that are published or were noted are left alone for the rest of the section."""
+        """Adds articles and notes. Published articles and new notes are left alone for the rest of the section."""
         settled = [stream for stream, state in self.streams.items() if state != "deleted"]
         self.chance.shuffle(settled)
         to_publish, to_change = settled[:len(settled) // 4], settled[len(settled) // 4:]
@@ -160,7 +160,8 @@ class History:
         self.append(events)
 
     def body(self):
-        """Names others by slugs, of those who are there, were there, or will be; mentions pillars by their titles."""
+        """Returns a body that links slugs of existing, former and future articles, and mentions pillars by their
+        titles."""
         likely = len(self.streams) * 5 // 4 + 10
         links = [f"slug-{self.chance.randrange(likely)}" for _ in range(self.chance.randrange(5))]
         text = "".join(self.chance.choice([f"See [this](/pages/{slug}). ", f"In docs/{slug}.md it says so. "])
@@ -187,7 +188,7 @@ class History:
             self.slugs.pop(stream)
             return self.event(stream, "deleted", {})
         if draw < 0.35:
-            # A slug that others name already, and that may have been another's.
+            # A slug that others already link, and that may have belonged to another article.
             slug = f"slug-{self.chance.randrange(len(self.streams) * 5 // 4 + 10)}"
             if slug in self.slugs.values() or int(slug.split("-")[1]) >= len(self.streams):
                 slug = f"renamed-{self.number}"
@@ -203,7 +204,7 @@ class History:
         return self.event(stream, "published", {"published_at": moment(self.number + 1)})
 
     def break_the_circuit(self, most):
-        """Failures in a row, and events for which nobody is called any more."""
+        """Adds failures in a row that open the circuit, and then events for which the plugin is no longer called."""
         streams = [stream for stream, state in self.streams.items() if state != "deleted"]
         def update(turn, number=None):
             return self.event(self.chance.choice(streams), "updated", {"round": turn}, number)
@@ -211,7 +212,7 @@ class History:
         most = max(most, 10)
         failing = [update(turn, BREAKS * (turn + 1)) for turn in range(8)]
         refused = [update(turn) for turn in range(most)]
-        # What counts up to the opening, and what is open, is there after a kill too.
+        # The count of failures before the circuit opens, and the open circuit, must survive a kill.
         self.append(failing[:3])
         self.steps += ["catch_up", "kill"]
         self.append(failing[3:] + refused[:most // 2])
@@ -224,7 +225,7 @@ def pillar(number):
 
 
 def moment(number):
-    """The time of the event of a number, some seconds after the one before."""
+    """Returns the time of the event with this number, some seconds after the one before."""
     seconds = number * 7
     return (f"2024-{1 + seconds // 2_419_200 % 12:02}-{1 + seconds // 86_400 % 28:02}"
             f"T{seconds // 3_600 % 24:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.000Z")

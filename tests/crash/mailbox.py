@@ -1,9 +1,8 @@
-"""Kills a server in the middle of leases, deferrals and approvals, and checks that tasks are what the answers said.
+"""Kills a server in the middle of leases, deferrals and approvals, and checks that tasks match the responses.
 
-Threads make tasks and act on them, each on some of its own and all on some that they share. What was answered must be
-there after each start, in its place and once; what was under way has happened as a whole or not at all. The effects of
-what was approved are counted in the articles that they are about. Leases and deferrals that end while no server runs
-are seen to by the next one.
+Threads create tasks and act on them, on their own tasks and on shared ones. Acknowledged changes must exist after each
+start, once and in their order; a request in progress took effect completely or not at all. The effects of approvals are
+counted in their articles. Leases and deferrals that end while no server runs are handled by the next one.
 """
 
 import collections
@@ -20,20 +19,20 @@ COMES_BACK_WITHIN_S = 60
 
 
 class History:
-    """The log, as far as it was read: the events of each task, and what was appended to articles."""
+    """The log as far as it was read: the events of each task, and the events appended to articles."""
 
     def __init__(self):
         self.position, self.tasks, self.boards, self.folds = 0, {}, {}, {}
         self.last = None
 
     def check_end(self, client):
-        """What was read last before a kill is still there, in its place."""
+        """Checks that the last event read before a kill still exists at its position."""
         if self.last:
             page = client.read("GET", f"/events?limit=1&after={self.position - 1}")
             check(page["data"] == [self.last], f"position {self.position} was read before, and is now {page['data']}")
 
     def read(self, client):
-        """Reads on, and returns which tasks have gone on."""
+        """Reads on and returns the tasks with new events."""
         touched = set()
         while True:
             page = client.read("GET", f"/events?limit=200&after={self.position}")
@@ -52,7 +51,7 @@ class History:
 
 
 def now(later_s=0):
-    """This moment, or one that is to come, as the server writes it."""
+    """Returns the current time, or a later one, in the server's format."""
     moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(seconds=later_s)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -63,12 +62,12 @@ def wait_until(moment):
 
 
 def key_of(done):
-    """How an event's answer is kept: claims and releases have no tag."""
+    """Returns the key under which the response to an event is stored: claims and releases have no tag."""
     return (done.verb, done.version) if done.agent is not None else done.tag
 
 
 class Verifier:
-    """Everything that must hold after a start."""
+    """Checks everything that must hold after a start."""
 
     def __init__(self, writers):
         self.writers, self.history = writers, History()
@@ -76,7 +75,7 @@ class Verifier:
         self.doubts, self.happened, self.late = collections.Counter(), collections.Counter(), collections.Counter()
 
     def verify(self, server, stopped, started):
-        """Returns how many leases and deferrals ended between these moments, while no server ran, and were seen to."""
+        """Returns how many leases and deferrals ended between these times, while no server ran, and were handled."""
         client = server.client()
         for writer in self.writers:
             check(writer.refused is None, writer.refused)
@@ -105,7 +104,7 @@ class Verifier:
         return late
 
     def settle(self, client):
-        """Reads until every lease and deferral has ended, so that nothing goes on by itself any more."""
+        """Reads until every lease and deferral has ended, so that no task changes by itself any more."""
         until, touched = time.monotonic() + COMES_BACK_WITHIN_S, set()
         self.history.check_end(client)
         while True:
@@ -117,7 +116,7 @@ class Verifier:
             time.sleep(0.05)
 
     def lease_end(self, task, claim, claimed_until):
-        """When a lease ends by what was answered last; a heartbeat may have moved that."""
+        """Returns when a lease ends according to the last response. A heartbeat may have extended it."""
         return max([claimed_until, *(writer.leases.get((task, claim), "") for writer in self.writers)])
 
     def ended(self, fold, done):
@@ -147,26 +146,27 @@ class Verifier:
                 unnumbered[done.verb, done.agent] += 1
             else:
                 doubtful = any(writer.is_doubtful(fold.id, done) for writer in self.writers)
-                check(doubtful, f"{fold.id}: nobody asked for {done.verb} {key} in version {done.version}")
+                check(doubtful, f"{fold.id}: {done.verb} {key} in version {done.version} was never requested")
         lost = [key for key in answers if key not in seen]
-        check(not lost, f"{fold.id}: what was answered is lost: {lost[:3]}")
+        check(not lost, f"{fold.id}: acknowledged changes are lost: {lost[:3]}")
         for writer in self.writers:
             for verb in ("claim", "release"):
                 least, found = writer.unnumbered[verb, fold.id], unnumbered[verb, writer.agent]
                 act = writer.doubtful
                 most = least + (act is not None and act.verb == verb and fold.id in act.tasks)
-                check(least <= found <= most, f"{fold.id}: {least} more of {verb} were answered, {found} are there")
+                check(least <= found <= most, f"{fold.id}: {least} more of {verb} were acknowledged, {found} exist")
 
     def verify_answer(self, fold, done, answer):
         check(answer.verb == done.verb, f"{fold.id}: {answer.verb} {done.tag} became {done.verb}")
         if answer.version is None:
-            # A message or an artifact has the id that was answered.
+            # A message or an artifact has the id given in the response.
             added = done.event["payload"].get(f"{done.verb}s", [])
             check(done.verb == "create" or answer.status == added[0]["id"], f"{fold.id}: {done.tag} has another id")
             return
         check(done.version <= answer.version <= fold.version, f"{fold.id}: {done.tag} was answered in {answer.version}")
         told = fold.done[answer.version - 1].status
-        check(answer.status in (None, told), f"{fold.id} was answered {answer.status}, and is {told} in that version")
+        check(answer.status in (None, told),
+              f"{fold.id} had the status {answer.status} in the response, and is {told} in that version")
 
     def verify_nothing_lost(self, client):
         listed, cursor = [], ""
@@ -180,7 +180,7 @@ class Verifier:
             check((status, version) == (fold.status, fold.version), f"{task} is listed as {status} in version {version}")
 
     def verify_effects(self, client):
-        """Each effect of an approval stands behind it in the log, and there are no others."""
+        """Checks that each effect of an approval follows it in the log, and that there are no other effects."""
         expected = {}
         for fold in self.history.folds.values():
             for number, (position, artifact) in enumerate(fold.effects):
@@ -190,9 +190,9 @@ class Verifier:
         found = {position: (event["aggregate_id"], event["event_type"], event["payload"], event["metadata"]["task_id"],
                             event["metadata"]["artifact_id"]) for position, event in self.history.boards.items()}
         differ = sorted(position for position in found.keys() | expected if found.get(position) != expected.get(position))
-        check(not differ, f"{len(expected)} effects were approved, {len(found)} are there; at {differ[:3]} they differ")
+        check(not differ, f"{len(expected)} effects were approved, {len(found)} exist; at {differ[:3]} they differ")
         once = collections.Counter((task, artifact) for *_, task, artifact in found.values())
-        check(all(count == 1 for count in once.values()), f"effects are there twice: {once.most_common(3)}")
+        check(all(count == 1 for count in once.values()), f"effects exist twice: {once.most_common(3)}")
         for number in range(BOARDS):
             board = f"board-{number}"
             effects = [effect for effect in found.values() if effect[0] == board]
@@ -203,7 +203,7 @@ class Verifier:
                 check(state[name] == value, f"{board} has {name} {state[name]}, the last effect says {value}")
 
     def verify_feeds(self, client, after):
-        """Agents are told what concerns them, what came back among it, and nothing twice."""
+        """Checks that agents get the events that concern them, including returned tasks, and no event twice."""
         expected = collections.defaultdict(list)
         for fold in self.history.folds.values():
             positions = {done.event["event_id"]: done.event["position"] for done in fold.done}
@@ -217,18 +217,18 @@ class Verifier:
                 told += [(said["position"], said["event"], said["id"]) for said in page["data"]]
                 cursor = page["next_cursor"]
             wanted = sorted(expected[agent])
-            check(told == wanted, f"{agent} is told {len(told)} things, expected {len(wanted)}; first of what differs: "
+            check(told == wanted, f"{agent} gets {len(told)} events, expected {len(wanted)}; the first difference: "
                                   f"{sorted(set(told) ^ set(wanted))[:1]}")
 
     def resolve(self, writer, client):
-        """Makes what was in doubt known: as it happened, or by asking again."""
+        """Resolves a request in doubt: by its event, or by sending it again."""
         act = writer.doubtful
         if act is None:
             return
         happened = [(task, done) for task, fold in self.history.folds.items() for done in fold.done
                     if writer.is_doubtful(task, done) and key_of(done) not in writer.answers.get(task, {})]
         if act.verb in ("claim", "release"):
-            # Those that were answered without a number came before.
+            # Those acknowledged without a version came first.
             happened = happened[sum(writer.unnumbered[act.verb, task] for task in act.tasks):]
             writer.unnumbered.update((act.verb, task) for task, _ in happened)
         elif act.verb not in KEYED:
@@ -237,12 +237,12 @@ class Verifier:
         self.doubts[act.verb] += 1
         self.happened[act.verb] += bool(happened)
         if act.verb in KEYED:
-            # Whether it happened or not: asked for again, it is there once.
+            # In either case, after the repetition it exists once.
             writer.ask(client, act)
         writer.doubtful = None
 
     def verify_all(self, server):
-        """Reads everything from its beginning once more."""
+        """Reads everything again from the beginning."""
         read, self.history = self.history.tasks, History()
         self.verify(server, "", "")
         check(all(self.history.tasks[task][:len(events)] == events for task, events in read.items()),
@@ -250,7 +250,7 @@ class Verifier:
 
 
 def plant(writer, client):
-    """A lease and a deferral that end while no server runs. Returns when both have."""
+    """Creates a lease and a deferral that end while no server runs. Returns when both have ended."""
     writer.ask(client, writer.create())
     writer.ask(client, writer.create())
     claimed, deferred = writer.own
@@ -277,7 +277,7 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
     doubtful = collections.Counter(writer.doubtful.verb for writer in writers if writer.doubtful)
     wait_until(over)
     if chance.random() < 0.3:
-        # A start that is killed while it sees to what is due must cost nothing either.
+        # Killing a server while it handles passed deadlines must lose nothing either.
         server.launch()
         time.sleep(chance.uniform(0, 1.5))
         server.kill()
@@ -285,25 +285,26 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
     started = now()
     server.start()
     late = verifier.verify(server, stopped, started)
-    check(late["expire"] and late["wake"], f"of what ended while no server ran this came back: {dict(late)}")
+    check(late["expire"] and late["wake"],
+          f"of the leases and deferrals that ended without a server, these came back: {dict(late)}")
     history = verifier.history
-    print(f"round {number}: killed after {seconds:.2f} s with {dict(doubtful)} under way; {late['expire']} leases and "
+    print(f"round {number}: killed after {seconds:.2f} s with {dict(doubtful)} in progress; {late['expire']} leases and "
           f"{late['wake']} deferrals ended without a server; {len(history.folds)} tasks of "
           f"{sum(map(len, history.tasks.values()))} events, {len(history.boards)} effects: passed", flush=True)
 
 
 def begin(server, chance):
-    """The articles, and whoever acts."""
+    """The articles and the actors."""
     client = server.client()
     for number in range(BOARDS):
         status, answer = client.call("POST", f"/aggregates/board-{number}/events", {
             "aggregate_type": "article", "event_type": "article.created", "payload": {"title": f"Board {number}"}})
-        check(status == 201, f"the article is refused: {answer}")
+        check(status == 201, f"the article is rejected: {answer}")
     shared, writers = Shared(), []
     for number in range(WRITERS + 1):
         agent = {"name": f"agent {number}", "subscribed_traits": [], "capabilities": {}}
         status, answer = client.call("POST", "/agents", agent)
-        check(status == 201, f"the agent is refused: {answer}")
+        check(status == 201, f"the agent is rejected: {answer}")
         writers.append(Writer(f"w{number}", answer["id"], shared, chance))
     return writers
 
@@ -321,13 +322,14 @@ def act_on_tasks(program, folder, key, rounds, chance, longest):
             passed += 1
         verifier.verify_all(server)
         acts = sum(len(acts) for writer in verifier.writers for acts in writer.answers.values())
-        print(f"{acts} acts were answered and {sum(writer.refusals for writer in verifier.writers)} refused; in doubt were "
+        print(f"{acts} actions got responses and {sum(writer.refusals for writer in verifier.writers)} of them "
+              f"errors; in doubt were "
               f"{dict(verifier.doubts)}, of which had happened {dict(verifier.happened)}; without a server ended "
               f"{verifier.late['expire']} leases and {verifier.late['wake']} deferrals; "
               f"{len(verifier.history.boards)} effects, each once: passed", flush=True)
         passed += 1
     except (Failure, *BROKEN) as failure:
-        # What came of it is not known any more: later rounds would repeat this failure.
+        # The results of the failed round are unknown, and later rounds would repeat the failure.
         failed += 1
         print(f"round {passed + 1}: FAILED: {failure}", flush=True)
     finally:

@@ -1,7 +1,7 @@
-/* A disk that loses its power: preloaded into the server, it notes for a folder what the disk must hold, which is what was
-   synced. The content of a file is copied aside when the file is synced, the names in a folder when the folder is synced.
-   A file that loses its name is linked aside, so that its number is not used again. Built by power.py, which sets the
-   folder back. */
+/* Simulates a power loss: preloaded into the server, it records for a folder what the disk must hold, which is
+   everything that was synced. The content of a file is copied aside when the file is synced, the names in a folder when
+   the folder is synced. A file that loses its name is linked aside, so that its inode number is not used again. Built
+   by power.py, which restores the folder. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -19,7 +19,7 @@
 
 enum { FILES = 1 << 16 };
 
-/* From where on a file was written to since it was synced. */
+/* The offset from which on a file was written to since its last sync. */
 static struct {
     ino_t number;
     off_t from;
@@ -50,7 +50,7 @@ static int below(const char *path) {
            (path[folder_length] == 0 || path[folder_length] == '/');
 }
 
-/* The path of an open file below the folder. */
+/* Finds the path of an open file below the folder. */
 static int find(int fd, char *path, size_t room) {
     char link[64];
     if (folder_length == 0) return 0;
@@ -80,7 +80,7 @@ static void changes(ino_t number, off_t from) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A write is about to begin, at the offset or, where that is negative, where the file stands. */
+/* Called before a write at this offset, or at the current position if the offset is negative. */
 static void writes(int fd, off_t offset) {
     char path[4096];
     struct stat about;
@@ -113,7 +113,7 @@ static void copy(int fd, const struct stat *about) {
     close(to);
 }
 
-/* Written under another name first: whoever kills the process finds the names of one sync. */
+/* Written under another name first, so that a kill leaves the names of one sync. */
 static void list(const char *path, ino_t number) {
     char name[4096], unfinished[4200];
     snprintf(name, sizeof name, "%s/names-%llu", aside, (unsigned long long)number);
@@ -149,7 +149,7 @@ static void loses_name(const char *path) {
     pthread_mutex_unlock(&lock);
 }
 
-/* A file that is opened to be written anew. */
+/* Called when a file is opened and truncated. */
 static void empties(int at, const char *path, int flags) {
     struct stat about;
     if ((flags & O_TRUNC) && (at == AT_FDCWD || path[0] == '/') && below(path) && stat(path, &about) == 0)

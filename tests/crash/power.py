@@ -1,12 +1,12 @@
-"""Takes the power from a server that is written to, and checks that nothing that was answered is lost.
+"""Simulates a power loss under a server that is written to, and checks that no acknowledged event is lost.
 
-`power.c`, preloaded into the server, notes what of its store the disk must hold: the content of files that were synced and
-the names of folders that were. After a SIGKILL the store is set back to that. A disk may hold more than it must: in some
-rounds it holds all names or a part of them, and pages of what was not synced, with holes between them. The server must
-open the store, with every event that was answered, once and in its place.
+`power.c`, preloaded into the server, records what the disk must hold of the store: the content of synced files and the
+names in synced folders. After a SIGKILL the store is set back to that state. A disk may hold more than it must: in some
+rounds it holds all names or some of them, and pages that were not synced, with holes between them. The server must open
+the store with every acknowledged event, once and at its position.
 
-In the end a segment of the log is taken away, and bytes are changed in the log and in tables. Whatever the server does
-not answer as it was, it must refuse, and name the file where it refuses to start.
+In the end a segment of the log is removed, and bytes are changed in the log and in tables. The server must reject every
+request that it cannot answer correctly, and if it refuses to start, it must name the file.
 """
 
 import http.client
@@ -21,11 +21,11 @@ from faults import BROKEN, Sent, Writer, digest
 from server import Failure, Server, check
 
 WRITERS = 4
-# The log of a store is read whole in each round, so that a store has few rounds.
+# Each round reads the whole log of a store, so a store has few rounds.
 ROUNDS_OF_A_STORE = 10
 PAGE = 4096
 KINDS = ["nothing that was not synced", "all names", "some names", "some pages", "some names and pages"]
-# How many bytes are changed in each kind of file, one after the other.
+# The number of bytes that are changed in each kind of file, one after the other.
 CHANGED_BYTES = 3
 
 
@@ -40,7 +40,7 @@ class Disk:
                             "FOLDWORK_POWER_ASIDE": str(self.aside)}
 
     def settle(self):
-        """From now on the disk holds all that is there."""
+        """Declares the current content of the store to be on the disk."""
         shutil.rmtree(self.aside, ignore_errors=True)
         self.aside.mkdir()
         self.store.mkdir(exist_ok=True)
@@ -54,7 +54,7 @@ class Disk:
                     shutil.copyfile(entry.path, self.aside / str(entry.inode()))
 
     def lose_power(self, kind):
-        """Sets the store back to what the disk holds."""
+        """Sets the store back to the content of the disk."""
         self.some_names = {"all names": 1.0}.get(kind, 0.5 if "names" in kind else 0.0)
         self.some_pages = "pages" in kind
         self.found = {}
@@ -106,13 +106,13 @@ class Disk:
 
 
 class Store:
-    """One store, over some rounds."""
+    """One store over several rounds."""
 
     def __init__(self, program, folder, key, chance):
         self.chance, self.sent = chance, Sent()
         self.disk = Disk(folder, chance)
         self.server = Server(program, folder, key)
-        # Small memtables, which values of 20 kB fill soon.
+        # Small memtables, which values of 20 kB fill quickly.
         self.server.environment.update(self.disk.environment, FOLDWORK_STORE__MEMTABLE_BYTES=str(1 << 20))
 
     def start(self):
@@ -123,7 +123,7 @@ class Store:
         kind = self.chance.choice(KINDS)
         self.disk.settle()
         client = self.start()
-        check(self.sent.append(client, "alone", f"alone-{number}", "y" * 100) == 201, "an append is refused")
+        check(self.sent.append(client, "alone", f"alone-{number}", "y" * 100) == 201, "an append is rejected")
         ended = threading.Event()
         writers = [Writer(writer, number * 1_000_000, self.sent, self.server, self.chance.random(), ended)
                    for writer in range(WRITERS)]
@@ -145,10 +145,10 @@ class Store:
               f"{segments} segments, {tables} tables: passed", flush=True)
 
     def damages(self):
-        """Each damage there is to be tried, by name, and the file that has it."""
+        """Yields each damage to test, with its name and the damaged file."""
         segments = sorted((self.disk.store / "wal").glob("*.wal"))
         last = segments[-1]
-        # The log has a gap: a number that the manifest, or the segment before, expects is missing.
+        # The log has a gap: a segment is missing whose number the manifest or the segment before expects.
         yield "a missing segment", last, lambda: last.rename(last.with_name(f"{int(last.stem) + 1:020}.wal"))
         for name, files in [("log", segments), ("tables", sorted((self.disk.store / "sstables").glob("*.sst")))]:
             for _ in range(CHANGED_BYTES):
@@ -161,11 +161,11 @@ class Store:
         file.write_bytes(content)
 
     def damage(self):
-        """Plays each damage on a copy of the store. Returns how many there were."""
+        """Tries each damage on a copy of the store. Returns the number of damages."""
         good = self.disk.store.with_name("db.good")
         client = self.start()
         for number in range(20):
-            check(self.sent.append(client, "last", f"last-{number}", "z" * 2_000) == 201, "an append is refused")
+            check(self.sent.append(client, "last", f"last-{number}", "z" * 2_000) == 201, "an append is rejected")
         self.server.kill()
         self.disk.store.rename(good)
         shutil.copytree(good, self.disk.store)
@@ -178,14 +178,15 @@ class Store:
         return len(played)
 
     def answer(self, file):
-        """What the server makes of a damaged file."""
+        """Returns how the server handles a damaged file."""
         log = self.server.folder / "server.log"
         said = log.stat().st_size
         try:
             client = self.start()
         except Failure:
-            check(file.stem in log.read_bytes()[said:].decode(), f"the server does not start, and does not name {file.name}")
-            return "refused by name, passed"
+            check(file.stem in log.read_bytes()[said:].decode(),
+                  f"the server does not start and does not name {file.name}")
+            return "rejected by name, passed"
         try:
             return self.reads(client)
         finally:
@@ -196,8 +197,8 @@ class Store:
         while True:
             status, page = client.call("GET", f"/events?limit=50&after={count}")
             if status != 200:
-                check(status >= 500, f"reading the log answers {status}")
-                return f"reading is refused with {status}, passed"
+                check(status >= 500, f"reading the log gets {status}")
+                return f"reading is rejected with {status}, passed"
             for event in page["data"]:
                 count += 1
                 sent = self.sent.payloads.get(event["event_id"])
@@ -205,12 +206,12 @@ class Store:
                 check(sent is None or digest(event["payload"]) == sent, f"{event['event_id']} is not what was sent")
             if not page["data"]:
                 end = max(position for _, _, position in self.sent.answered.values())
-                check(count >= end, f"{end} events were answered, and {count} are there")
+                check(count >= end, f"{end} events were acknowledged, but {count} exist")
                 return "nothing is lost, passed"
 
 
 def lose_power(program, folder, key, seed, rounds, chance, longest):
-    """Plays the rounds. Returns how many passed and failed."""
+    """Runs the rounds. Returns how many passed and failed."""
     passed = failed = 0
     store = None
     for number in range(1, rounds + 1):

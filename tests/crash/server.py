@@ -1,4 +1,4 @@
-"""The server as it is started and killed here, and a client of it."""
+"""Starts and kills the server for these tests, with a client."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ START_LIMIT_S = 120
 
 
 class Failure(Exception):
-    """Something that must hold does not."""
+    """A check that failed."""
 
 
 def check(holds, message):
@@ -23,7 +23,7 @@ def check(holds, message):
 
 
 class Server:
-    """`foldwork serve` on one store, started and killed again and again."""
+    """Runs `foldwork serve` on one store, and starts and kills it repeatedly."""
 
     def __init__(self, program, folder, key):
         self.program, self.folder, self.key = program, folder, key
@@ -33,10 +33,10 @@ class Server:
             os.environ,
             FOLDWORK_BOOTSTRAP_KEY=key,
             FOLDWORK_LOG__FILTER="warn",
-            # What is checked here is the answer, which a debug build may need longer for.
+            # The tests check results, for which a debug build may need longer.
             FOLDWORK_PIPELINE__TIMEOUT_MS="600000",
             FOLDWORK_PIPELINE__MEMORY_BYTES=str(1 << 30),
-            # A load sends all its queries with one key.
+            # All queries of a load use one key.
             FOLDWORK_PIPELINE__WORKSPACE_QUERIES="0",
             FOLDWORK_PIPELINE__KEY_QUERIES="0",
             FOLDWORK_PIPELINE__WORKSPACE_MEMORY_BYTES="0",
@@ -44,7 +44,7 @@ class Server:
         )
 
     def launch(self):
-        """Starts the process and does not wait for it."""
+        """Starts the process without waiting for it."""
         with open(self.folder / "server.log", "ab") as log:
             self.process = subprocess.Popen(
                 [self.program, "serve", "--listen", self.listen, "--database", f"surrealkv://{self.folder}/db"],
@@ -87,7 +87,7 @@ class Server:
             self.process.wait()
 
     def terminate(self):
-        """Asks the process to end and returns its exit code."""
+        """Stops the process and returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         try:
             return self.process.wait(timeout=15)
@@ -100,14 +100,14 @@ class Server:
 
 
 class Client:
-    """A connection that carries the key."""
+    """A connection that sends the key."""
 
     def __init__(self, address, key, timeout):
         self.connection = http.client.HTTPConnection(address, timeout=timeout)
         self.headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
 
     def call(self, method, path, body=None, key=None):
-        """Asks, with an `Idempotency-Key` where one is given."""
+        """Sends a request, with an `Idempotency-Key` if one is given."""
         text = None if body is None else json.dumps(body)
         headers = self.headers if key is None else {**self.headers, "Idempotency-Key": key}
         self.connection.request(method, f"/api/v1{path}", text, headers)
@@ -121,8 +121,8 @@ class Client:
 
 
 def play(server, steps):
-    """Starts a server and plays steps of a name each; after one that fails it is started anew. Returns how many passed and
-    failed. Steps that are made when they are asked for may ask the server."""
+    """Starts a server and runs named steps; after a failed step the server is restarted. Returns how many passed and
+    failed. Steps that are generated lazily may use the server."""
     passed = failed = 0
     try:
         server.start()

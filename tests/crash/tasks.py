@@ -1,7 +1,7 @@
-"""What a task must be by its events: a fold of its own, by the table in `tests/mailbox/transitions.md`.
+"""What a task must be according to its events: an independent fold, by the table in `tests/mailbox/transitions.md`.
 
-It tells of each event who may have asked for it and what status it has to lead to, and in the end what the task, its
-messages, its artifacts and the effects of its approval are. Nothing of it is taken from the server's answers.
+For each event it derives who may have requested the event and which status must follow, and in the end the expected
+task, its messages, its artifacts and the effects of its approval. It uses nothing of the server's responses.
 """
 
 import collections
@@ -12,19 +12,19 @@ from server import check
 MAX_ATTEMPTS = 5
 ENDED = ("approved", "rejected", "completed", "failed", "canceled")
 TABLE = pathlib.Path(__file__).resolve().parents[1] / "mailbox" / "transitions.md"
-# What each event of a task is in the table. Claims and releases say whose they are, all others carry a tag.
+# The action of the table for each type of event. Claims and releases contain their agent, all others carry a tag.
 VERBS = {"task.claimed": "claim", "task.approved": "approve", "task.edited": "edit", "task.rejected": "reject",
          "task.deferred": "defer*", "task.asked": "ask", "task.artifact": "artifact", "task.delivered": "complete",
          "task.completed": "complete*", "task.input_requested": "request_input", "task.canceled": "cancel"}
-# Of these an agent is told under the event's own name.
+# Actions whose events an agent gets under the event's own name.
 TOLD = ("create", "approve", "edit", "reject", "defer*", "ask", "cancel")
 
-# An event of the log, what was done by the words of the table, and how what was sent is known again.
+# An event of the log: the action in words of the table, and the tag or agent that identifies its request.
 Done = collections.namedtuple("Done", "version verb tag agent status event")
 
 
 def transitions():
-    """The cells of the tables, by status and act."""
+    """Returns the cells of the tables, by status and action."""
     cells = {}
     columns = []
     for line in TABLE.read_text().splitlines():
@@ -39,7 +39,7 @@ def transitions():
 
 
 class Fold:
-    """A task, folded from its events one after the other."""
+    """A task, folded event by event."""
 
     table = transitions()
 
@@ -55,14 +55,15 @@ class Fold:
         return "in_progress + output" if self.status == "in_progress" and self.artifacts else self.status
 
     def current(self):
-        """The artifacts that no later version supersedes."""
+        """Returns the artifacts that no later version supersedes."""
         before = {artifact.get("supersedes") for artifact in self.artifacts}
         return [artifact for artifact in self.artifacts if artifact["id"] not in before]
 
     def take(self, event):
         payload, name = event["payload"], event["event_type"]
         self.version += 1
-        check(event["version"] == self.version, f"{self.id} goes on with version {event['version']} after {self.version - 1}")
+        check(event["version"] == self.version,
+              f"{self.id} continues with version {event['version']} after {self.version - 1}")
         if name == "task.created":
             check(self.version == 1, f"{self.id} is made twice")
             verb, tag, agent, status = "create", payload["title"], None, "pending"
@@ -78,7 +79,7 @@ class Fold:
         self.done.append(Done(self.version, verb, tag, agent, status, event))
 
     def act(self, event):
-        """What was done, its tag, whose it is, and where it leads."""
+        """Returns the action, its tag, its agent, and the status that follows."""
         payload, name, said = event["payload"], event["event_type"], event["payload"].get("messages", [])
         if name == "task.expired" or name == "task.failed" and "error" not in event["metadata"]:
             check(self.status == "in_progress", f"{self.id}: a lease ends while it is {self.status}")
@@ -96,7 +97,7 @@ class Fold:
             by_agent = said[0]["role"] == "agent"
             check(self.status not in ENDED, f"{self.id} has a message after its end")
             return "message", said[0]["text"], None, self.allowed("message") if by_agent else self.status
-        check(name in VERBS, f"{self.id} has a {name}, which nobody asks for here")
+        check(name in VERBS, f"{self.id} has a {name}, which no actor requests")
         verb, resolution = VERBS[name], payload.get("resolution") or {}
         tag = resolution.get("comment") or resolution.get("reason") or event["metadata"].get("reason")
         if verb == "artifact":
@@ -114,7 +115,7 @@ class Fold:
         return "failed" if self.attempt >= MAX_ATTEMPTS else self.taken_from
 
     def keep(self, event, verb):
-        """Takes over what an event says beside the status."""
+        """Applies the fields of an event other than the status."""
         payload = event["payload"]
         if verb in ("approve", "edit"):
             if verb == "edit":
@@ -139,7 +140,7 @@ class Fold:
             self.deferred_until = None
 
     def tell(self, event, verb):
-        """What the agent is told of this event: the name, where there is any."""
+        """Records the name under which the agent gets this event, if the agent gets it."""
         again = {"pending": "task.assigned", "awaiting_reply": "task.asked"}.get(self.status)
         by_agent = verb == "message" and event["payload"]["messages"][0]["role"] == "agent"
         name = {"message": None if by_agent else "task.message", "expire": again, "release": again, "fail*": again,
@@ -148,23 +149,25 @@ class Fold:
             self.told.append((name, event["event_id"], self.agent))
 
     def check_edit(self, artifacts):
-        """An edit with a text makes the next version of the last artifact, and the effect says the new text, too."""
+        """Checks an edit: a text makes the next version of the last artifact, and its effect contains the new text
+        too."""
         check(len(artifacts) == 1, f"{self.id}: an edit makes {len(artifacts)} artifacts")
         after, before = artifacts[0], (self.current() or [None])[-1]
         check(after.get("supersedes") == (before and before["id"]), f"{self.id}: the edit supersedes another artifact")
         if before:
-            check(after["version"] == before["version"] + 1 and after["patch"], f"{self.id}: the edit is no next version")
+            check(after["version"] == before["version"] + 1 and after["patch"],
+                  f"{self.id}: the edit is not the next version")
             told = dict(before["effect"]["payload"], note=after["parts"][0]["text"])
             check(after["effect"] == dict(before["effect"], payload=told), f"{self.id}: the edit's effect is {after['effect']}")
 
     def compare(self, shown):
-        """Compares with the task as the mailbox shows it."""
+        """Compares this fold with the task as the mailbox shows it."""
         told = {name: shown[name] for name in ("status", "version", "attempt", "claimed_by", "deferred_until")}
         expected = {"status": self.status, "version": self.version, "attempt": self.attempt,
                     "claimed_by": self.claimed_by, "deferred_until": self.deferred_until}
-        check(told == expected, f"{self.id} is shown as {told}, its events say {expected}")
+        check(told == expected, f"{self.id} is shown as {told}, its events give {expected}")
         check(shown["messages"] == self.messages, f"{self.id} shows other messages than its events have")
         check(shown["artifacts"] == self.artifacts, f"{self.id} shows other artifacts than its events have")
         timeline = [(entry["version"], entry["position"], entry["event_id"], entry["status"]) for entry in shown["timeline"]]
         events = [(done.version, done.event["position"], done.event["event_id"], done.status) for done in self.done]
-        check(timeline == events, f"{self.id} shows another timeline than its events are")
+        check(timeline == events, f"{self.id} shows another timeline than its events")

@@ -1,4 +1,4 @@
-// What every client of JavaScript does with the server, and must find.
+// The steps that every JavaScript client does, with the results that it must find.
 
 import assert from 'node:assert/strict'
 
@@ -13,7 +13,7 @@ const refusal = (result) => {
   return JSON.parse(result.content[0].text)
 }
 
-/** `connect(key)` gives a connected client; `name` keeps the clients' articles apart. */
+/** `connect(key)` returns a connected client; `name` keeps the clients' articles apart. */
 export async function story(name, connect) {
   const client = await connect(writer)
   const call = async (tool, args) => {
@@ -29,7 +29,7 @@ export async function story(name, connect) {
   assert.equal(tools.find((tool) => tool.name === 'query').annotations.readOnlyHint, true)
   assert.equal(tools.find((tool) => tool.name === 'publish_article').annotations.idempotentHint, true)
 
-  // Something is written, once.
+  // Creates an article once.
   const title = `Sourdough by ${name}`
   const once = { title, body: 'Flour, water, time.', tags: ['bread'], idempotency_key: name }
   const { article, repeated } = await call('create_article', once)
@@ -39,7 +39,7 @@ export async function story(name, connect) {
   const id = article.aggregate_id
   assert.equal((await call('publish_article', { aggregate_id: id })).article.status, 'published')
 
-  // Three questions.
+  // Searches, queries and reads.
   assert.equal((await call('search', { query: `sourdouhg by ${name}` })).results[0].aggregate_id, id)
   const pipeline = [
     { $match: { aggregate_type: 'article' } },
@@ -58,7 +58,7 @@ export async function story(name, connect) {
   assert.equal((await call('append_event', { ...event, event_id: `note-${name}` })).repeated, true)
   assert.ok(Array.isArray((await call('list_tasks', { status: 'any' })).tasks))
 
-  // A file's bytes go past the model, to the URL that it was given.
+  // A file's bytes bypass the model and go to the URL of the link.
   const link = await call('upload_file_link', { filename: `${name.replaceAll(/[^a-z0-9]+/gi, '-')}.txt`, max_bytes: 100 })
   const sent = () => fetch(link.url, { method: link.method, body: 'Flour, water, time.' })
   const stored = await sent()
@@ -66,7 +66,7 @@ export async function story(name, connect) {
   assert.equal((await stored.json()).path, link.path)
   assert.equal((await sent()).status, 409)
 
-  // Mistakes say what they are, and where.
+  // Errors state what is wrong, and where.
   const typo = await client.callTool({ name: 'query', arguments: { pipeline: [{ $mach: {} }] } })
   assert.equal(refusal(typo).code, 40324)
   const missing = await client.callTool({ name: 'get_aggregate', arguments: { aggregate_id: 'nothing' } })
@@ -95,7 +95,7 @@ export async function story(name, connect) {
   assert.deepEqual(completion.completion.values, ['article'])
   await client.close()
 
-  // A key that may only read sees no tool that writes, and can call none.
+  // A read-only key sees no writing tools and cannot call them.
   const reading = await connect(reader)
   const readable = await names(reading)
   for (const tool of WRITING) assert.ok(!readable.includes(tool), tool)
@@ -106,7 +106,7 @@ export async function story(name, connect) {
   assert.ok((await reading.callTool({ name: 'search', arguments: { query: title } })).structuredContent.results.length > 0)
   await reading.close()
 
-  // A key that is wrong, and one for the API alone, do not come in.
+  // An invalid key and a key for the API alone are rejected.
   await assert.rejects(connect('sk_' + '0'.repeat(64)))
   await assert.rejects(connect(stranger))
 }

@@ -1,4 +1,4 @@
-// An identity provider: signs access tokens for the audience `foldwork` with the first of the keys that it publishes.
+// An identity provider: signs access tokens for the audience `foldwork` with the first of its published keys.
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 

@@ -1,7 +1,7 @@
-"""The stock client in Python against a running server: what `stock.mjs` asks of those in JavaScript.
+"""Runs the stock client in Python against a running server, through the same operations as `stock.mjs` in JavaScript.
 
-With FOLDWORK_SERVER and FOLDWORK_TOKEN; says `restart` when the server may be started anew, and goes on when a line
-comes back.
+Needs FOLDWORK_SERVER and FOLDWORK_TOKEN. Prints `restart` when the server may be restarted, and continues after reading
+a line.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ def call(method, path, body):
 
 
 class Inbox:
-    """What comes in, and whoever waits for some of it."""
+    """The received messages, and the tasks that wait for some of them."""
 
     def __init__(self):
         self.seen, self.came = [], asyncio.Event()
@@ -68,7 +68,7 @@ async def main():
     def is_of(known):
         return lambda message: message["event"] == "task.created" and message["payload"]["task"]["id"] == known["id"]
 
-    # Joins, sends, and gets its own message back.
+    # Joins, broadcasts, and receives its own message.
     client, channel, inbox, states = await joined(url, credential, name)
     await states.wait("joining", lambda state: state == "SUBSCRIBED")
     await channel.send_broadcast("note", {"n": 1})
@@ -80,17 +80,17 @@ async def main():
     message = await inbox.wait("a task", is_of(first))
     await channel.send_broadcast("ack", {"position": message["payload"]["position"]})
 
-    # The HTTP way to say something to a channel.
+    # Broadcasts on a channel over HTTP.
     await channel.http_send("shout", {"n": 2})
     message = await inbox.wait("what HTTP said", lambda message: message["event"] == "shout")
     assert message["payload"] == {"n": 2}, message
 
-    # Is refused on the channel of an agent that is not its own.
+    # Is rejected on the channel of another agent.
     other = await joined(url, credential, "agent:00000000-0000-7000-8000-000000000000")
     await other[3].wait("a refusal", lambda state: state != "SUBSCRIBED")
     await other[0].close()
 
-    # Comes back by itself after a restart, and is told what it has not acknowledged.
+    # Reconnects by itself after a restart, and receives the events that it has not acknowledged.
     second = task("second")
     await inbox.wait("a second task", is_of(second))
     inbox.seen.clear()
@@ -99,7 +99,7 @@ async def main():
     await inbox.wait("the second task again", is_of(second))
     third = task("third")
     await inbox.wait("a third task", is_of(third))
-    assert not any(is_of(first)(message) for message in inbox.seen), "what was acknowledged is not told again"
+    assert not any(is_of(first)(message) for message in inbox.seen), "acknowledged events are not sent again"
 
     # Leaves.
     await channel.unsubscribe()

@@ -1,9 +1,9 @@
-"""Agents whose sockets are cut and whose server is killed, while they are given work: none of it is lost.
+"""Breaks the sockets of agents and kills their server while the agents get work: no work may be lost.
 
-Tasks and articles are made over HTTP, each with an `Idempotency-Key` and again until it is answered. Meanwhile sockets
-are cut without a close, at random, and the server is killed with SIGKILL and started anew. In the end each agent was
-told of everything that was answered. What it had acknowledged it is not told again, but for what a kill takes back: the
-last moments' acknowledgements.
+Tasks and articles are created over HTTP, each with an `Idempotency-Key`, and retried until they get a response.
+Meanwhile sockets are broken at random without a close, and the server is killed with SIGKILL and restarted. In the end
+each agent has received every acknowledged task. Events that an agent has acknowledged are not sent again, except for
+the last acknowledgements before a kill.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import sys
 import tempfile
 import time
 
-# Beside a script that is read from the repository nothing is left behind.
+# Prevents Python from writing bytecode into the repository.
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "crash"))
 
@@ -32,7 +32,7 @@ from server import Failure, Server, check
 DISPATCHERS = 4
 AGENTS = 3
 LIMIT_S = 180
-# Acknowledgements are written once a second. What was acknowledged so long before a kill is not told again.
+# Acknowledgements are written once a second. Events acknowledged this long before a kill are not sent again.
 KEPT_AFTER_S = 10
 BROKEN = (OSError, http.client.HTTPException, ValueError)
 SECRET, ISSUER, AUDIENCE = "FOLDWORK_TEST_SECRET", "https://issuer.test", "foldwork"
@@ -45,7 +45,7 @@ algorithms = ["HS256"]
 
 
 class Agent:
-    """Listens on its channel, comes back whenever the socket ends, and acknowledges what it was told."""
+    """Listens on its channel, reconnects whenever the socket ends, and acknowledges the events that it receives."""
 
     def __init__(self, world, agent_id):
         self.world, self.id, self.topic = world, agent_id, f"realtime:agent:{agent_id}"
@@ -53,9 +53,10 @@ class Agent:
         self.tasks_of = collections.defaultdict(set)
         self.socket, self.joined, self.connections = None, asyncio.Event(), 0
         self.replayed = self.highest = self.references = 0
-        # What the server said that it has taken in, with the moment, and what a kill has left of it.
+        # Positions confirmed by the server with their times, acknowledgements in progress, the position that survived a
+        # kill, and the time of the kill.
         self.confirmed, self.under_way, self.floor, self.killed_at = [], {}, 0, None
-        # The reference of the last join, and what must not have happened.
+        # The reference of the last join, and the first violation.
         self.join = self.wrong = None
 
     async def run(self):
@@ -73,7 +74,7 @@ class Agent:
     async def listen(self):
         connection = await self.world.call("POST", "/agents/connect", {"agent_ids": [self.id]})
         url = f"{connection['url']}/websocket?apikey={connection['anon_key']}&vsn=2.0.0"
-        # Without compression and proxies, as most agents that speak the protocol by themselves.
+        # Without compression and proxies, as most agents with their own implementation of the protocol.
         async with websockets.connect(url, proxy=None, compression=None, ping_interval=None) as socket:
             self.socket, self.under_way = socket, {}
             self.forget_what_a_kill_took()
@@ -88,7 +89,7 @@ class Agent:
                     elif event == "broadcast":
                         last = await self.take(payload, forbidden, last)
                     else:
-                        check(event == "phx_reply", f"the channel of {self.id} says {event}: {payload}")
+                        check(event == "phx_reply", f"the channel of {self.id} sends {event}: {payload}")
             finally:
                 beats.cancel()
 
@@ -103,7 +104,7 @@ class Agent:
         await self.socket.send(json.dumps([self.join, str(self.references), self.topic, event, payload]))
 
     async def acknowledge(self, position):
-        # Known before it is sent: the answer may be as fast.
+        # Recorded before sending, since the reply may arrive immediately.
         self.under_way[str(self.references + 1)] = position
         await self.send("broadcast", {"type": "broadcast", "event": "ack", "payload": {"position": position}})
 
@@ -117,12 +118,13 @@ class Agent:
             self.confirmed.append((time.monotonic(), position))
 
     async def take(self, said, forbidden, last):
-        """Takes in what was told, in its order, and acknowledges it, or it together with what comes next."""
+        """Processes one event in order, and acknowledges it now or together with a later one."""
         payload, position = said["payload"], said["payload"]["position"]
-        check(position > last, f"{self.id} is told of position {position} after {last}")
-        check(position > forbidden, f"{self.id} is told again of position {position}, though {forbidden} was acknowledged")
+        check(position > last, f"{self.id} receives position {position} after {last}")
+        check(position > forbidden,
+              f"{self.id} receives position {position} again, although {forbidden} was acknowledged")
         task = payload["task"]
-        check(said["event"] == "task.created" and task["assignee_id"] == self.id, f"{self.id} is told {said}")
+        check(said["event"] == "task.created" and task["assignee_id"] == self.id, f"{self.id} receives {said}")
         name = task["source"].get("aggregate_id") or task["title"]
         self.told[name] += 1
         self.tasks_of[name].add(task["id"])
@@ -133,7 +135,8 @@ class Agent:
         return position
 
     def forget_what_a_kill_took(self):
-        """Forgets which acknowledgements the store may not have had. Only now has everything been read that was sent before."""
+        """Forgets acknowledgements that the store may not have. All messages sent before the kill have been read at
+        this point."""
         if self.killed_at is not None:
             kept = [position for at, position in self.confirmed if at <= self.killed_at - KEPT_AFTER_S]
             self.floor, self.confirmed, self.killed_at = max([self.floor, *kept[-1:]]), [], None
@@ -143,12 +146,12 @@ class Agent:
 
 
 class World:
-    """The server, those who make work, and what was answered."""
+    """The server, the clients that create work, and the responses."""
 
     def __init__(self, server, chance):
         self.server, self.chance = server, chance
         self.agents, self.failed, self.progress = [], asyncio.Event(), asyncio.Condition()
-        # What was answered, and to whom it goes.
+        # The acknowledged work, and the agents that must receive it.
         self.answered = {}
         self.repeats = 0
 
@@ -166,7 +169,7 @@ class World:
         return known["id"]
 
     async def dispatch(self, number):
-        """Makes work, again until it is answered, and once in all."""
+        """Creates work once, and repeats the request until it gets a response."""
         key, agent = f"work-{number}", self.agents[number % AGENTS]
         by_trait = agent is self.agents[0]
         path, body = ("/articles", {"title": key}) if by_trait else \
@@ -196,14 +199,14 @@ class World:
     async def cut(self):
         agent = self.chance.choice(self.agents)
         await agent.joined.wait()
-        # It may be hit while it is told what it has missed, or later.
+        # The agent may be hit while it receives missed events, or later.
         await asyncio.sleep(self.chance.choice([0, 0, self.chance.uniform(0, 0.05)]))
         await agent.joined.wait()
         agent.cut()
         agent.joined.clear()
 
     async def make_trouble(self, dispatches, cuts, kills):
-        """Cuts and kills, each when so much was answered."""
+        """Breaks sockets and kills servers, each after a number of responses."""
         moments = [(self.chance.randrange(dispatches), self.cut) for _ in range(cuts)]
         moments += [(self.chance.randrange(dispatches), self.kill) for _ in range(kills)]
         for moment, trouble in sorted(moments, key=lambda both: both[0]):
@@ -216,7 +219,7 @@ class World:
         check(not self.failed.is_set(), wrong)
 
     async def unless_failed(self, work):
-        """Waits for work, but not longer than all agents are well."""
+        """Waits for work to finish, or until an agent fails."""
         failed = asyncio.create_task(self.failed.wait())
         await asyncio.wait({work, failed}, return_when=asyncio.FIRST_COMPLETED)
         failed.cancel()
@@ -240,31 +243,32 @@ class World:
 
 
 async def verify(world, dispatches):
-    """Everything that was answered was told, and what was told is acknowledged and stays so."""
+    """Checks that every acknowledged task was delivered, and that every delivered event is acknowledged and stays
+    so."""
     try:
         await world.until("all is told", lambda: not world.missing())
     except Failure as failure:
         missing = world.missing()
         raise Failure(f"{failure}; {len(missing)} of {dispatches} are missing: {missing[:5]}") from None
     for agent in world.agents:
-        await world.until("the agent is there", agent.joined.is_set)
+        await world.until("the agent has joined", agent.joined.is_set)
         expected = {name for name, whose in world.answered.items() if whose is agent}
-        check(set(agent.told) == expected, f"{agent.id} is told of what nobody answered: {set(agent.told) - expected}")
+        check(set(agent.told) == expected, f"{agent.id} receives unacknowledged work: {set(agent.told) - expected}")
         twice = [name for name, tasks in agent.tasks_of.items() if len(tasks) > 1]
         check(not twice, f"there are two tasks for {twice[:3]}")
         await agent.acknowledge(agent.highest)
         await world.until("an acknowledgement", lambda agent=agent: not agent.under_way)
         page = await world.call("GET", f"/agents/{agent.id}/events")
-        check(page["data"] == [], f"{agent.id} has acknowledged everything and is told {len(page['data'])} of it")
+        check(page["data"] == [], f"{agent.id} has acknowledged everything but receives {len(page['data'])} events")
     tasks, cursor = 0, ""
     while cursor is not None:
         page = await world.call("GET", f"/mailbox?limit=200{cursor and '&cursor=' + cursor}")
         tasks, cursor = tasks + len(page["data"]), page["next_cursor"]
-    check(tasks == dispatches, f"{dispatches} were made, and {tasks} tasks are there")
+    check(tasks == dispatches, f"{dispatches} dispatches were made, but {tasks} tasks exist")
 
 
 async def come_back_in_peace(world, dispatches):
-    """Whoever has acknowledged everything and comes back is told of new work alone."""
+    """Checks that agents that have acknowledged everything receive only new work when they reconnect."""
     before = [(agent, agent.connections, sum(agent.told.values())) for agent in world.agents]
     for agent in world.agents:
         agent.cut()
@@ -273,13 +277,13 @@ async def come_back_in_peace(world, dispatches):
         await world.until("it comes back", lambda agent=agent, connections=connections: agent.connections > connections)
     for number in range(AGENTS):
         await world.dispatch(dispatches + number)
-    await world.until("new work is told", lambda: not world.missing())
+    await world.until("new work is delivered", lambda: not world.missing())
     for agent, _, told in before:
-        check(sum(agent.told.values()) == told + 1, f"{agent.id} is told again of what it has acknowledged")
+        check(sum(agent.told.values()) == told + 1, f"{agent.id} receives acknowledged events again")
 
 
 def token(secret, user):
-    """A token of somebody else, whose workspace is another one."""
+    """Returns a token of another user, who has another workspace."""
     def encoded(part):
         return base64.urlsafe_b64encode(part).rstrip(b"=").decode()
 
@@ -290,13 +294,13 @@ def token(secret, user):
 
 
 async def refuse_others(world, secret):
-    """Agents of another workspace are joined by nobody from here, and the other way round."""
+    """Checks that agents of one workspace cannot be joined from the other."""
     ada = token(secret, "ada")
     theirs, ours = await world.add_agent([], ada), world.agents[0].id
     for mine, other, bearer in ((ours, theirs, world.server.key), (theirs, ours, ada)):
         await world.call("POST", "/agents/connect", {"agent_ids": [other]}, expected=(404,), bearer=bearer)
         connection = await world.call("POST", "/agents/connect", {"agent_ids": [mine]}, bearer=bearer)
-        # What is good for one agent, and what is good for all of the workspace.
+        # A credential for one agent, and one for the whole workspace.
         for shown in (connection["anon_key"], bearer):
             url = f"{connection['url']}/websocket?apikey={shown}&vsn=2.0.0"
             async with asyncio.timeout(LIMIT_S), websockets.connect(url, proxy=None) as socket:
@@ -312,8 +316,8 @@ async def check_join(socket, agent, is_allowed):
     async for frame in socket:
         _, reference, _, _, reply = json.loads(frame)
         if reference == agent:
-            return check(reply == expected, f"a join is answered {reply}, expected {expected}")
-    raise Failure("a socket ends before its join is answered")
+            return check(reply == expected, f"a join gets {reply}, expected {expected}")
+    raise Failure("a socket ends before the reply to its join")
 
 
 async def play(server, secret, arguments, chance):
@@ -322,7 +326,7 @@ async def play(server, secret, arguments, chance):
                     for number in range(AGENTS)]
     listening = [asyncio.create_task(agent.run()) for agent in world.agents]
     for task in listening:
-        # Nobody else would learn of a mistake in there.
+        # Otherwise an error in this task would go unnoticed.
         task.add_done_callback(lambda _: world.failed.set())
     began, dispatches = time.monotonic(), arguments.dispatches
     try:
@@ -341,19 +345,19 @@ async def play(server, secret, arguments, chance):
         for task in listening:
             task.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
-    print(f"{dispatches} dispatches in {seconds:.0f} s, {world.repeats} requests repeated, {arguments.cuts} sockets cut and "
-          f"{arguments.kills} servers killed; {AGENTS} agents joined {connections} times and were told of everything, "
-          f"{sum(agent.replayed for agent in world.agents)} times from the log. Times told: "
+    print(f"{dispatches} dispatches in {seconds:.0f} s, {world.repeats} requests repeated, {arguments.cuts} sockets broken "
+          f"and {arguments.kills} servers killed; {AGENTS} agents joined {connections} times and received everything, "
+          f"{sum(agent.replayed for agent in world.agents)} times from the log. Deliveries: "
           f"{', '.join(f'{times} of {count}' for times, count in sorted(counts.items()))}", flush=True)
 
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("program", type=pathlib.Path, help="the server's program")
-    arguments.add_argument("--dispatches", type=int, default=2000, help="tasks and articles that are made")
-    arguments.add_argument("--cuts", type=int, default=100, help="sockets that are cut")
-    arguments.add_argument("--kills", type=int, default=10, help="servers that are killed")
-    arguments.add_argument("--seed", type=int, help="of an earlier run, to choose the same moments")
+    arguments.add_argument("--dispatches", type=int, default=2000, help="the number of tasks and articles")
+    arguments.add_argument("--cuts", type=int, default=100, help="the number of broken sockets")
+    arguments.add_argument("--kills", type=int, default=10, help="the number of killed servers")
+    arguments.add_argument("--seed", type=int, help="the seed of an earlier run, to choose the same moments")
     arguments = arguments.parse_args()
     seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
     folder, secret = pathlib.Path(tempfile.mkdtemp(prefix="foldwork-trouble-")), secrets.token_hex(32)
@@ -365,7 +369,7 @@ def main():
         server.start()
         server.listen = server.address
         asyncio.run(play(server, secret, arguments, random.Random(seed)))
-        check(server.terminate() == 0, "the server does not stop in an orderly way")
+        check(server.terminate() == 0, "the server does not stop cleanly")
     except (Failure, TimeoutError, *BROKEN) as failure:
         print(f"FAILED: {failure or type(failure).__name__}")
         print((folder / "server.log").read_text(errors="replace")[-4_000:])

@@ -1,6 +1,6 @@
-"""Prints the signature that AWS would give a presigned GET of a URL, as its own library calculates it.
+"""Prints the signature of a presigned GET of a URL, as AWS's own library calculates it.
 
-The servers that files are tried with do not check signatures of the current version, or not those of links.
+The S3 servers of the tests do not check signatures of the current version, or not those of links.
 """
 
 import sys

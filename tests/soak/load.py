@@ -1,4 +1,4 @@
-"""What a soak asks of the server: every kind of request, with the statuses that each may be answered with."""
+"""The requests of a soak: every kind, with the allowed statuses of each."""
 
 import http.client
 import json
@@ -18,16 +18,16 @@ WORDS = "river stone copper lantern winter garden signal harbour thread ladder m
 TYPE = {"type_name": "note", "fields": [{"name": "text", "type": "string"}, {"name": "n", "type": "integer"},
                                         {"name": "sum", "type": "number", "fold": "sum"}]}
 PAGE = {"type_name": "page", "fields": [{"name": "text", "type": "string"}, {"name": "views", "type": "number", "fold": "sum"}]}
-# The longest that a connection lives on after its request was sent, in seconds.
+# The maximum time in seconds that a connection stays open after its request was sent.
 ABORTED_WITHIN_S = 0.005
 
 
 class Refused(Exception):
-    """A request was answered with a status that it must not be answered with, or wrongly."""
+    """A request got a status that is not allowed, or a wrong response."""
 
 
 class Counts:
-    """What was answered and how long it took, by kind of request."""
+    """The responses and their durations, by kind of request."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -48,7 +48,7 @@ class Counts:
 
 
 class Load:
-    """One connection that sends request after request, each chosen by chance."""
+    """A connection that sends random requests one after another."""
 
     def __init__(self, address, key, chance, counts):
         self.address, self.key, self.chance, self.counts = address, key, chance, counts
@@ -56,7 +56,7 @@ class Load:
         self.kind = None
 
     def call(self, method, path, body=None, expected=(200,), key=None, headers=()):
-        """Sends one request and returns the status and what was answered."""
+        """Sends one request and returns the status and the response."""
         text = None if body is None else json.dumps(body)
         headers = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json", **dict(headers)}
         began = time.monotonic()
@@ -69,7 +69,7 @@ class Load:
         return response.status, json.loads(answer) if answer else None
 
     def one(self):
-        """Sends what chance says."""
+        """Sends a random request."""
         operation = self.chance.choices(OPERATIONS, WEIGHTS)[0]
         self.kind = operation.__name__
         try:
@@ -116,7 +116,7 @@ def append_twice(load):
     _, first = load.call("POST", path, event, (201,))
     _, again = load.call("POST", path, event, (200,))
     if first["position"] != again["position"]:
-        raise Refused(f"an event sent twice stands at {first['position']} and {again['position']}")
+        raise Refused(f"an event sent twice is at {first['position']} and {again['position']}")
 
 
 def append_keyed(load):
@@ -152,7 +152,7 @@ def publish(load):
 
 
 def create_article(load):
-    # The same few again and again: a repeat is answered as the first was.
+    # A few keys are used repeatedly: a repeat gets the first response.
     number = load.chance.randrange(ARTICLES)
     new = {"title": f"Keyed {number}", "slug": f"keyed-{number}"}
     load.call("POST", "/articles", new, (200, 201), headers={"Idempotency-Key": f"article-{number}"})
@@ -229,7 +229,7 @@ def replay_plugin(load):
 
 
 def abort(load):
-    """A request whose connection breaks while it is under way."""
+    """Sends a request and breaks its connection while it is in progress."""
     method, path, body = load.chance.choice([
         lambda: ("POST", "/events", {"events": [load.note() for _ in range(10)]}),
         lambda: ("POST", "/aggregates/query", {"pipeline": load.chance.choice(PIPELINES)}),
@@ -258,8 +258,8 @@ PIPELINES = [
     [{"$match": {"aggregate_type": "article"}}, {"$fold": {}}, {"$project": {"title": 1, "_facts": 1}}, {"$limit": 50}],
     [{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$match": {"text": {"$regex": "river.*ember"}}}, {"$count": "n"}],
 ]
-# Each article that is published makes a task, which stays in memory as all aggregates do: few, so that what is there in the
-# end is about what was there after a while.
+# Each published article creates a task, which stays in memory like all aggregates. Publishing is rare, so that the
+# amount of data at the end is close to that after a while.
 SHARES = [
     (append, 22), (append_many, 4), (append_large, 1), (view_page, 8), (append_twice, 3), (append_keyed, 3), (append_expecting, 3),
     (append_wrong, 2), (append_failing, 0.5), (write_article, 4), (publish, 0.1), (create_article, 1), (create_project, 1),
@@ -270,7 +270,7 @@ OPERATIONS, WEIGHTS = [operation for operation, _ in SHARES], [share for _, shar
 
 
 def prepare(client):
-    """What is there before the load: the types, the notes, the pages and the articles."""
+    """Creates the data that exists before the load: the types, the notes, the pages and the articles."""
     for definition in (TYPE, PAGE):
         client.call("POST", "/aggregates/define", definition)
     chance = random.Random(0)
@@ -284,4 +284,4 @@ def prepare(client):
     for start in range(0, len(events), 200):
         status, answer = client.call("POST", "/events", {"events": events[start:start + 200]})
         if status != 201:
-            raise Refused(f"what is there before the load is refused with {status}: {str(answer)[:300]}")
+            raise Refused(f"the initial data is rejected with {status}: {str(answer)[:300]}")

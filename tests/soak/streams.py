@@ -1,4 +1,4 @@
-"""Connections that follow the log for as long as the soak lasts, and see that each event comes once and in order."""
+"""Connections that follow the log during the whole soak, and check that each event arrives once and in order."""
 
 import re
 import selectors
@@ -7,10 +7,10 @@ import struct
 import threading
 import time
 
-# How long a connection lives before it is broken and another one goes on from where it was, in seconds.
+# How long a connection lives before it is broken and a new one continues at its position, in seconds.
 LIFE_S = 20
 POSITION = re.compile(rb"\nid: ?(\d+)\n")
-# Of what was read this much is kept, for what stands across two reads.
+# The number of bytes kept from the last read, for matches across two reads.
 KEPT = 64
 
 
@@ -24,30 +24,30 @@ class Stream:
     def connect(self, now):
         host, port = self.address.rsplit(":", 1)
         self.socket = socket.create_connection((host, int(port)), timeout=60)
-        # A stream that is broken off is one that the server is told of by an error.
+        # Closing this socket resets the connection, so the server gets an error.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        # In the older version of the protocol a stream comes as it is, and not in chunks that end anywhere.
+        # HTTP/1.0 has no chunks, so the stream arrives without chunk headers.
         self.socket.sendall(f"GET /api/v1/events HTTP/1.0\r\nHost: {self.address}\r\nAuthorization: Bearer {self.key}\r\n"
                             f"Accept: text/event-stream\r\nLast-Event-ID: {self.last}\r\n\r\n".encode())
         self.socket.setblocking(False)
         self.opened, self.buffer = now, b""
 
     def take(self, data):
-        """Returns what is wrong with what came."""
+        """Returns what is wrong with the received data, if anything."""
         self.buffer += data
         self.bytes += len(data)
         end = 0
         for found in POSITION.finditer(self.buffer):
             position, end = int(found.group(1)), found.end()
             if position != self.last + 1:
-                return f"a stream goes on with {position} after {self.last}"
+                return f"a stream continues with {position} after {self.last}"
             self.last = position
         self.buffer = self.buffer[max(end, len(self.buffer) - KEPT):]
         return None
 
 
 class Streams:
-    """All of them, read by one thread."""
+    """All streams, read by one thread."""
 
     def __init__(self, address, key, number, after):
         self.streams = [Stream(address, key, after) for _ in range(number)]
@@ -61,7 +61,7 @@ class Streams:
         try:
             began = time.monotonic()
             for number, stream in enumerate(self.streams):
-                # Not all of them are broken at once.
+                # Spreads the times at which streams are broken.
                 stream.connect(began - LIFE_S * number / len(self.streams))
                 selector.register(stream.socket, selectors.EVENT_READ, stream)
             while not self.ending.is_set() or not self.at_end():
@@ -96,12 +96,12 @@ class Streams:
         return self.target is not None and all(stream.last >= self.target for stream in self.streams)
 
     def end(self, head, limit_s):
-        """Waits until all have come to the log's end, and returns what went wrong."""
+        """Waits until all streams have reached the end of the log, and returns what went wrong."""
         self.target = head
         self.ending.set()
         self.thread.join(limit_s)
         if self.thread.is_alive():
-            self.wrong.append(f"streams stand at {sorted(stream.last for stream in self.streams)} of {head}")
+            self.wrong.append(f"streams are at {sorted(stream.last for stream in self.streams)} of {head}")
             self.target = 0
             self.thread.join()
         return self.wrong

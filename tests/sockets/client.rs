@@ -1,4 +1,4 @@
-//! HTTP/1.1 as little as the tests need, so that they decide what goes over the wire and when.
+//! A minimal HTTP/1.1 client, so that tests control which bytes are sent and when.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,33 +9,33 @@ use tokio::time::timeout;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Who asks, and whom.
+/// The server's address and the key of the caller.
 pub struct Client {
     pub address: SocketAddr,
     pub key: String,
 }
 
-/// A request under way.
+/// A request in progress.
 pub struct Exchange {
     socket: TcpStream,
-    /// Read, but not asked for yet.
+    /// Bytes that were received but not returned to the caller yet.
     ahead: Vec<u8>,
 }
 
 impl Client {
-    /// Whether the server takes connections.
+    /// Returns whether the server accepts connections.
     pub async fn connects(&self) -> bool {
         TcpStream::connect(self.address).await.is_ok()
     }
 
-    /// Sends a request with a body and waits for its answer.
+    /// Sends a request with a body and waits for its response.
     pub async fn send(&self, method: &str, path: &str, body: &str) -> (u16, String) {
         let length = body.len().to_string();
         let headers = [("Content-Type", "application/json"), ("Content-Length", length.as_str())];
         self.open(method, path, &headers, Some(body)).await.answer().await
     }
 
-    /// Sends the head of a request, and the body where it is given.
+    /// Sends the head of a request, and the body if there is one.
     pub async fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Exchange {
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let key = &self.key;
@@ -60,7 +60,7 @@ impl Exchange {
         self.socket.write_all(text.as_bytes()).await
     }
 
-    /// Reads up to a text and answers all before it and itself.
+    /// Reads up to a text and returns everything up to and including that text.
     pub async fn read_until(&mut self, end: &str) -> String {
         let mut seen = 0;
         loop {
@@ -75,7 +75,7 @@ impl Exchange {
         }
     }
 
-    /// Reads so many bytes.
+    /// Reads exactly `length` bytes.
     pub async fn read_exact(&mut self, length: usize) -> Vec<u8> {
         while self.ahead.len() < length {
             let read = timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("something comes");
@@ -85,7 +85,7 @@ impl Exchange {
         std::mem::replace(&mut self.ahead, rest)
     }
 
-    /// Status and body of an answer that tells its length.
+    /// Returns status and body of a response with a `Content-Length`.
     pub async fn answer(mut self) -> (u16, String) {
         let head = self.read_until("\r\n\r\n").await;
         let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
@@ -99,12 +99,12 @@ impl Exchange {
         (status, String::from_utf8_lossy(&self.ahead).into_owned())
     }
 
-    /// Breaks the connection off: what was sent and not read yet is lost, and the server is told of an error.
+    /// Resets the connection: bytes sent but not read yet are lost, and the server gets an error.
     pub fn reset(self) {
         self.socket.set_zero_linger().expect("a socket");
     }
 
-    /// Everything until the server closes.
+    /// Returns everything that the server sends until it closes the connection.
     pub async fn rest(mut self) -> String {
         while timeout(TIMEOUT, self.socket.read_buf(&mut self.ahead)).await.expect("an end").expect("a connection") > 0
         {

@@ -1,4 +1,4 @@
-//! An embedding that a service makes: a small service of its own, and a server that is told to use it.
+//! Embeddings from a service: a small service in the test, and a server configured to use it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,10 +15,10 @@ use tokio::time::timeout;
 
 use super::{TIMEOUT, created, serve_with};
 
-/// What the service was asked.
+/// The requests that the service has received.
 type Requests = Arc<Mutex<Vec<Value>>>;
 
-/// Answers the length of each text and a one, the last text first.
+/// Returns the length of each text and a one, in reverse order of the texts.
 #[handler]
 async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Requests>) -> poem::Response {
     asked.lock().expect("no panic before").push(body.clone());
@@ -34,7 +34,7 @@ async fn embeddings(Json(body): Json<Value>, Data(asked): Data<&Requests>) -> po
     Json(json!({"object": "list", "data": data})).into_response()
 }
 
-/// Starts the service, and answers the settings that name it.
+/// Starts the service and returns settings that name it.
 async fn service(asked: &Requests) -> Embedding {
     let acceptor = TcpListener::bind("127.0.0.1:0").into_acceptor().await.expect("a port");
     let address = acceptor.local_addr()[0].to_string();
@@ -45,7 +45,7 @@ async fn service(asked: &Requests) -> Embedding {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_embeds_in_batches() {
+async fn a_service_embeds_texts_in_batches() {
     let asked = Requests::default();
     let settings = service(&asked).await;
     let embed = embedding::open(&settings).expect("settings").expect("switched on");
@@ -59,7 +59,7 @@ async fn a_service_embeds_in_batches() {
 
     let (model, given) = (embed.clone(), texts(&["refuse"]));
     let refused = tokio::task::spawn_blocking(move || model.embed(&given)).await.expect("no panic");
-    assert_eq!(refused.expect_err("refused").0, "the service answered 429 Too Many Requests: slow down");
+    assert_eq!(refused.expect_err("refused").0, "the service returned 429 Too Many Requests: slow down");
 
     let hasty = embedding::open(&Embedding { timeout_ms: 50, ..settings.clone() }).expect("settings").expect("on");
     let late = tokio::task::spawn_blocking(move || hasty.embed(&["wait".into()])).await.expect("no panic");
@@ -67,14 +67,14 @@ async fn a_service_embeds_in_batches() {
 
     let nameless = Embedding { model: String::new(), ..settings.clone() };
     let error = embedding::open(&nameless).err().expect("no model is named");
-    assert_eq!(error.to_string(), "search.embedding.model names no model");
+    assert_eq!(error.to_string(), "search.embedding.model is empty");
     let nowhere = Embedding { url: "nowhere".into(), ..settings };
     let error = embedding::open(&nowhere).err().expect("no URL");
-    assert_eq!(error.to_string(), "search.embedding.url: 'nowhere' is no URL");
+    assert_eq!(error.to_string(), "search.embedding.url: bad URL 'nowhere'");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_searches_with_the_service_that_its_settings_name() {
+async fn a_server_searches_with_its_configured_embedding_service() {
     let mut config = Config::default();
     config.search.embedding = service(&Requests::default()).await;
     let serving = serve_with(config).await;

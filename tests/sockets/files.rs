@@ -1,4 +1,4 @@
-//! Files over real sockets: bodies that are never held whole, and uploads that are cut off.
+//! Files over real sockets: bodies that are never held in memory as a whole, and interrupted uploads.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const BLOCK: usize = 1 << 20;
 const BLOCKS: usize = 64;
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A server that keeps files in a folder, and holds few bytes of bodies at a time.
+/// Starts a server that keeps files in a folder and holds few bytes of bodies at a time.
 async fn serve(change: impl FnOnce(&mut Config)) -> (Serving, TempDir) {
     let folder = tempfile::tempdir().expect("a folder");
     let mut config = Config::default();
@@ -35,23 +35,23 @@ async fn path_of(serving: &Serving, filename: &str) -> String {
     format!("/api/v1/files/{}/_/_/_/{filename}", workspace["id"].as_str().expect("an id"))
 }
 
-/// The number of files in a folder of folders.
+/// Returns the number of files in a folder of folders.
 fn on_disk(folder: &Path) -> usize {
     let workspaces = std::fs::read_dir(folder).expect("a folder").filter_map(Result::ok);
     workspaces.map(|workspace| std::fs::read_dir(workspace.path()).expect("a folder").count()).sum()
 }
 
-/// Returns when nothing is kept any more.
+/// Waits until the folder holds no files any more.
 async fn emptied(serving: &Serving, folder: &Path) {
     let empty = async {
         while json(serving, "/api/v1/system/storage").await["used_bytes"] != 0 || on_disk(folder) > 0 {
             tokio::time::sleep(LOOK).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, empty).await.expect("nothing is left");
+    tokio::time::timeout(TIMEOUT, empty).await.expect("the folder is emptied");
 }
 
-/// The text of one block.
+/// Returns the text of one block.
 fn block(number: usize) -> String {
     char::from(b'a' + (number % 26) as u8).to_string().repeat(BLOCK)
 }
@@ -60,22 +60,23 @@ async fn send_whole(request: &mut Exchange, is_chunked: bool) {
     for number in 0..BLOCKS {
         let block = block(number);
         let text = if is_chunked { format!("{BLOCK:x}\r\n{block}\r\n") } else { block };
-        request.write(&text).await.expect("it is read");
+        request.write(&text).await.expect("the server reads the body");
     }
     if is_chunked {
-        request.write("0\r\n\r\n").await.expect("it is read");
+        request.write("0\r\n\r\n").await.expect("the server reads the body");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_file_comes_and_goes_without_being_held_whole() {
+async fn a_large_file_is_streamed_in_both_directions() {
     let (serving, folder) = serve(|_| {}).await;
     let length = (BLOCK * BLOCKS).to_string();
     for (headers, filename) in
         [([("Content-Length", length.as_str())], "announced.txt"), ([("Transfer-Encoding", "chunked")], "chunked.txt")]
     {
         let path = path_of(&serving, filename).await;
-        // The whole of it would be eight times what bodies may take, and is answered 503 where it is held.
+        // The whole file is eight times larger than the memory for bodies, so a server that held the body would return
+        // 503.
         let mut request = serving.client.open("PUT", &path, &headers, None).await;
         send_whole(&mut request, filename.starts_with("chunked")).await;
         let (status, body) = request.answer().await;
@@ -97,7 +98,7 @@ async fn a_large_file_comes_and_goes_without_being_held_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_is_cut_off_leaves_nothing() {
+async fn an_interrupted_upload_leaves_nothing() {
     let (serving, folder) = serve(|_| {}).await;
     let path = path_of(&serving, "cut.txt").await;
     for headers in [[("Content-Length", "10000000")], [("Transfer-Encoding", "chunked")]] {
@@ -105,14 +106,14 @@ async fn an_upload_that_is_cut_off_leaves_nothing() {
         for number in 0..4 {
             let block = block(number);
             let text = if headers[0].0 == "Content-Length" { block } else { format!("{BLOCK:x}\r\n{block}\r\n") };
-            request.write(&text).await.expect("it is read");
+            request.write(&text).await.expect("the server reads the body");
         }
         let begun = async {
             while json(&serving, "/api/v1/system/storage").await["used_bytes"] == 0 || on_disk(folder.path()) == 0 {
                 tokio::time::sleep(LOOK).await;
             }
         };
-        tokio::time::timeout(TIMEOUT, begun).await.expect("it is under way");
+        tokio::time::timeout(TIMEOUT, begun).await.expect("the upload has begun");
         request.reset();
         emptied(&serving, folder.path()).await;
     }
@@ -121,7 +122,7 @@ async fn an_upload_that_is_cut_off_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_do_not_come_or_are_too_many_are_not_waited_for() {
+async fn missing_and_excess_bytes_end_an_upload() {
     let (serving, folder) = serve(|config| config.http.body_timeout_s = 0).await;
     let path = path_of(&serving, "slow.txt").await;
     let mut request = serving.client.open("PUT", &path, &[("Content-Length", "20")], None).await;
@@ -141,7 +142,7 @@ async fn bytes_that_do_not_come_or_are_too_many_are_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_ends_with_the_key_that_it_began_with() {
+async fn an_upload_ends_when_its_key_is_revoked() {
     let (serving, folder) = serve(|_| {}).await;
     let path = path_of(&serving, "revoked.txt").await;
     let new = r#"{"name":"k","scopes":["api:read","api:write"]}"#;
@@ -153,10 +154,10 @@ async fn an_upload_ends_with_the_key_that_it_began_with() {
         let mut request = client.open("PUT", &path, &headers, None).await;
         let block = block(0);
         let part = if headers[0].0 == "Content-Length" { block } else { format!("{BLOCK:x}\r\n{block}\r\n") };
-        request.write(&part).await.expect("it is read");
+        request.write(&part).await.expect("the server reads the body");
         let revoked = serving.client.send("DELETE", &format!("/api/v1/keys/{}", text("id")), "").await;
         assert_eq!(revoked.0, 204);
-        // No more comes, and none is waited for.
+        // The client sends no more bytes, and the server does not wait for them.
         assert!(request.read_until("\r\n\r\n").await.starts_with("HTTP/1.1 401"));
         emptied(&serving, folder.path()).await;
     }
@@ -164,7 +165,7 @@ async fn an_upload_ends_with_the_key_that_it_began_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_than_there_is_room_for_is_refused_before_it_is_sent() {
+async fn an_upload_over_the_quota_is_rejected_before_its_body() {
     let (serving, folder) = serve(|config| config.files.quota_bytes = 1_000).await;
     let path = path_of(&serving, "large.txt").await;
     let headers = [("Content-Length", "1001"), ("Expect", "100-continue")];
@@ -176,7 +177,7 @@ async fn more_than_there_is_room_for_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn head_tells_how_long_a_file_is() {
+async fn head_returns_the_length_of_a_file() {
     let (serving, _folder) = serve(|_| {}).await;
     let path = path_of(&serving, "short.txt").await;
     assert_eq!(serving.client.send("PUT", &path, "short").await.0, 201);

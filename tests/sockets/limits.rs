@@ -1,4 +1,5 @@
-//! What is held for clients has a bound, and a client who is slow, silent or one too many is told so or cut off.
+//! Resources held for clients have limits. Clients that are slow or silent, or exceed a limit, get an error or are
+//! disconnected.
 
 use std::time::Duration;
 
@@ -17,15 +18,15 @@ fn config(change: impl FnOnce(&mut foldwork_server::config::Http)) -> Config {
     config
 }
 
-/// All that the server sends before it closes.
+/// Returns everything that the server sends before it closes the connection.
 async fn rest(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    // A server that closes without having read all may reset the connection.
+    // A server that closes the connection before reading everything may reset it.
     let _ = timeout(TIMEOUT, socket.read_to_end(&mut bytes)).await.expect("the server closes");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Asks until a request is answered with this status; what is asked before may be refused and cut off.
+/// Repeats a request until its response has this status. Earlier attempts may be rejected or disconnected.
 async fn answered(serving: &Serving, path: &str, headers: &[(&str, &str)], status: u16) {
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let key = &serving.client.key;
@@ -45,11 +46,11 @@ async fn answered(serving: &Serving, path: &str, headers: &[(&str, &str)], statu
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(TIMEOUT, asked).await.expect("it is answered so in the end");
+    timeout(TIMEOUT, asked).await.expect("the wanted status arrives");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_connection_too_many_is_told_so() {
+async fn a_connection_over_the_limit_gets_503() {
     let serving = serve_with(config(|http| http.max_connections = 1)).await;
     let mut first = serving.client.open("GET", "/healthz", &[], None).await;
     first.read_until("\r\n\r\n").await;
@@ -63,7 +64,7 @@ async fn one_connection_too_many_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_address_may_have_a_bound_of_its_own() {
+async fn connections_per_address_have_their_own_limit() {
     let serving = serve_with(config(|http| http.max_connections_per_address = 1)).await;
     let mut first = serving.client.open("GET", "/healthz", &[], None).await;
     first.read_until("\r\n\r\n").await;
@@ -76,7 +77,7 @@ async fn one_address_may_have_a_bound_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_event_stream_too_many_is_told_so() {
+async fn an_event_stream_over_the_limit_gets_429() {
     let serving = serve_with(config(|http| http.event_streams_per_workspace = 1)).await;
     let mut first = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
     first.read_until("\r\n\r\n").await;
@@ -89,7 +90,7 @@ async fn one_event_stream_too_many_is_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_come_is_waited_for_no_longer_than_said() {
+async fn a_missing_body_times_out() {
     let serving = serve_with(config(|http| http.body_timeout_s = 0)).await;
     let headers = [("Content-Length", "20"), ("Content-Type", "application/json")];
     let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
@@ -99,7 +100,7 @@ async fn a_body_that_does_not_come_is_waited_for_no_longer_than_said() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_under_way_share_a_budget_and_give_it_back() {
+async fn concurrent_bodies_share_a_budget_and_return_it() {
     let body = r#"{"name":"Docs"}"#;
     let serving = serve_with(config(|http| http.bodies_in_flight_bytes = body.len())).await;
     let (status, answer) = serving.client.send("POST", "/api/v1/projects", r#"{"name":"Documents"}"#).await;
@@ -113,14 +114,14 @@ async fn bodies_under_way_share_a_budget_and_give_it_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_says_nothing_or_never_ends_a_head_is_cut_off() {
+async fn clients_that_never_finish_a_head_are_disconnected() {
     let serving = serve_with(config(|http| http.idle_timeout_s = 1)).await;
     for said in ["", "PRI", "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: "] {
         let mut socket = TcpStream::connect(serving.client.address).await.expect("a connection");
         socket.write_all(said.as_bytes()).await.expect("sent");
         assert!(!rest(&mut socket).await.contains("200 OK"));
     }
-    // So is who has been answered and asks for nothing more.
+    // A client that sends no second request after its response is disconnected too.
     let mut idle = serving.client.open("GET", "/healthz", &[], None).await;
     idle.read_until("\r\n\r\n").await;
     assert_eq!(idle.rest().await, r#"{"status":"ok"}"#);
@@ -128,13 +129,13 @@ async fn who_says_nothing_or_never_ends_a_head_is_cut_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_nothing_is_cut_off() {
+async fn clients_that_never_read_are_disconnected() {
     let serving = serve_with(config(|http| {
         http.stalled_reader_s = 1;
         http.event_streams_per_workspace = 1;
     }))
     .await;
-    // More than the sockets of both ends hold.
+    // More than the socket buffers of both ends hold.
     let text = "x".repeat(1_000_000);
     for number in 0..32 {
         let path = format!("/api/v1/aggregates/a{number}/events");
@@ -142,7 +143,7 @@ async fn who_reads_nothing_is_cut_off() {
     }
     let mut stalled = serving.client.open("GET", "/api/v1/events", &STREAM, None).await;
     stalled.read_until("\r\n\r\n").await;
-    // Its place is free again, though it has not gone.
+    // The slot of the disconnected reader is free again, although the reader never closed its side.
     answered(&serving, "/api/v1/events?after=32", &STREAM, 200).await;
     serving.end().await;
     drop(stalled);

@@ -1,6 +1,6 @@
-//! What needs a real socket: streams that stay open, chunked bodies, an orderly end, and attacks.
+//! Tests that need a real socket: streams that stay open, chunked bodies, graceful shutdown, and attacks.
 
-// One binary for all of it: each that is linked costs a build seconds.
+// All tests share one binary, because linking each binary takes seconds of build time.
 #[path = "../attack/mod.rs"]
 mod attack;
 mod client;
@@ -21,10 +21,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// No test waits for so long unless something is wrong.
+/// How long a test waits before it fails. No test waits this long unless something is wrong.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that listens on a port of its own.
+/// A server that listens on its own port.
 struct Serving {
     client: Client,
     stop: oneshot::Sender<()>,
@@ -36,7 +36,7 @@ async fn serve() -> Serving {
 }
 
 async fn serve_with(mut config: Config) -> Serving {
-    // What others append would stand among what is tested.
+    // Plugins that append events would mix their events with those of the test.
     config.plugins.enabled.retain(|name| name == "mcp");
     serve_as_configured(config).await
 }
@@ -44,7 +44,7 @@ async fn serve_with(mut config: Config) -> Serving {
 async fn serve_as_configured(mut config: Config) -> Serving {
     config.http.listen = "127.0.0.1:0".into();
     config.store.url = "mem://".into();
-    // Whatever would hold the end up would do so for longer than a test waits.
+    // The timeout is longer than any test waits, so a connection that delays shutdown fails the test.
     config.http.stop_timeout_s = 3_600;
     let key = format!("sk_{}", "5".repeat(64));
     let listening = listen_with(config, Some(key.clone()), |_| Ok(())).await.expect("a server");
@@ -56,8 +56,8 @@ async fn serve_as_configured(mut config: Config) -> Serving {
 
 impl Serving {
     async fn end(self) {
-        self.stop.send(()).expect("it runs");
-        timeout(TIMEOUT, self.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+        self.stop.send(()).expect("the server runs");
+        timeout(TIMEOUT, self.ended).await.expect("the server ends").expect("no panic").expect("a clean end");
     }
 }
 
@@ -102,7 +102,7 @@ async fn one_aggregate_can_be_followed_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_waits_is_answered_by_an_append() {
+async fn an_append_answers_a_waiting_request() {
     let serving = serve().await;
     let client = &serving.client;
     let waiting = client.open("GET", "/api/v1/events?wait_ms=30000&types=article.created", &[], None).await;
@@ -120,13 +120,13 @@ async fn a_chunked_body_is_read_up_to_the_limit() {
     let chunked = [("Transfer-Encoding", "chunked"), ("Content-Type", "application/json")];
     let mut request = client.open("POST", "/api/v1/projects", &chunked, None).await;
     for part in [r#"{"name":"#, r#""Docs"}"#, ""] {
-        request.write(&format!("{:x}\r\n{part}\r\n", part.len())).await.expect("it is read");
+        request.write(&format!("{:x}\r\n{part}\r\n", part.len())).await.expect("the server reads the body");
     }
     assert_eq!(request.answer().await.0, 201);
     let mut request = client.open("POST", "/api/v1/projects", &chunked, None).await;
     let part = "x".repeat(1 << 16);
     for _ in 0..20 {
-        // Once it has had enough the server need not read on.
+        // After reading enough, the server may stop reading.
         if request.write(&format!("{:x}\r\n{part}\r\n", part.len())).await.is_err() {
             break;
         }
@@ -138,7 +138,7 @@ async fn a_chunked_body_is_read_up_to_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_under_way_may_finish_when_the_server_stops() {
+async fn a_request_in_progress_finishes_when_the_server_stops() {
     let serving = serve().await;
     let body = r#"{"name":"Docs"}"#;
     let length = body.len().to_string();
@@ -147,16 +147,16 @@ async fn a_request_under_way_may_finish_when_the_server_stops() {
     let mut request = serving.client.open("POST", "/api/v1/projects", &headers, None).await;
     // The handler has begun to read the body.
     request.read_until("100 Continue\r\n\r\n").await;
-    serving.stop.send(()).expect("it runs");
-    timeout(TIMEOUT, async { while serving.client.connects().await {} }).await.expect("it stops to accept");
-    request.write(body).await.expect("it still reads");
+    serving.stop.send(()).expect("the server runs");
+    timeout(TIMEOUT, async { while serving.client.connects().await {} }).await.expect("the server stops accepting connections");
+    request.write(body).await.expect("the server still reads the body");
     let (status, answer) = request.answer().await;
     assert_eq!(status, 201, "{answer}");
-    timeout(TIMEOUT, serving.ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+    timeout(TIMEOUT, serving.ended).await.expect("the server ends").expect("no panic").expect("a clean end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_stays_open_ends_with_the_server() {
+async fn an_open_stream_ends_with_the_server() {
     let serving = serve().await;
     let mut stream = serving.client.open("GET", "/api/v1/events", &[("Accept", "text/event-stream")], None).await;
     stream.read_until("\r\n\r\n").await;
@@ -164,7 +164,7 @@ async fn a_stream_that_stays_open_ends_with_the_server() {
     assert!(stream.rest().await.ends_with("0\r\n\r\n"), "the stream ends as it should");
 }
 
-/// Makes a key, and returns its id and a client that shows it.
+/// Creates a key, and returns its id and a client that uses it.
 async fn made_key(client: &Client, expires_at: &str) -> (String, Client) {
     let body = format!(r#"{{"name":"k","scopes":["api:read"],"expires_at":{expires_at}}}"#);
     let (status, answer) = client.send("POST", "/api/v1/keys", &body).await;
@@ -182,7 +182,7 @@ async fn a_stream_ends_when_its_key_is_revoked() {
     assert!(stream.read_until("\r\n\r\n").await.contains("text/event-stream"));
     let waiting = reader.open("GET", "/api/v1/events?wait_ms=30000", &[], None).await;
     assert_eq!(serving.client.send("DELETE", &format!("/api/v1/keys/{id}"), "").await.0, 204);
-    // What is appended from now on is not for this key.
+    // Events appended from now on must not reach this key.
     assert_eq!(serving.client.send("POST", "/api/v1/aggregates/a/events", &created("one")).await.0, 201);
     let rest = stream.read_until("0\r\n\r\n").await;
     assert!(!rest.contains("\"one\""), "{rest}");
@@ -192,7 +192,7 @@ async fn a_stream_ends_when_its_key_is_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_ends_with_the_time_of_its_key() {
+async fn a_stream_ends_when_its_key_expires() {
     let serving = serve().await;
     let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 1_500;
     let expires_at = format!("\"{}\"", foldwork_engine::model::date::format_date(soon));
@@ -205,7 +205,7 @@ async fn a_stream_ends_with_the_time_of_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn head_is_answered_without_a_body() {
+async fn head_responses_have_no_body() {
     let serving = serve().await;
     let text = serving.client.open("HEAD", "/api/v1/projects", &[("Connection", "close")], None).await.rest().await;
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -266,6 +266,6 @@ async fn a_first_start_that_finds_its_port_taken_stores_no_key() {
     let (stop, stopped) = oneshot::channel();
     let ended = tokio::spawn(listening.run(async move { drop(stopped.await) }));
     assert_eq!(client.send("POST", "/api/v1/projects", r#"{"name":"Docs"}"#).await.0, 201);
-    stop.send(()).expect("it runs");
-    timeout(TIMEOUT, ended).await.expect("it ends").expect("no panic").expect("an orderly end");
+    stop.send(()).expect("the server runs");
+    timeout(TIMEOUT, ended).await.expect("the server ends").expect("no panic").expect("a clean end");
 }

@@ -1,4 +1,5 @@
-//! Models and programs at once, over real sockets: everybody gets their own answer, by their own right.
+//! Many models and programs use one server concurrently over real sockets. Each gets its own response, limited by its
+//! own rights.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Client, serve};
 
-/// A key and who shows it.
+/// A key and the client that uses it.
 struct Key {
     id: String,
     client: Client,
@@ -21,7 +22,7 @@ async fn made_key(client: &Client, scopes: &[&str]) -> Key {
     Key { id: text("id"), client: Client { address: client.address, key: text("key") } }
 }
 
-/// Sends a request of the protocol, and returns its answer.
+/// Sends a request of the protocol and returns its response.
 async fn asked(client: &Client, id: usize, method: &str, params: Value) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string();
     let length = body.len().to_string();
@@ -50,7 +51,7 @@ fn event(number: usize) -> Value {
     })
 }
 
-/// What one of many does, by the number that it has.
+/// Runs the operation of one of many concurrent clients. `number` selects the operation.
 async fn act(number: usize, writers: &[Key], reader: &Key) {
     let key = &writers[number % writers.len()];
     let actor = format!("key:{}", key.id);
@@ -76,7 +77,7 @@ async fn act(number: usize, writers: &[Key], reader: &Key) {
         }
         3 => {
             let result = called(&reader.client, number, "append_event", event(number)).await;
-            assert_eq!(result["isError"], true, "a key that reads has written: {result}");
+            assert_eq!(result["isError"], true, "a read-only key has written: {result}");
         }
         _ => {
             let (status, answer) = key.client.send("GET", "/api/v1/keys/self", "").await;
@@ -88,7 +89,7 @@ async fn act(number: usize, writers: &[Key], reader: &Key) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_at_once_each_get_their_own_answer() {
+async fn a_hundred_concurrent_calls_each_get_their_own_response() {
     const MANY: usize = 100;
     let serving = serve().await;
     let mut writers = Vec::new();
@@ -112,7 +113,7 @@ async fn a_hundred_at_once_each_get_their_own_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_was_revoked_does_not_enter_again() {
+async fn a_revoked_key_is_rejected() {
     let serving = serve().await;
     let key = made_key(&serving.client, &["mcp:read"]).await;
     assert_ne!(called(&key.client, 1, "list_events", json!({})).await["isError"], true);

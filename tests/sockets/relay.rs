@@ -1,4 +1,4 @@
-//! The relay over real sockets: what agents are told, what clients say to each other, and who is let in.
+//! The relay over real sockets: events sent to agents, broadcasts between clients, and authentication.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use crate::socket::{Socket, agent, connected, task, topic};
 use crate::{Serving, TIMEOUT, made_key, serve, serve_with};
 use foldwork_server::Config;
 
-/// The HTTP status with which a socket is refused, and the body.
+/// Returns the HTTP status and the body with which a socket is rejected.
 fn refusal(opened: Result<Socket, tungstenite::Error>) -> (u16, Value) {
-    let error = opened.err().expect("it is refused");
+    let error = opened.err().expect("the socket is rejected");
     let tungstenite::Error::Http(response) = error else { return (0, Value::from(error.to_string())) };
     let body = response.body().as_deref().unwrap_or_default();
     (response.status().as_u16(), serde_json::from_slice(body).unwrap_or_default())
@@ -26,7 +26,7 @@ async fn get(serving: &Serving, path: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_told_works_and_is_told_again_what_it_did_not_acknowledge() {
+async fn an_agent_gets_unacknowledged_events_again() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -49,14 +49,14 @@ async fn an_agent_is_told_works_and_is_told_again_what_it_did_not_acknowledge() 
     let second = task(client, &id, "two").await;
     assert_eq!(socket.told(&topic).await["payload"]["task"]["id"], json!(second));
     socket.cut();
-    // This one is not told to anybody yet.
+    // No socket is connected, so this event is not delivered yet.
     let third = task(client, &id, "three").await;
 
     let mut socket = Socket::open(client, &json!({})).await;
     let joined = socket.join(&topic, json!({})).await;
     for expected in [&second, &third] {
         let told = socket.told(&topic).await;
-        assert_eq!(told["payload"]["task"]["id"], json!(expected), "the one that was acknowledged is not told again");
+        assert_eq!(told["payload"]["task"]["id"], json!(expected), "acknowledged events are not sent again");
         assert_eq!(told["meta"]["replayed"], true);
         socket.acknowledge(&joined, &topic, &told["payload"]["position"]).await;
     }
@@ -64,7 +64,7 @@ async fn an_agent_is_told_works_and_is_told_again_what_it_did_not_acknowledge() 
     let told = socket.told(&topic).await;
     assert_eq!((&told["payload"]["task"]["id"], told["meta"].get("replayed")), (&json!(fourth), None));
 
-    // The same over HTTP: it begins where the agent has acknowledged.
+    // HTTP gives the same events, starting after the last acknowledged one.
     let page = get(&serving, &format!("/api/v1/agents/{id}/events")).await;
     assert_eq!(page["data"][0]["event"], "task.created");
     assert_eq!(page["data"][0]["payload"], told["payload"]);
@@ -81,7 +81,7 @@ async fn an_agent_is_told_works_and_is_told_again_what_it_did_not_acknowledge() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_people_do_with_a_task_is_told_to_its_agent() {
+async fn actions_of_people_on_a_task_reach_its_agent() {
     let serving = serve().await;
     let client = &serving.client;
     let (id, other) = (agent(client, "first").await, agent(client, "second").await);
@@ -110,7 +110,7 @@ async fn what_people_do_with_a_task_is_told_to_its_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_article_is_dispatched_to_the_agents_of_its_trait() {
+async fn an_article_is_dispatched_to_subscribers_of_its_trait() {
     let serving = crate::serve_as_configured(Config::default()).await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -125,7 +125,7 @@ async fn an_article_is_dispatched_to_the_agents_of_its_trait() {
     serving.end().await;
 }
 
-/// What a client said, once it is checked that it is marked as a client's.
+/// Checks that a broadcast is marked as sent by a client, and returns it without the mark.
 fn by_client(mut told: Value) -> Value {
     let meta = told.as_object_mut().and_then(|told| told.remove("meta")).expect("a mark");
     assert!(meta["id"].is_string() && meta["sender"].as_str().is_some_and(|sender| sender.contains(':')), "{meta}");
@@ -133,7 +133,7 @@ fn by_client(mut told: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_say_things_to_each_other() {
+async fn clients_broadcast_to_each_other() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -149,16 +149,16 @@ async fn clients_say_things_to_each_other() {
     assert_eq!(one.reply(&reference).await, json!({"status": "ok", "response": {}}));
     assert_eq!([by_client(one.told(&topic).await), by_client(two.told(&topic).await)], [said.clone(), said.clone()]);
 
-    // As realtime-js sends it: bytes.
+    // As realtime-js sends it: in a binary frame.
     let mut frame = vec![3, joined.len() as u8, 1, topic.len() as u8, 4, 0, 1];
     frame.extend(format!("{joined}9{topic}note{{\"n\":1}}").bytes());
-    one.stream.send(Message::binary(frame.clone())).await.expect("it is sent");
+    one.stream.send(Message::binary(frame.clone())).await.expect("the frame is sent");
     assert_eq!(one.reply("9").await["status"], "ok");
     assert_eq!([by_client(one.told(&topic).await), by_client(two.told(&topic).await)], [said.clone(), said]);
-    // Bytes that are no JSON reach those who have shown that they understand such frames.
+    // Frames with bytes that are not JSON reach the clients that have sent binary frames themselves.
     let enc = 6;
     frame[enc] = 0;
-    one.stream.send(Message::binary(frame)).await.expect("it is sent");
+    one.stream.send(Message::binary(frame)).await.expect("the frame is sent");
     let Some(Message::Binary(bytes)) = one.next().await else { panic!("bytes") };
     assert_eq!(one.reply("9").await["status"], "ok");
     let meta = usize::from(bytes[3]);
@@ -185,7 +185,7 @@ async fn clients_say_things_to_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_protocols_other_messages() {
+async fn heartbeats_leaves_presence_and_old_serialisers_work() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -201,7 +201,7 @@ async fn the_protocols_other_messages() {
     let unknown = socket.push(None, &topic, "broadcast", json!({})).await;
     assert_eq!(socket.reply(&unknown).await, json!({"status": "error", "response": {"reason": "unmatched topic"}}));
 
-    // Joined again, the former channel is closed first.
+    // Joining a channel again closes the former membership first.
     let first = socket.join(&topic, json!({"presence": {"key": "k", "enabled": true}})).await;
     assert_eq!(socket.message(|m| m[3] == "presence_state").await, json!([first, null, topic, "presence_state", {}]));
     let second = socket.join(&topic, json!({"presence": {"key": "k", "enabled": true}})).await;
@@ -243,7 +243,7 @@ async fn the_protocols_other_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_no_right_is_refused() {
+async fn sockets_and_channels_without_rights_are_rejected() {
     let serving = serve().await;
     let client = &serving.client;
     let (id, other) = (agent(client, "first").await, agent(client, "second").await);
@@ -260,7 +260,7 @@ async fn whoever_has_no_right_is_refused() {
     let credential = answer["anon_key"].as_str().expect("a credential").to_owned();
     let tampered = credential.replacen("fwrt_", "fwrt_e", 1);
     assert_eq!(open(&tampered, "2.0.0").await.0, 401);
-    // It opens nothing else.
+    // The credential opens nothing but sockets.
     let thief = crate::client::Client { address: client.address, key: credential.clone() };
     assert_eq!(thief.send("GET", "/api/v1/agents", "").await.0, 401);
 
@@ -277,7 +277,7 @@ async fn whoever_has_no_right_is_refused() {
     assert_eq!(socket.try_join(&topic(&id), changes).await.1["status"], "error");
     assert_eq!(socket.try_join(&topic(&id), json!({"access_token": "nonsense"})).await.1["status"], "error");
     assert_eq!(socket.try_join(&topic(&id), json!({"access_token": credential})).await.1["status"], "ok");
-    // A token that is refused ends the channel for good.
+    // A rejected token ends the channel permanently.
     socket.push(None, &topic(&id), "access_token", json!({"access_token": null})).await;
     socket.push(None, &topic(&id), "access_token", json!({"access_token": "nonsense"})).await;
     let system = socket.message(|message| message[3] == "system").await;
@@ -287,7 +287,7 @@ async fn whoever_has_no_right_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_ends_with_the_key_that_its_credential_came_from() {
+async fn a_socket_ends_when_the_key_behind_it_is_revoked() {
     let serving = serve().await;
     let id = agent(&serving.client, "writer").await;
     let (key_id, reader) = made_key(&serving.client, "null").await;
@@ -303,7 +303,7 @@ async fn a_socket_ends_with_the_key_that_its_credential_came_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_ends_with_the_time_of_its_credential() {
+async fn a_socket_ends_when_its_credential_expires() {
     let serving = serve().await;
     let id = agent(&serving.client, "writer").await;
     let soon = foldwork_engine::clock::Clock::now_ms(&foldwork_engine::clock::SystemClock) + 3_000;
@@ -311,7 +311,7 @@ async fn a_socket_ends_with_the_time_of_its_credential() {
     let (_, reader) = made_key(&serving.client, &expires_at).await;
     let mut socket = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
     socket.join(&topic(&id), json!({})).await;
-    // A token that lasts longer keeps another one open.
+    // A token that expires later keeps another socket open.
     let mut renewed = Socket::open(&reader, &json!({"agent_ids": [id]})).await;
     let joined = renewed.join(&topic(&id), json!({})).await;
     let token = json!({"access_token": serving.client.key});
@@ -325,7 +325,7 @@ async fn a_socket_ends_with_the_time_of_its_credential() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sockets_end_with_the_server_which_waits_for_them() {
+async fn the_server_closes_its_sockets_before_it_ends() {
     let serving = serve().await;
     let id = agent(&serving.client, "writer").await;
     let mut sockets = Vec::new();
@@ -357,7 +357,7 @@ async fn the_channel_of_a_deleted_agent_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_is_told_once_more_to_whoever_asks() {
+async fn acknowledged_events_are_replayed_on_request() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -389,7 +389,7 @@ async fn what_was_acknowledged_is_told_once_more_to_whoever_asks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_has_so_many_sockets_and_a_socket_so_many_channels() {
+async fn sockets_per_workspace_and_channels_per_socket_are_limited() {
     let mut config = Config::default();
     config.realtime.sockets_per_workspace = 2;
     config.realtime.channels_per_socket = 2;
@@ -413,7 +413,7 @@ async fn a_workspace_has_so_many_sockets_and_a_socket_so_many_channels() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_socket_on_which_nothing_comes_is_closed() {
+async fn an_idle_socket_is_closed() {
     let mut config = Config::default();
     config.realtime.idle_timeout_s = 1;
     let serving = serve_with(config).await;

@@ -1,4 +1,4 @@
-//! What a listener may do on a channel: who speaks, who acknowledges, and what a token reaches.
+//! The rights of a listener on a channel: who may broadcast, who may acknowledge, and which channels a token covers.
 
 use futures_util::SinkExt;
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::socket::{Socket, agent, connected, task, topic};
 use crate::{made_key, serve};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_server_speaks_of_tasks_and_only_who_may_act_for_an_agent_acknowledges() {
+async fn listeners_cannot_send_task_events_or_acknowledge_for_others() {
     let serving = serve().await;
     let client = &serving.client;
     let id = agent(client, "writer").await;
@@ -16,7 +16,7 @@ async fn only_the_server_speaks_of_tasks_and_only_who_may_act_for_an_agent_ackno
     let (_, reader) = made_key(client, "null").await;
     let first = task(client, &id, "one").await;
     let key = reader.key.clone();
-    // Both with the reader's key, and with the credential that is handed out for it.
+    // The loop covers a socket with the reader's key and one with the credential that the server issued for this key.
     let sockets = [
         Socket::open_with(client, &key, "2.0.0").await.expect("a socket"),
         Socket::open(&reader, &json!({"agent_ids": [id]})).await,
@@ -52,7 +52,8 @@ async fn only_the_server_speaks_of_tasks_and_only_who_may_act_for_an_agent_ackno
         let path = format!("/realtime/v1/api/broadcast/agent%3A{id}/events/task.asked");
         assert_eq!(key.send("POST", &path, "{}").await.0, 403);
     }
-    // Nothing was taken in: the agent's own credential is told it all, and acknowledges no more than there is.
+    // None of these messages had an effect: the agent's own credential receives every event, and cannot acknowledge a
+    // position beyond the last event.
     let mut socket = Socket::open(client, &json!({"agent_ids": [id]})).await;
     let joined = socket.join(&topic, json!({"broadcast": {"ack": true}})).await;
     let told = socket.told(&topic).await;
@@ -65,7 +66,7 @@ async fn only_the_server_speaks_of_tasks_and_only_who_may_act_for_an_agent_ackno
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn channels_that_a_new_token_does_not_reach_end() {
+async fn a_new_token_closes_channels_that_it_does_not_cover() {
     let serving = serve().await;
     let client = &serving.client;
     let (one, two) = (agent(client, "one").await, agent(client, "two").await);

@@ -1,4 +1,4 @@
-//! A WebSocket that speaks the second serialiser of Phoenix, as agents listen with.
+//! A WebSocket client with Phoenix's second serialiser, as agents use it to listen.
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -10,15 +10,15 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use crate::TIMEOUT;
 use crate::client::Client;
 
-/// An agent's connection.
+/// The connection of an agent.
 pub struct Socket {
     pub stream: WebSocketStream<MaybeTlsStream<TcpStream>>,
     next_ref: u64,
-    /// Messages that came while another one was waited for.
+    /// Messages that arrived while another one was awaited.
     ahead: Vec<Value>,
 }
 
-/// What `POST /agents/connect` answers.
+/// Returns the response of `POST /agents/connect`.
 pub async fn connected(client: &Client, body: &Value) -> Value {
     let (status, text) = client.send("POST", "/api/v1/agents/connect", &body.to_string()).await;
     assert_eq!(status, 200, "{text}");
@@ -43,13 +43,13 @@ pub async fn task(client: &Client, agent: &str, title: &str) -> String {
     task["id"].as_str().expect("an id").to_owned()
 }
 
-/// The channel of an agent as clients call it.
+/// Returns the channel of an agent, with the prefix that clients use.
 pub fn topic(agent: &str) -> String {
     format!("realtime:agent:{agent}")
 }
 
 impl Socket {
-    /// Opens a socket with the credential that the server hands out for it.
+    /// Opens a socket with the credential that the server issues for it.
     pub async fn open(client: &Client, body: &Value) -> Socket {
         let connected = connected(client, body).await;
         let (url, key) = (connected["url"].as_str().expect("a URL"), connected["anon_key"].as_str().expect("a key"));
@@ -68,10 +68,10 @@ impl Socket {
     }
 
     pub async fn send_text(&mut self, text: &str) {
-        self.stream.send(Message::text(text)).await.expect("it is sent");
+        self.stream.send(Message::text(text)).await.expect("the message is sent");
     }
 
-    /// Sends a message of a channel and returns its reference.
+    /// Sends a message on a channel and returns its reference.
     pub async fn push(&mut self, join_ref: Option<&str>, topic: &str, event: &str, payload: Value) -> String {
         self.next_ref += 1;
         let reference = self.next_ref.to_string();
@@ -79,7 +79,7 @@ impl Socket {
         reference
     }
 
-    /// The next frame, whatever it is; `None` where the server has closed.
+    /// Returns the next frame of any kind, or `None` if the server has closed the socket.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             match timeout(TIMEOUT, self.stream.next()).await.expect("something comes") {
@@ -90,7 +90,7 @@ impl Socket {
         }
     }
 
-    /// The next message that is as wanted. Others are kept for later.
+    /// Returns the next message that satisfies `wanted`. Other messages are kept for later calls.
     pub async fn message(&mut self, mut wanted: impl FnMut(&Value) -> bool) -> Value {
         if let Some(place) = self.ahead.iter().position(&mut wanted) {
             return self.ahead.remove(place);
@@ -106,12 +106,12 @@ impl Socket {
         }
     }
 
-    /// The reply to a message.
+    /// Returns the reply to a message.
     pub async fn reply(&mut self, reference: &str) -> Value {
         self.message(|message| message[3] == "phx_reply" && message[1] == reference).await[4].take()
     }
 
-    /// Joins a channel and returns the reference under which it is joined.
+    /// Joins a channel and returns the reference of the membership.
     pub async fn join(&mut self, topic: &str, config: Value) -> String {
         let (reference, reply) = self.try_join(topic, json!({"config": config})).await;
         assert_eq!(reply, json!({"status": "ok", "response": {"postgres_changes": []}}));
@@ -126,19 +126,19 @@ impl Socket {
         (reference, reply)
     }
 
-    /// The next broadcast on a channel: its event, payload and meta.
+    /// Returns the next broadcast on a channel, with its event, payload and meta.
     pub async fn told(&mut self, topic: &str) -> Value {
         self.message(|message| message[3] == "broadcast" && message[2] == topic).await[4].take()
     }
 
-    /// Acknowledges everything up to a position.
+    /// Acknowledges every event up to a position.
     pub async fn acknowledge(&mut self, join_ref: &str, topic: &str, position: &Value) {
         let payload = json!({"type": "broadcast", "event": "ack", "payload": {"position": position}});
         let reference = self.push(Some(join_ref), topic, "broadcast", payload).await;
         assert_eq!(self.reply(&reference).await["status"], "ok");
     }
 
-    /// The code under which the server closes, after whatever else it says.
+    /// Returns the code with which the server closes the socket, and skips messages before it.
     pub async fn close_code(&mut self) -> Option<u16> {
         loop {
             match self.next().await {
@@ -149,7 +149,7 @@ impl Socket {
         }
     }
 
-    /// Breaks the connection off without a word.
+    /// Breaks the connection without a close frame.
     pub fn cut(self) {
         if let MaybeTlsStream::Plain(stream) = self.stream.get_ref() {
             stream.set_zero_linger().expect("a socket");

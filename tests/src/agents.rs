@@ -1,4 +1,4 @@
-//! Agents that a test works for: each has a name, and nothing in the server does its work.
+//! Agents whose work the test does itself: each has a name, and no plugin in the server acts for it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl Plugin for Idle {
     }
 }
 
-/// Plugins with no hooks: a workspace has an agent `agent-<name>` for each of them.
+/// Returns plugins without hooks. A workspace has an agent `agent-<name>` for each of them.
 pub fn agents(names: &[String]) -> anyhow::Result<Plugins> {
     let idle = names.iter().map(|name| -> Arc<dyn Plugin> { Arc::new(Idle { about: about(name) }) });
     Ok(Plugins::new(idle.collect(), 1)?)

@@ -1,14 +1,14 @@
-//! Work on many whole servers in one test: a few at a time, each on a runtime of its own, with which ends whatever a
-//! server does in the background.
+//! Runs work on many whole servers in one test: a few at a time, each on its own runtime. Dropping that runtime ends
+//! every background task of its server.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-/// Servers that run at a time.
+/// The number of servers that run at the same time.
 const AT_A_TIME: usize = 4;
 
-/// Runs each item by itself. What fails or panics is told as text, in the order of the items.
+/// Runs each item on its own runtime. Failures and panics are returned as text, in the order of the items.
 pub fn each<'a, T: Sync, R: Send, F>(items: &'a [T], run: impl Fn(&'a T) -> F + Sync) -> Vec<Result<R, String>>
 where
     F: Future<Output = anyhow::Result<R>>,
@@ -22,7 +22,7 @@ where
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(item) = items.get(index) else { return };
-                    // Whoever reads them is there until all threads have ended.
+                    // The receiver lives until all threads have ended.
                     let _ = sender.send((index, alone(|| run(item))));
                 }
             });

@@ -1,8 +1,9 @@
-//! Pipeline cases: files of pipelines over events that are given at their beginning, each with the rows it answers.
+//! Pipeline cases: files that begin with events and contain pipelines over them, each with the rows it returns.
 //!
-//! A file begins with `--- types` (a definition a line) and `--- events` (an event a line: `id`, `type`, `verb`,
-//! `payload`, and where wanted `project`, `at`, `metadata`). Each case then is a line `=== what it shows`, the pipeline,
-//! and sections that `UPDATE=1` writes: `--- rows` or `--- error`, `--- warnings`, and `--- plan` where a case has it.
+//! A file begins with `--- types` (one definition per line) and `--- events` (one event per line: `id`, `type`, `verb`,
+//! `payload`, and optionally `project`, `at`, `metadata`). Each case follows as a line `=== what it shows`, the
+//! pipeline, and sections that `UPDATE=1` writes: `--- rows` or `--- error`, `--- warnings`, and `--- plan` if the case
+//! already has a plan section.
 
 use std::path::Path;
 
@@ -24,10 +25,10 @@ use crate::server::{Server, consumed};
 const CASE: &str = "\n=== ";
 const SECTION: &str = "\n--- ";
 
-/// Where states may be read.
+/// The sources that states may be read from.
 const SOURCES: [SourceChoice; 4] = [SourceChoice::Auto, SourceChoice::Resident, SourceChoice::Nodes, SourceChoice::Log];
 
-/// An event as a file gives it.
+/// An event as written in a case file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Given {
@@ -44,10 +45,10 @@ struct Given {
     at: Option<String>,
 }
 
-/// Runs the cases of a file and answers the text that it should have.
+/// Runs the cases of a file and returns the text that the file should have.
 ///
-/// Each case runs over every source that can serve it, with rules and without, with columns and without, before what follows the log has caught
-/// up with it and after: the rows must be the same.
+/// Each case runs over every source that can serve it, with and without rules, with and without columns, before and
+/// after the followers of the log have caught up. The rows must be the same every time.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
     let (head, cases) = text.split_once(CASE).context("the file has no case")?;
@@ -76,7 +77,7 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
     Ok(out + "\n")
 }
 
-/// A case as it is written.
+/// A case as written in its file.
 #[derive(Clone, Copy)]
 struct Case<'a> {
     name: &'a str,
@@ -135,7 +136,7 @@ fn new_event(event: Given) -> NewEvent {
     }
 }
 
-/// What a pipeline answers, as a file shows it; an error where one source differs from another.
+/// Returns what a pipeline gives in the format of a case file. Fails if one source differs from another.
 async fn answer_of(workspace: &Entered, pipeline: &Value) -> anyhow::Result<String> {
     let mut first: Option<String> = None;
     for source in SOURCES {

@@ -1,4 +1,4 @@
-//! A clock that stands still: time moves when a test says so, and ids come in sequence.
+//! A clock that stands still: time moves when a test moves it, and ids come in sequence.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -11,21 +11,21 @@ use tokio::sync::watch;
 /// 2026-01-01T00:00:00.000Z.
 const START_MS: i64 = 1_767_225_600_000;
 
-/// Time and randomness that are the same in every run.
+/// A source of time and randomness that gives the same values in every run.
 pub struct FixedClock {
-    /// Whoever waits for a time is woken when it has come.
+    /// The current time. Tasks that wait for a later time watch this value.
     now_ms: watch::Sender<i64>,
     drawn: AtomicU64,
     stopwatch_us: AtomicU64,
-    /// Microseconds that pass each time the stopwatch is looked at.
+    /// Microseconds that pass at each reading of the stopwatch.
     haste_us: AtomicU64,
     is_broken: AtomicBool,
-    /// How often the time was asked for.
+    /// The number of times that the clock has been read.
     looks: AtomicU64,
     gate: Gate,
 }
 
-/// Holds up whoever looks at the stopwatch next.
+/// Blocks the next caller that reads the stopwatch.
 #[derive(Default)]
 struct Gate {
     stage: Mutex<Stage>,
@@ -36,9 +36,9 @@ struct Gate {
 enum Stage {
     #[default]
     Open,
-    /// The next look is held up.
+    /// The next reading blocks.
     Closed,
-    /// Somebody is held up.
+    /// A caller is blocked.
     Occupied,
 }
 
@@ -61,32 +61,33 @@ impl FixedClock {
         self.now_ms.send_modify(|now| *now += ms);
     }
 
-    /// Lets the stopwatch run: so far at each look at it. It stands still otherwise.
+    /// Makes the stopwatch advance by this many microseconds at each reading. Without this call the stopwatch stands
+    /// still.
     pub fn hurry(&self, us: u64) {
         self.haste_us.store(us, Ordering::SeqCst);
     }
 
-    /// Holds up the next one who looks at the stopwatch, until [`FixedClock::let_go`].
+    /// Blocks the next reading of the stopwatch until [`FixedClock::let_go`] is called.
     pub fn hold_next(&self) {
         self.gate.set(Stage::Closed);
     }
 
-    /// Returns when somebody is held up. Blocks its thread.
+    /// Blocks the calling thread until a reading of the stopwatch is blocked.
     pub fn until_held(&self) {
         self.gate.wait_while(|stage| stage != Stage::Occupied);
     }
 
-    /// Lets go of whoever is held up.
+    /// Releases the blocked reading.
     pub fn let_go(&self) {
         self.gate.set(Stage::Open);
     }
 
-    /// Whoever asks for the time panics from now on: a bug of ours in the middle of a request.
+    /// Makes every later reading of the clock panic, to simulate a bug in the middle of a request.
     pub fn break_down(&self) {
         self.is_broken.store(true, Ordering::SeqCst);
     }
 
-    /// How often the time was asked for so far: what spins asks for it without end.
+    /// Returns how often the clock has been read so far. A loop that spins reads the clock without end.
     pub fn looks(&self) -> u64 {
         self.looks.load(Ordering::SeqCst)
     }
@@ -127,7 +128,7 @@ impl Clock for FixedClock {
 
     fn wait_until(&self, at_ms: i64) -> BoxFuture<'static, ()> {
         let mut now = self.now_ms.subscribe();
-        // Where the clock is gone, so is whoever waits for it.
+        // The wait also ends when the clock is dropped.
         async move { drop(now.wait_for(|now| *now >= at_ms).await) }.boxed()
     }
 
@@ -136,11 +137,12 @@ impl Clock for FixedClock {
         self.stopwatch_us.fetch_add(self.haste_us.load(Ordering::SeqCst), Ordering::SeqCst)
     }
 
-    /// The number of the draw, where an id and what is shown of a key let it be seen.
+    /// Returns bytes that hold the number of the draw at a place where ids and the visible part of keys show that
+    /// number.
     fn random(&self) -> [u8; 32] {
         let number = self.drawn.fetch_add(1, Ordering::SeqCst) + 1;
         let mut bytes = [0; 32];
-        // Tells the ids of aggregates from those of events, which end in their positions.
+        // Distinguishes ids of aggregates from ids of events, which end in their positions.
         bytes[1] = 1;
         bytes[2..10].copy_from_slice(&number.to_be_bytes());
         bytes[31] = number as u8;

@@ -1,4 +1,4 @@
-//! An engine without a server around it: on the system's clock, without plugins.
+//! An engine without a server around it, on the system's clock and without plugins.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use foldwork_engine::{Engine, Plugins, Settings, Store};
 
 use crate::entered::{Entered, enter};
 
-/// An engine over a store. Handles of one store that are shared make several of them.
+/// Opens an engine over a store. Several engines can share one store through clones of its handle.
 pub async fn engine(store: Store) -> Arc<Engine> {
     let plugins = Plugins::none().expect("no plugins");
     Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
 
-/// The first workspace of a store that was empty, and its key.
+/// Returns the first workspace of an empty store, and its key.
 pub async fn first(engine: &Arc<Engine>) -> anyhow::Result<(Entered, String)> {
     let key = engine.first_start(None).await?.context("the store is not empty")?.key;
     Ok((enter(engine, &key).await?, key))

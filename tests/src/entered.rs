@@ -1,4 +1,4 @@
-//! A workspace as a test uses it: by every right that a key gives.
+//! A workspace as tests use it: with every right that a key gives.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ pub struct Entered {
     pub owner: Owner,
 }
 
-/// Enters a workspace as whoever shows this key, which opens all of it.
+/// Enters a workspace with a key that opens all of it.
 pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Entered> {
     let caller = engine.authenticate(key).await.context("the key opens nothing")?;
     Ok(Entered {
@@ -24,8 +24,8 @@ pub async fn enter(engine: &Arc<Engine>, key: &str) -> anyhow::Result<Entered> {
     })
 }
 
-/// Invites the user of a token to a workspace and has them accept. Their own workspace stays the one that the token opens
-/// without further word.
+/// Invites the user of a token to a workspace and accepts the invitation for them. The token alone still opens the
+/// user's own workspace.
 pub async fn join(engine: &Arc<Engine>, owner: &Owner, token: &str, email: &str, role: Role) -> anyhow::Result<Caller> {
     let invitation = owner.invite(email, role).await?;
     engine.signed_in(token).await?.accept(&invitation.id).await?;

@@ -1,18 +1,20 @@
-//! Expectations are files: what a run gives is compared with their text, and `UPDATE=1` writes it there.
+//! Expectations are files: the result of a run is compared with the text of a file, and `UPDATE=1` writes the result to
+//! the file.
 
 use std::path::{Path, PathBuf};
 
-/// The folder of the repository.
+/// Returns the folder of the repository.
 pub fn root() -> PathBuf {
     home().parent().unwrap_or(Path::new(".")).to_owned()
 }
 
-/// The folder of this crate, as it is when the tests run: two checkouts that share a target folder share their binaries.
+/// Returns the folder of this crate, read while the tests run: two checkouts that share a target folder also share
+/// their test binaries, so a path from compile time could belong to the other checkout.
 fn home() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| PathBuf::from("tests"), PathBuf::from)
 }
 
-/// Files of a folder of this crate with this extension, by name.
+/// Returns the files in a folder of this crate that have this extension, sorted by name.
 pub fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     let folder = home().join(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -24,7 +26,7 @@ pub fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Folders in a folder of this crate, by name.
+/// Returns the folders in a folder of this crate, sorted by name.
 pub fn folders(folder: &str) -> Vec<PathBuf> {
     let folder = home().join(folder);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
@@ -38,7 +40,7 @@ pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Compares a file with the text it should have; rewrites it where `UPDATE=1` asks for that.
+/// Compares a file with the text it should have. With `UPDATE=1`, rewrites the file instead of failing.
 pub fn compare(path: &Path, wanted: &str) -> Result<(), String> {
     let present = std::fs::read_to_string(path).unwrap_or_default();
     if present == wanted {
@@ -53,16 +55,16 @@ pub fn compare(path: &Path, wanted: &str) -> Result<(), String> {
     Err(format!("{} differs; UPDATE=1 rewrites it\n{}", path.display(), difference(&present, wanted)))
 }
 
-/// Fails with everything that went wrong.
+/// Panics with all failures, if there are any.
 pub fn all_well(failures: Vec<String>) {
     assert!(failures.is_empty(), "{} failed\n\n{}", failures.len(), failures.join("\n\n"));
 }
 
-/// Lines shown around and within a difference.
+/// The number of lines shown before a difference, and the number of differing lines shown.
 const CONTEXT: usize = 6;
 const SHOWN: usize = 40;
 
-/// The lines in which two texts differ first, with some before them.
+/// Returns the first lines in which two texts differ, after some lines of context.
 fn difference(present: &str, wanted: &str) -> String {
     let (present, wanted): (Vec<_>, Vec<_>) = (present.lines().collect(), wanted.lines().collect());
     let same = present.iter().zip(&wanted).take_while(|(a, b)| a == b).count();

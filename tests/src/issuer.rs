@@ -1,4 +1,4 @@
-//! An identity provider in the test itself: keys that it changes, tokens that it signs, and how often it is asked.
+//! An identity provider inside the test: it rotates keys, signs tokens, and counts requests.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,14 +13,14 @@ use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 
-/// The claims `iss` and `aud` of good tokens.
+/// The claims `iss` and `aud` of valid tokens.
 pub const ISSUER: &str = "https://id.example.com";
 pub const AUDIENCE: &str = "foldwork";
-/// The issuer that every test server trusts by a secret, and the secret.
+/// The issuer that every test server trusts by a shared secret, and that secret.
 pub const SECRET_ISSUER: &str = "https://project.example.com/auth/v1";
 pub const SECRET: &[u8] = b"a secret that only tests have, of 40 bytes";
 
-/// A private key with the name under which the public one is published.
+/// A private key with the id under which its public key is published.
 #[derive(Clone)]
 pub struct SigningKey {
     pub id: String,
@@ -30,7 +30,7 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A new key for ES256, RS256 or EdDSA.
+    /// Creates a key for ES256, RS256 or EdDSA.
     pub fn new(id: &str, algorithm: Algorithm) -> SigningKey {
         let (private, mut public) = match algorithm {
             Algorithm::EdDSA => {
@@ -60,7 +60,7 @@ impl SigningKey {
         SigningKey { id: id.into(), algorithm, private, public }
     }
 
-    /// A token with these claims, signed by this key.
+    /// Returns a token with these claims, signed by this key.
     pub fn sign(&self, claims: &Value) -> String {
         let header = Header { kid: Some(self.id.clone()), ..Header::new(self.algorithm) };
         encode(&header, claims, &self.private).expect("a token")
@@ -71,18 +71,18 @@ fn pem(der: &[u8]) -> String {
     format!("-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n", STANDARD.encode(der))
 }
 
-/// A token signed with a secret.
+/// Returns a token signed with a secret.
 pub fn signed_with(secret: &[u8], claims: &Value) -> String {
     encode(&Header::new(Algorithm::HS256), claims, &EncodingKey::from_secret(secret)).expect("a token")
 }
 
-/// A token made of any header, claims and signature.
+/// Returns a token with any header, claims and signature.
 pub fn forged(header: &Value, claims: &Value, signature: &[u8]) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}.{}", part(header), part(claims), URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// A published set of keys, and what it costs to ask for it.
+/// A published key set that counts its requests.
 #[derive(Default)]
 pub struct Provider {
     published: Mutex<Vec<u8>>,
@@ -91,7 +91,7 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// One that publishes these keys.
+    /// Creates a provider that publishes these keys.
     pub fn with(keys: &[&SigningKey]) -> Arc<Provider> {
         let provider = Provider::default();
         provider.publish(keys);
@@ -107,17 +107,17 @@ impl Provider {
         *self.published.lock().unwrap_or_else(PoisonError::into_inner) = text;
     }
 
-    /// Stops answering, or begins again.
+    /// Makes the provider fail every request, or ends the outage.
     pub fn go_out(&self, is_out: bool) {
         self.is_out.store(is_out, Ordering::SeqCst);
     }
 
-    /// How often it was asked.
+    /// Returns how often the key set was requested.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// Settings that trust it for signatures of this family.
+    /// Returns settings that trust this provider for signatures of these algorithms.
     pub fn settings(algorithms: &[&str]) -> AccessSettings {
         let issuer = IssuerSettings {
             issuer: ISSUER.into(),
@@ -130,7 +130,8 @@ impl Provider {
     }
 }
 
-/// An issuer as Supabase projects are by default: its tokens are signed with a secret, and addresses in them are confirmed.
+/// Returns an issuer as Supabase projects have by default: tokens are signed with a secret, and the email addresses in
+/// them are confirmed.
 pub fn secret_issuer() -> IssuerSettings {
     IssuerSettings {
         issuer: SECRET_ISSUER.into(),

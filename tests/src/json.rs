@@ -1,11 +1,11 @@
-//! JSON as expectations show it: what fits on a line stands on one.
+//! JSON in the format of expectation files: values that fit on a line are written on one line.
 
 use serde_json::Value;
 
-/// The longest line that is not broken.
+/// The maximum length of a line in columns.
 const WIDTH: usize = 116;
 
-/// Writes a value whose first line is already indented; lines that follow are indented by `indent`.
+/// Formats a value whose first line is already indented. Later lines are indented by `indent`.
 pub fn pretty(value: &Value, indent: usize) -> String {
     let mut text = String::new();
     write(value, indent, 0, &mut text);
@@ -53,7 +53,7 @@ fn write(value: &Value, indent: usize, before: usize, text: &mut String) {
     text.push(close);
 }
 
-/// On one line, with a space after commas and colons.
+/// Formats a value on one line, with a space after commas and colons.
 pub fn spaced(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(spaced).collect::<Vec<_>>().join(", ")),

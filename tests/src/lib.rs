@@ -1,6 +1,6 @@
-//! The harness: a whole server in memory with a fixed clock, and the formats in which tests are written as data.
+//! The test harness: a whole server in memory with a fixed clock, and parsers for tests written as data.
 
-#![expect(clippy::panic, reason = "a test that cannot go on says why and ends")]
+#![expect(clippy::panic, reason = "a test that cannot continue panics with the reason")]
 
 pub mod agents;
 pub mod apart;

@@ -1,6 +1,6 @@
-//! Queries as people type them: labels with letters wrong, words in another order, accents, and only a beginning.
+//! Search queries as people type them: labels with typos, in another word order, without accents, or unfinished.
 
-/// Numbers that look like chance and are the same in every run.
+/// A pseudorandom number generator that gives the same numbers in every run.
 pub struct Chance(u64);
 
 impl Chance {
@@ -8,7 +8,7 @@ impl Chance {
         Chance(seed)
     }
 
-    /// A number below another one (splitmix64).
+    /// Returns a number below `end` (splitmix64).
     pub fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
@@ -18,18 +18,18 @@ impl Chance {
     }
 }
 
-/// How a label is made into a query.
+/// How a label is turned into a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// One letter wrong in one of the longer words.
+    /// One wrong letter in one of the longer words.
     Typo,
-    /// One letter wrong in each of the longer words.
+    /// One wrong letter in each of the longer words.
     Typos,
     Order,
     Accents,
-    /// The last word is not finished.
+    /// The last word is unfinished.
     Prefix,
-    /// No word is finished.
+    /// Every word is unfinished.
     Prefixes,
 }
 
@@ -56,10 +56,10 @@ impl Change {
     }
 }
 
-/// Letters from which on a word is long enough to be known with one of them wrong.
+/// The minimum number of letters of a word that search recognizes despite one wrong letter.
 const LONG: usize = 5;
 
-/// A letter is left out, doubled, replaced, or changes places with the next.
+/// Omits, doubles or replaces one letter, or swaps one letter with the next.
 fn typo(word: &str, chance: &mut Chance) -> String {
     let mut letters: Vec<char> = word.chars().collect();
     let at = chance.below(letters.len() - 1);
@@ -85,7 +85,7 @@ fn accent(letter: char) -> char {
     }
 }
 
-/// Leaves about two thirds of a word, and never fewer than three letters.
+/// Keeps about two thirds of a word, and at least three letters.
 fn shorten(word: &mut String) {
     let letters = word.chars().count();
     *word = word.chars().take((letters * 2).div_ceil(3).max(3)).collect();

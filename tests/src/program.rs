@@ -1,4 +1,5 @@
-//! The server as a process of its own on a store of its own, for measurements from outside, and how they are told.
+//! Runs the server as a separate process with its own store, for measurements from outside, and reports those
+//! measurements.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -6,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 
-/// A server that runs until this is dropped.
+/// A server that runs until this value is dropped.
 pub struct Program {
     process: Child,
     /// Host and port.
@@ -17,7 +18,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts a program with settings of the environment beside those that every measurement has.
+    /// Starts a program with additional environment settings, on top of those that every measurement uses.
     pub fn start(program: &str, settings: &[(&str, String)]) -> anyhow::Result<Program> {
         let folder = tempfile::tempdir()?;
         let key = format!("sk_{}", "7".repeat(64));
@@ -30,15 +31,15 @@ impl Program {
             .envs(settings.iter().map(|(name, value)| (name, value)))
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("{program} cannot be started"))?;
-        let output = process.stdout.take().context("its output is not read")?;
+            .with_context(|| format!("cannot start {program}"))?;
+        let output = process.stdout.take().context("the server's output is not piped")?;
         let mut lines = BufReader::new(output).lines().map_while(Result::ok);
         let address = lines.find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
-        let address = address.context("the server ended in its start")?;
+        let address = address.context("the server ended while starting")?;
         Ok(Program { process, address, key, _folder: folder })
     }
 
-    /// Seconds of processor time that it has taken so far.
+    /// Returns the processor time in seconds that the process has used so far.
     pub fn processor_seconds(&self) -> f64 {
         const TICKS_A_SECOND: f64 = 100.0;
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap_or_default();
@@ -48,7 +49,7 @@ impl Program {
         ticks.sum::<f64>() / TICKS_A_SECOND
     }
 
-    /// What it takes of memory.
+    /// Returns the resident memory of the process in bytes.
     pub fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
@@ -58,13 +59,13 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// How long things of one kind took.
+/// Durations of operations of one kind.
 pub struct Times(Vec<Duration>);
 
 impl Times {
@@ -77,7 +78,7 @@ impl Times {
         self.0.len()
     }
 
-    /// The time within which this part of all was done, from 0 to 1.
+    /// Returns the time within which this fraction (0 to 1) of the operations finished.
     pub fn quantile(&self, part: f64) -> Duration {
         let index = (self.0.len() as f64 * part) as usize;
         self.0.get(index.min(self.0.len().saturating_sub(1))).copied().unwrap_or_default()
@@ -91,7 +92,7 @@ impl std::fmt::Display for Times {
     }
 }
 
-/// Prints which thresholds hold, and returns how many are missed.
+/// Prints which thresholds hold, and returns the number of missed ones.
 pub fn missed(thresholds: &[(&str, bool)]) -> usize {
     for (name, holds) in thresholds {
         println!("{name}: {}", if *holds { "holds" } else { "missed" });

@@ -1,5 +1,5 @@
-//! Articles to test with: a small handbook that is always there, and a recorded history where `FOLDWORK_SHARED` says
-//! where it is.
+//! Articles for tests: a small handbook that is part of the repository, and a recorded history in the folder that
+//! `FOLDWORK_SHARED` names.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::expectation::root;
 
-/// The history's longest distance between what is alike, as a power of two bytes.
+/// The window size of the history's compression, as a power of two in bytes.
 const WINDOW_LOG: u32 = 27;
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ struct Line {
     payload: Object,
 }
 
-/// An article at the end of the history.
+/// An article as it is at the end of the history.
 #[derive(Default)]
 pub struct Article {
     pub payload: Object,
@@ -39,16 +39,16 @@ impl Article {
 
 pub type Articles = BTreeMap<String, Article>;
 
-/// The handbook, whose articles link one another in each way that there is.
+/// Returns the handbook. Its articles use every supported form of link to one another.
 pub fn handbook() -> Articles {
     let file = std::fs::File::open(root().join("tests/articles/handbook.ndjson")).expect("the handbook");
     read(std::io::BufReader::new(file))
 }
 
-/// The recorded articles; nothing, said on the error output, where there are none.
+/// Returns the recorded articles. Without `FOLDWORK_SHARED`, prints a note to standard error and returns `None`.
 pub fn articles() -> Option<Articles> {
     let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
-        eprintln!("skipped: FOLDWORK_SHARED does not say where recorded articles are");
+        eprintln!("skipped: FOLDWORK_SHARED names no folder of recorded articles");
         return None;
     };
     let file = std::fs::File::open(Path::new(&shared).join("data/rfcs.ndjson.zst")).expect("the recorded history");
@@ -57,7 +57,7 @@ pub fn articles() -> Option<Articles> {
     Some(read(std::io::BufReader::new(decoder)))
 }
 
-/// The articles by id, as they are after the last of the events.
+/// Returns the articles by id, in their state after the last event.
 fn read(events: impl BufRead) -> Articles {
     let mut articles = Articles::new();
     for line in events.lines() {

@@ -1,9 +1,9 @@
-//! HTTP scenarios: YAML files of requests, one after the other to one fresh server, each with the answer it gets.
+//! HTTP scenarios: YAML files of requests that are sent in order to one fresh server, each with its response.
 //!
-//! A file is a list of steps between `---` lines. A step says who asks (`as`), what (`request`, `headers`, `body` or
-//! `raw`), what of the answer later steps need (`save`), and last, from the line `expect:` on, the whole answer. That
-//! part is written by `UPDATE=1` and compared as text, so that field order and number formats are part of it.
-//! `${name}` stands for what was saved, `${'text' * 3}` for a text three times over.
+//! A file is a list of steps between `---` lines. A step names the caller (`as`), the request (`request`, `headers`,
+//! `body` or `raw`), the parts of the response that later steps need (`save`), and last, from the line `expect:` on,
+//! the whole response. `UPDATE=1` writes that last part. It is compared as text, so field order and number formats are
+//! checked too. `${name}` is replaced by the saved value, `${'text' * 3}` by the text repeated three times.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,23 +18,23 @@ use crate::expectation::read;
 use crate::json::pretty;
 use crate::server::{Server, worked};
 
-/// The line between two steps, and the one from which on a step is written by the machine.
+/// The line between two steps, and the line after which the rest of a step is generated.
 const BETWEEN: &str = "\n---\n";
 const EXPECT: &str = "\nexpect:\n";
 const PLUGINS: &str = "# plugins:";
 const AGENTS: &str = "# agents:";
-/// The request id of every request that does not bring another one.
+/// The request id of every request that sets no other one.
 const REQUEST_ID: &str = "request-of-a-test";
-/// A body longer than this is shown by its length.
+/// The maximum length of a body that is shown in full. Of a longer body only the length is shown.
 const LONGEST: usize = 30_000;
 
-/// A step as it is written.
+/// A step as written in its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Step {
-    /// What the step shows, in a sentence.
+    /// What the step shows, as a sentence.
     name: String,
-    /// A key's name, `none`, or a token.
+    /// The name of a key, `none`, or a token.
     #[serde(default, rename = "as")]
     caller: Option<String>,
     request: String,
@@ -47,36 +47,36 @@ struct Step {
     /// Milliseconds that pass before the request.
     #[serde(default)]
     advance_ms: i64,
-    /// Names for later steps: where in the answer's body they stand, as JSON pointers, or `header NAME`.
+    /// Values to save for later steps, by name: the places in the response's body as JSON pointers, or `header NAME`.
     #[serde(default)]
     save: BTreeMap<String, String>,
-    /// Parts of the body that are shown, as JSON pointers; without it all of it is.
+    /// The parts of the body to show, as JSON pointers. Without this list the whole body is shown.
     #[serde(default)]
     pick: Option<Vec<String>>,
 }
 
-/// A request and the answer that it is expected to have.
+/// A request and its expected response.
 pub struct Exchange {
     /// What the step shows.
     pub name: String,
     pub method: String,
-    /// Without the query; a saved value is still its placeholder.
+    /// The path without the query. Saved values are still placeholders.
     pub path: String,
-    /// The JSON that is sent. What earlier steps saved is filled in, where the file tells what it is.
+    /// The JSON that is sent. Values saved by earlier steps are filled in if the file shows them.
     pub body: Option<Value>,
     pub status: String,
-    /// The whole JSON that is answered; nothing where parts of it are shown.
+    /// The whole JSON of the response, or `None` if only parts are shown.
     pub answer: Option<Value>,
 }
 
-/// The part of a step that the machine writes.
+/// The generated part of a step.
 #[derive(Default)]
 struct Expected {
     headers: BTreeMap<String, String>,
     body: Option<Value>,
 }
 
-/// What a file says it shows, without running it.
+/// Returns the requests and responses written in a file, without running them.
 pub fn exchanges(path: &Path) -> Vec<Exchange> {
     let text = read(path);
     let mut exchanges = Vec::new();
@@ -108,21 +108,21 @@ pub fn exchanges(path: &Path) -> Vec<Exchange> {
     exchanges
 }
 
-/// What is asked for: of a URL that an earlier step was answered with, what stands behind the host.
+/// Returns the target of a request. If the target is a URL saved by an earlier step, returns the part after the host.
 fn target_of(target: &str, saved: &BTreeMap<String, String>) -> String {
     let url = target.strip_prefix("${").and_then(|rest| saved.get(rest.strip_suffix('}')?));
     let behind = url.and_then(|url| url.split_once("://")).and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..]));
     behind.unwrap_or(target).to_owned()
 }
 
-/// What follows `expect:`. Both parts are JSON; what is too deep to be read is no example of anything.
+/// Parses the text after `expect:`. Both parts are JSON; a body nested too deeply to parse is left out.
 fn expected(written: &str) -> Expected {
     let (head, body) = written.split_once("\n  body: ").unwrap_or((written, ""));
     let headers = head.split_once("\n  headers: ").and_then(|(_, headers)| serde_json::from_str(headers).ok());
     Expected { headers: headers.unwrap_or_default(), body: serde_json::from_str(body).ok() }
 }
 
-/// Keeps what later steps need of an answer, where it is shown.
+/// Saves the values that later steps need, if the response shows them.
 fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     for (name, place) in &step.save {
         let found = match place.strip_prefix("header ") {
@@ -135,7 +135,7 @@ fn save(step: &Step, answer: &Expected, saved: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Runs a file against a fresh server and answers the text that it should have.
+/// Runs a file against a fresh server and returns the text that the file should have.
 pub async fn run(path: &Path) -> anyhow::Result<String> {
     let text = read(path);
     let server = match (plugins(&text), agents(&text)) {
@@ -157,13 +157,13 @@ pub async fn run(path: &Path) -> anyhow::Result<String> {
     Ok(out.join(BETWEEN) + "\n")
 }
 
-/// The plugins that a file asks for in its first line, `# plugins: name, name`. Before each of its steps they have
-/// been called for all that was appended before.
+/// Returns the plugins named in the first line of a file, `# plugins: name, name`. Before each step the server waits
+/// until the plugins have been called for every event appended so far.
 fn plugins(text: &str) -> Option<Vec<String>> {
     listed(text, PLUGINS)
 }
 
-/// The agents that a file works for, `# agents: name, name`: their ids are `agent-<name>`.
+/// Returns the agents whose work the scenario does, `# agents: name, name`. Their ids are `agent-<name>`.
 fn agents(text: &str) -> Option<Vec<String>> {
     listed(text, AGENTS)
 }
@@ -173,7 +173,7 @@ fn listed(text: &str, what: &str) -> Option<Vec<String>> {
     Some(names.split(',').map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect())
 }
 
-/// Each step as what is written by hand and what follows `expect:`.
+/// Splits each step into its handwritten part and the text after `expect:`.
 fn steps(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let cut = |step| -> (&str, &str) {
         let step: &str = step;
@@ -196,7 +196,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
     let response = server.call(request).await;
     let status = response.status();
     let headers = response.headers().clone();
-    // What sends the answer leaves the body of a HEAD out; here nothing is sent.
+    // The transport removes the body from a response to HEAD. No transport runs here, so it is removed explicitly.
     let is_head = step.request.starts_with("HEAD ");
     let bytes = if is_head { Vec::new() } else { response.into_body().into_vec().await? };
     let mut body: Option<Value> = match bytes.as_slice() {
@@ -207,7 +207,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
             Some(serde_json::from_slice(bytes).unwrap_or_else(|_| text()))
         }
     };
-    // Every error names its request, as the header does; saying so at each of them would tell nothing.
+    // Every error repeats the request id of the header. Checks that once and leaves the id out of the shown body.
     if status.is_client_error() || status.is_server_error() {
         let named = body.as_mut().and_then(Value::as_object_mut).and_then(|body| body.shift_remove("request_id"));
         let of_header = headers.get("x-request-id").and_then(|id| id.to_str().ok());
@@ -222,7 +222,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
         };
         saved.insert(name.clone(), found.with_context(|| format!("{place} is not in the answer {status}: {body:?}"))?);
     }
-    // What was refused is shown whole.
+    // Errors are shown whole.
     if let (Some(places), Some(whole), true) = (&step.pick, &body, status.is_success()) {
         let part = |place: &String| (place.clone(), whole.pointer(place).cloned().unwrap_or_default());
         body = Some(places.iter().map(part).collect::<Map<_, _>>().into());
@@ -241,7 +241,7 @@ async fn answer(server: &Server, step: &Step, saved: &mut BTreeMap<String, Strin
 fn request(server: &Server, step: &Step, saved: &BTreeMap<String, String>) -> anyhow::Result<Request> {
     let fill = |text: &str| filled(text, saved);
     let (method, target) = step.request.split_once(' ').context("a request is a method and a path")?;
-    let target: poem::http::Uri = fill(target)?.parse().with_context(|| format!("{target} is no path"))?;
+    let target: poem::http::Uri = fill(target)?.parse().with_context(|| format!("{target} is not a path"))?;
     let mut request = Request::builder().method(Method::from_bytes(method.as_bytes())?).uri(target);
     match step.caller.as_deref().unwrap_or("owner") {
         "none" => {}
@@ -268,16 +268,16 @@ fn request(server: &Server, step: &Step, saved: &BTreeMap<String, String>) -> an
     Ok(request.body(text.map_or_else(Body::empty, Body::from_string)))
 }
 
-/// Puts in what `${…}` stands for.
+/// Replaces each `${…}` by its value.
 fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        // A text that is repeated may have braces of its own.
+        // A repeated text may itself contain braces.
         let ends = after.match_indices('}').map(|(end, _)| end);
         let meant = |end: usize| meaning(&after[..end], saved).map(|text| (text, end));
         let (text, end) =
-            ends.into_iter().find_map(meant).with_context(|| format!("what is meant by ${{{after:.60}"))?;
+            ends.into_iter().find_map(meant).with_context(|| format!("unknown placeholder ${{{after:.60}"))?;
         out.push_str(before);
         out.push_str(&text);
         rest = &after[end + 1..];
@@ -286,7 +286,7 @@ fn filled(text: &str, saved: &BTreeMap<String, String>) -> anyhow::Result<String
     Ok(out)
 }
 
-/// What a placeholder's inside stands for: a saved value, or a text as often as it says.
+/// Returns the value of a placeholder: a saved value, or a repeated text.
 fn meaning(inside: &str, saved: &BTreeMap<String, String>) -> Option<String> {
     if let Some(value) = saved.get(inside) {
         return Some(value.clone());
@@ -295,7 +295,7 @@ fn meaning(inside: &str, saved: &BTreeMap<String, String>) -> Option<String> {
     Some(repeated.trim_matches('\'').repeat(times.parse().ok()?))
 }
 
-/// The headers that say something: not those which every answer has alike.
+/// Returns the headers worth showing, without those that every response has.
 fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
     let mut shown: Vec<(String, Value)> = Vec::new();
     for (name, value) in headers {
@@ -306,7 +306,7 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
             "x-request-id" => value == sent_id && sent_id == REQUEST_ID,
             _ => false,
         };
-        // The order within these lists is left open, and is not the same in every run.
+        // The order within these lists is unspecified and differs between runs.
         let is_new_id = name == "x-request-id" && value != sent_id;
         let is_set = matches!(
             name.as_str(),
@@ -329,7 +329,7 @@ fn shown_headers(headers: &HeaderMap, sent_id: &str) -> Map<String, Value> {
     shown.into_iter().collect()
 }
 
-/// A value as it goes into a path or a header.
+/// Formats a value for a path or a header.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -19,7 +19,7 @@ use crate::entered::{Entered, enter};
 use crate::expectation::root;
 use crate::issuer::{Provider, SECRET, SECRET_ISSUER, secret_issuer, signed_with};
 
-/// Keys of the first workspace that hold less than everything: who they are, and their scopes.
+/// Keys of the first workspace with less than all rights: their names, and their scopes.
 const LESSER: [(&str, Scope); 5] = [
     ("reader", Scope::ApiRead),
     ("writer", Scope::ApiWrite),
@@ -28,10 +28,10 @@ const LESSER: [(&str, Scope); 5] = [
     ("unlocker", Scope::ExtensionUnlock),
 ];
 
-/// Users who come with a token. Nothing of theirs is there before their first request.
+/// Users who authenticate with a token. The store has no records of them before their first request.
 const USERS: [&str; 4] = ["ada", "bob", "cleo", "dan"];
 
-/// The claims of a user's token, in the form that Supabase gives them.
+/// Returns the claims of a user's token, in Supabase's format.
 pub fn claims_of(name: &str) -> serde_json::Value {
     serde_json::json!({
         "iss": SECRET_ISSUER,
@@ -47,18 +47,18 @@ pub fn claims_of(name: &str) -> serde_json::Value {
     })
 }
 
-/// Whom every test server trusts, unless the test says otherwise.
+/// Returns the access settings of test servers that set no others: they trust one issuer, by a secret.
 fn settings() -> AccessSettings {
     AccessSettings { issuers: vec![secret_issuer()], ..AccessSettings::default() }
 }
 
-/// A server with two workspaces. Each test has its own, with its own store.
+/// A server with two workspaces. Each test starts its own, with its own store.
 pub struct Server {
     pub clock: Arc<FixedClock>,
-    /// What the engine writes to; who writes to it beside the engine breaks something on purpose.
+    /// The engine's store. A test writes to it directly only to break something on purpose.
     pub store: Store,
     pub engine: Arc<Engine>,
-    /// Names as scenarios use them (`owner`, `reader`, …, `other`), and their keys.
+    /// Keys by the names that scenarios use (`owner`, `reader`, …, `other`).
     pub keys: Vec<(&'static str, String)>,
     pub shutdown: Shutdown,
     application: BoxEndpoint<'static, Response>,
@@ -67,12 +67,12 @@ pub struct Server {
 impl Server {
     pub async fn start() -> anyhow::Result<Server> {
         let mut config = Config::default();
-        // Most of what is tested here is about what follows from a request alone.
+        // Most scenarios test effects of the request alone.
         config.plugins.enabled.clear();
         Server::start_with(&config).await
     }
 
-    /// With these plugins, of the folder `tests/plugins` or shipped.
+    /// Starts a server with these plugins, from the folder `tests/plugins` or shipped.
     pub async fn start_with_plugins(enabled: Vec<String>) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.folder = root().join("tests/plugins").to_string_lossy().into_owned();
@@ -84,7 +84,7 @@ impl Server {
         Server::start_deciding(config, settings(), Arc::new(Provider::default())).await
     }
 
-    /// Trusting others than every test server does, or with other plans.
+    /// Starts a server with other access settings or other plans than the default test server.
     pub async fn start_deciding(
         config: &Config,
         settings: AccessSettings,
@@ -93,12 +93,12 @@ impl Server {
         Server::start_on(config, load_plugins(&config.plugins)?, settings, provider).await
     }
 
-    /// With agents that a test works for: `agent-<name>` each.
+    /// Starts a server with agents whose work the test does: `agent-<name>` each.
     pub async fn start_with_agents(names: &[String]) -> anyhow::Result<Server> {
         Server::start_with_native(agents(names)?).await
     }
 
-    /// With plugins that the test has made.
+    /// Starts a server with plugins that the test has made.
     pub async fn start_with_native(plugins: Plugins) -> anyhow::Result<Server> {
         let mut config = Config::default();
         config.plugins.enabled.clear();
@@ -131,23 +131,23 @@ impl Server {
         Ok(Server { clock, store, engine, keys, shutdown, application })
     }
 
-    /// The key of this name.
+    /// Returns the key of this name.
     pub fn key(&self, name: &str) -> Option<&str> {
         self.keys.iter().find(|(known, _)| *known == name).map(|(_, key)| key.as_str())
     }
 
-    /// The workspace that a key opens, for a caller with all of the key's scopes.
+    /// Returns the workspace that a key opens, for a caller with all of the key's scopes.
     pub async fn workspace(&self, name: &str) -> anyhow::Result<Entered> {
-        enter(&self.engine, self.key(name).with_context(|| format!("nobody is called {name}"))?).await
+        enter(&self.engine, self.key(name).with_context(|| format!("no key is named {name}"))?).await
     }
 
-    /// Lets time pass, and what is due then be seen to in every workspace that is open.
+    /// Advances the clock and waits until every open workspace has handled the deadlines that have passed.
     pub async fn pass(&self, ms: i64) -> anyhow::Result<()> {
         if ms == 0 {
             return Ok(());
         }
         self.clock.advance(ms);
-        tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed()).await.context("what is due is not seen to")
+        tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed()).await.context("the passed deadlines are not handled in time")
     }
 
     pub async fn call(&self, request: Request) -> Response {
@@ -155,16 +155,16 @@ impl Server {
     }
 }
 
-/// How long what follows the log may take to catch up before a test gives up, and how often it is looked at.
+/// How long the followers of the log may take to catch up before a test fails, and the interval between checks.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Returns when plugins have been called for every event, those of their own making too.
+/// Waits until plugins have been called for every event, including those that plugins appended.
 pub async fn worked(workspace: &Entered) -> anyhow::Result<()> {
     tokio::time::timeout(TIMEOUT, workspace.reader.worked()).await.context("the plugins do not catch up with the log")
 }
 
-/// Returns when what follows the log has caught up with it.
+/// Waits until the followers of the log have caught up with it.
 pub async fn consumed(workspace: &Entered) -> anyhow::Result<()> {
     let head = workspace.reader.position();
     let reached = async {
@@ -173,5 +173,5 @@ pub async fn consumed(workspace: &Entered) -> anyhow::Result<()> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(TIMEOUT, reached).await.context("what follows the log does not catch up")?
+    tokio::time::timeout(TIMEOUT, reached).await.context("the followers of the log do not catch up")?
 }

@@ -1,4 +1,4 @@
-//! Queries over the limits of a key or a workspace: they wait, and are rejected with the time to come back.
+//! Queries over the limits of a key or a workspace: they wait, and are rejected with a `Retry-After` header.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ async fn assert_rejected(response: Response) {
     assert_eq!(told(response).await["code"], "too_many_queries");
 }
 
-/// A query of the owner that is under way until the clock lets go of it.
+/// Starts a query of the owner that runs until the clock releases it.
 async fn held(server: &Arc<Server>) -> tokio::task::JoinHandle<Response> {
     server.clock.hold_next();
     let asking = server.clone();
@@ -51,18 +51,18 @@ async fn held(server: &Arc<Server>) -> tokio::task::JoinHandle<Response> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_has_so_many_queries_at_a_time() {
+async fn concurrent_queries_are_limited_per_key() {
     let server = started(|config| config.pipeline.key_queries = 1).await;
     let first = held(&server).await;
     assert_rejected(post(&server, "owner", "query", PIPELINE).await).await;
     assert_rejected(post(&server, "owner", "search", r#"{"query": "note"}"#).await).await;
-    // A model is told the same.
+    // A model gets the same error.
     let params = json!({"name": "query", "arguments": {"pipeline": [{"$documents": []}]}});
     let key = server.key("owner").expect("a key");
     let answer = told(server.call(mcp::request(key, "tools/call", params)).await).await;
     assert_eq!(answer["result"]["isError"], true, "{answer}");
     assert!(answer.to_string().contains("too_many_queries"), "{answer}");
-    // Planning is work as well, so that a dry run is a query. Another key has queries of its own.
+    // Planning takes work too, so a dry run counts as a query. Another key has its own limit.
     let dry = PIPELINE.replacen('{', r#"{"dry_run": true, "#, 1);
     assert_rejected(post(&server, "owner", "query", &dry).await).await;
     assert_eq!(post(&server, "reader", "query", PIPELINE).await.status(), StatusCode::OK);
@@ -73,7 +73,7 @@ async fn a_key_has_so_many_queries_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_workspace_has_so_many_queries_at_a_time() {
+async fn concurrent_queries_are_limited_per_workspace() {
     let server = started(|config| config.pipeline.workspace_queries = 1).await;
     let first = held(&server).await;
     assert_rejected(post(&server, "reader", "query", PIPELINE).await).await;
@@ -85,7 +85,7 @@ async fn a_workspace_has_so_many_queries_at_a_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn queries_share_the_memory_of_their_key() {
     let server = started(|config| config.pipeline.key_memory_bytes = 1 << 20).await;
-    // Of its own memory a query has 64 MiB.
+    // A single query may use 64 MiB.
     let large = r#"{"pipeline": [{"$documents": [{"a": 1}]}, {"$project": {"all": {"$range": [0, 200000]}}}]}"#;
     assert_rejected(post(&server, "owner", "query", large).await).await;
     assert_eq!(post(&server, "owner", "query", PIPELINE).await.status(), StatusCode::OK);

@@ -1,4 +1,5 @@
-//! Who is in, over two engines on one store, as two servers have it: one winner each time, and what ends, ends for all.
+//! Access over two engines on one store, as two servers run it: each race has one winner, and a revoked right ends on
+//! every server.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use foldwork_tests::entered::{enter, join};
 use foldwork_tests::issuer::{Provider, SECRET, secret_issuer, signed_with};
 use foldwork_tests::server::claims_of;
 
-/// Two engines of one store, and the owner's key.
+/// Returns two engines of one store, and the owner's key.
 async fn twins() -> ([Arc<Engine>; 2], String) {
     let store = Store::connect("mem://").await.expect("a store");
     let engines = [engine(store.share()).await, engine(store.share()).await];
@@ -47,7 +48,7 @@ fn new_key(name: &str, scopes: &[Scope]) -> NewKey {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_token_at_many_places_makes_one_user_and_one_workspace() {
+async fn concurrent_first_tokens_make_one_user_and_one_workspace() {
     let (engines, _) = twins().await;
     let token = token("ada");
     let firsts = (0..16).map(|number| {
@@ -67,7 +68,7 @@ async fn a_first_token_at_many_places_makes_one_user_and_one_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_exchange_a_code_one_gets_the_key() {
+async fn a_sign_in_code_gives_one_key_to_concurrent_exchanges() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     for _ in 0..3 {
@@ -91,7 +92,7 @@ async fn of_many_who_exchange_a_code_one_gets_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_derived_ends_with_its_origin_everywhere_also_while_more_is_derived() {
+async fn derived_keys_end_with_their_origin_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let scopes = [Scope::ApiRead, Scope::ApiWrite];
@@ -100,7 +101,7 @@ async fn what_is_derived_ends_with_its_origin_everywhere_also_while_more_is_deri
     let makers = (0..2).map(|number| {
         let (engine, secret) = (engines[number].clone(), secret.clone());
         tokio::spawn(async move {
-            // Each key makes the next one, until one of them is revoked.
+            // Each key creates the next one, until one of them is revoked.
             let (mut made, origin) = (Vec::new(), secret.clone());
             let mut shown = secret;
             while let Ok(caller) = engine.authenticate(&shown).await {
@@ -121,7 +122,7 @@ async fn what_is_derived_ends_with_its_origin_everywhere_also_while_more_is_deri
         })
     });
     let makers: Vec<_> = makers.collect();
-    // Some are there before, and some are made while it is revoked.
+    // Some keys exist before the revocation, and some are created during it.
     while workspace.reader.list_keys().await.expect("keys").len() < 8 {
         tokio::task::yield_now().await;
     }
@@ -134,15 +135,15 @@ async fn what_is_derived_ends_with_its_origin_everywhere_also_while_more_is_deri
     for maker in makers {
         for derived in maker.await.expect("a maker") {
             for engine in &engines {
-                assert!(is_refused(engine, &derived).await, "a key outlives what it was derived from");
+                assert!(is_refused(engine, &derived).await, "a derived key outlives its origin");
             }
         }
     }
-    assert_eq!(workspace.reader.list_keys().await.expect("keys").len(), 1, "the owner's is left");
+    assert_eq!(workspace.reader.list_keys().await.expect("keys").len(), 1, "only the owner's key is left");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_who_is_removed_has_lost_everything_on_every_server() {
+async fn a_removed_member_loses_all_access_on_every_server() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -160,7 +161,7 @@ async fn a_member_who_is_removed_has_lost_everything_on_every_server() {
         let refused = engine.authenticate_in(&token, Some(bob.workspace_id())).await;
         assert!(matches!(refused, Err(Error::Forbidden { code: "not_a_member", .. })), "{refused:?}");
         assert!(is_refused(engine, &secret).await);
-        // What is their own stays theirs.
+        // The member's own workspace is unaffected.
         let own = engine.authenticate(&token).await.expect("a caller");
         assert_eq!(own.role(), Role::Owner);
     }
@@ -168,7 +169,7 @@ async fn a_member_who_is_removed_has_lost_everything_on_every_server() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removing_a_member_ends_what_their_keys_hold_open_in_other_workspaces() {
+async fn removing_a_member_ends_their_keys_in_other_workspaces() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -177,7 +178,7 @@ async fn removing_a_member_ends_what_their_keys_hold_open_in_other_workspaces() 
     let there: Writer = engines[1].enter(bob.clone()).await.expect("a right");
     let everywhere = NewKey { opens_all: true, ..new_key("everywhere", &Scope::ALL) };
     let made = there.create_key(everywhere, None).await.expect("a key").secret.expect("its secret");
-    // One right is held with the key itself, the other with a key that was derived from it elsewhere.
+    // One right is held with the key itself, the other with a key derived from it in another workspace.
     let caller = engines[1].authenticate_in(&made, Some(own.workspace_id())).await.expect("a caller");
     let writer: Writer = engines[1].enter(caller.clone()).await.expect("a right");
     let derived = writer.create_key(new_key("derived", &[Scope::ApiRead]), None).await.expect("a key");
@@ -197,14 +198,14 @@ async fn removing_a_member_ends_what_their_keys_hold_open_in_other_workspaces() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_invited_stranger_is_moved_nowhere_until_they_accept() {
+async fn an_invited_user_joins_only_by_accepting() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");
     let token = token("bob");
     for engine in &engines {
         let bob = engine.authenticate(&token).await.expect("a caller");
-        assert_eq!(bob.role(), Role::Owner, "the first token gives a workspace of one's own, invited or not");
+        assert_eq!(bob.role(), Role::Owner, "the first token creates the user's own workspace, invited or not");
         assert_ne!(bob.workspace_id(), &*workspace.reader.record().id);
     }
     let acceptances = (0..8).map(|number| {
@@ -223,7 +224,7 @@ async fn an_invited_stranger_is_moved_nowhere_until_they_accept() {
     let main = Some(workspace.reader.record().id.to_string());
     let bob = engines[0].authenticate_in(&token, main.as_deref()).await.expect("a caller");
     assert_eq!(bob.role(), Role::Viewer);
-    // What was accepted does not come back, by whatever name.
+    // An accepted invitation cannot be used again, neither by its id nor by its address.
     let changed = workspace.owner.change_role(&invitation.id, Role::Owner).await;
     assert!(matches!(changed, Err(Error::NotFound { .. })), "{changed:?}");
     workspace.owner.remove_member(bob.user_id()).await.expect("removed");
@@ -251,7 +252,7 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     assert!(matches!(by_derived.owner.invite("x@example.com", Role::Viewer).await, Err(Error::Unauthenticated(_))));
     let members = workspace.reader.list_members().await.expect("members");
     assert!(matches!(members.as_slice(), [Member::Joined(..)]), "{members:?}");
-    // A key that expires takes its invitations with it.
+    // An invitation expires together with the key that made it.
     let soon = SystemClock.now_ms() + 1_500;
     let brief = workspace.owner.create_key(NewKey { expires_at: Some(soon), ..all() }, None).await.expect("a key");
     let by_brief = enter(&engines[0], brief.secret.as_deref().expect("its secret")).await.expect("in");
@@ -261,13 +262,13 @@ async fn an_invitation_ends_with_the_key_that_made_it() {
     standing.ended().await;
     assert!(bob.invitations().await.expect("invitations").is_empty());
     assert!(matches!(bob.accept(&invitation.id).await, Err(Error::NotFound { .. })));
-    // One that is made anew by a key that stays is good.
+    // A new invitation by a key that stays valid can be accepted.
     let invitation = workspace.owner.invite("bob@example.com", Role::Viewer).await.expect("invited");
     assert_eq!(bob.accept(&invitation.id).await.expect("accepted").0.role, Role::Viewer);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_opens_the_workspace_that_it_was_made_in_unless_it_is_made_for_all() {
+async fn a_key_opens_only_its_workspace_unless_made_for_all() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -292,7 +293,7 @@ async fn a_key_opens_the_workspace_that_it_was_made_in_unless_it_is_made_for_all
         let caller = engines[1].authenticate_in(&secret, Some(workspace)).await.expect("a caller");
         assert_eq!((caller.workspace_id(), caller.scopes()), (workspace, &[Scope::ApiRead][..]));
     }
-    // What opens one workspace makes and revokes nothing that opens more.
+    // A key for one workspace can neither create nor revoke keys for several workspaces.
     for refused in
         [bound.create_key(everywhere(&[Scope::ApiRead]), None).await.map(drop), bound.revoke_key(&made.record.id).await]
     {
@@ -306,7 +307,7 @@ async fn a_key_opens_the_workspace_that_it_was_made_in_unless_it_is_made_for_all
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lower_role_holds_at_the_next_request_everywhere() {
+async fn a_lower_role_applies_on_every_server_at_the_next_request() {
     let (engines, key) = twins().await;
     let workspace = enter(&engines[0], &key).await.expect("a workspace");
     let token = token("bob");
@@ -318,14 +319,14 @@ async fn a_lower_role_holds_at_the_next_request_everywhere() {
     }
     workspace.owner.change_role(bob.user_id(), Role::Viewer).await.expect("changed");
     for mut standing in held {
-        // What is held was given to an owner.
+        // The rights held so far were granted to an owner.
         standing.ended().await;
     }
     for engine in &engines {
         let bob = engine.authenticate_in(&token, Some(bob.workspace_id())).await.expect("a caller");
         assert!(matches!(engine.enter::<Writer>(bob).await, Err(Error::Forbidden { code: "insufficient_role", .. })));
     }
-    // Whose workspace it is stays its owner.
+    // The founder of a workspace stays its owner.
     let founder = workspace.reader.record().owner_id.clone();
     for refused in [
         workspace.owner.change_role(&founder, Role::Viewer).await.map(drop),
@@ -336,7 +337,7 @@ async fn a_lower_role_holds_at_the_next_request_everywhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fifty_devices_at_once_are_as_many_as_the_plan_allows() {
+async fn concurrent_devices_are_limited_by_the_plan() {
     const LIMIT: usize = 3;
     let (engines, key) = twins().await;
     let caller = engines[0].authenticate(&key).await.expect("a caller");

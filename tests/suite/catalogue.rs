@@ -1,4 +1,4 @@
-//! The catalogue of the pipeline language, asked for as a client does: every example gives the result that it says.
+//! The catalogue of the pipeline language over HTTP: every example returns its documented result.
 
 use foldwork_tests::expectation::all_well;
 use foldwork_tests::server::Server;
@@ -21,7 +21,7 @@ async fn call(server: &Server, method: Method, path: &str, body: Option<&Value>)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_example_gives_what_it_says() {
+async fn every_documented_example_returns_its_result() {
     let server = Server::start().await.expect("a server");
     let list = call(&server, Method::GET, "/api/v1/pipelines/operators", None).await;
     let entries = list["data"].as_array().expect("a list");
@@ -42,7 +42,7 @@ async fn every_example_gives_what_it_says() {
                 .await;
         let mut results = answer["results"].clone();
         if is_fold {
-            // A state has more fields than an example needs to show.
+            // An example may show only some of a state's fields.
             let shown = example["result"][0].as_object().expect("a row").keys();
             results =
                 json!([shown.map(|name| (name.clone(), results[0][name].clone())).collect::<serde_json::Map<_, _>>()]);

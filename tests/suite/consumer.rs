@@ -1,5 +1,5 @@
-//! What follows the log, where it is disturbed: requests that go away, plugins that never succeed, servers that rebuild at
-//! once, ids that are taken.
+//! The consumer of the log under disturbance: requests that are dropped, plugins that never succeed, concurrent
+//! rebuilds, and ids that are taken.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -23,28 +23,28 @@ use foldwork_tests::entered::{Entered, enter};
 use foldwork_tests::server::worked;
 
 const NAME: &str = "native";
-/// How long something may take that hangs where it is broken.
+/// How long an operation may take that would hang if it were broken.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What the plugin does with a call.
+/// What the plugin does when it is called.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Fail,
     Succeed,
-    /// Succeed, and say nothing about the event.
+    /// Succeeds and returns no facts about the event.
     FindNothing,
-    /// Wait before the call of this number, counted from the last change of the mode, until the mode changes.
+    /// Blocks the call with this number, counted from the last change of the mode, until the mode changes.
     WaitAt(usize),
 }
 
-/// What tests have in hand of a plugin.
+/// The test's access to a plugin.
 struct Handle {
     mode: Mutex<Mode>,
     changed: Condvar,
     calls: AtomicUsize,
-    /// Somebody waits.
+    /// Notified when a call blocks.
     reached: tokio::sync::Notify,
-    /// Events that it derives from each `note.changed`.
+    /// Events that the plugin derives from each `note.changed`.
     derives: Vec<(&'static str, i64)>,
 }
 
@@ -64,7 +64,7 @@ impl Handle {
         self.changed.notify_all();
     }
 
-    /// Returns whether the call succeeds.
+    /// Runs one call according to the mode and returns whether the call succeeds.
     fn call(&self) -> bool {
         let number = self.calls.fetch_add(1, Ordering::SeqCst);
         let mut mode = self.mode.lock().expect("the mode");
@@ -114,7 +114,7 @@ fn about(hooks: Vec<Hook>, on_error: OnError) -> About {
     About {
         name: NAME.into(),
         version: "1.0.0".into(),
-        description: "As the test says.".into(),
+        description: "Acts according to the mode of the test.".into(),
         agent: hooks.contains(&Hook::Work).then_some(profile),
         tool: None,
         candidates: Candidates::default(),
@@ -131,7 +131,7 @@ async fn engine(store: Store, about: About, handle: &Arc<Handle>) -> Arc<Engine>
     Engine::open(store, Arc::new(SystemClock), Settings::default(), plugins).await.expect("an engine")
 }
 
-/// The first workspace of an engine, with the types of the tests, and its key.
+/// Returns the first workspace of an engine, with the types of the tests defined, and its key.
 async fn first(engine: &Arc<Engine>) -> (Entered, String) {
     let key = engine.first_start(None).await.expect("a start").expect("an empty store").key;
     let workspace = enter(engine, &key).await.expect("a workspace");
@@ -151,7 +151,7 @@ fn note(number: usize) -> NewEvent {
     }
 }
 
-/// An event that no plugin wants.
+/// Returns an event that no plugin handles.
 fn other() -> NewEvent {
     NewEvent {
         aggregate_id: "o".into(),
@@ -166,7 +166,7 @@ async fn append(workspace: &Entered, events: Vec<NewEvent>) {
     worked(workspace).await.expect("the plugin's turn");
 }
 
-/// The ids of notes about which the plugin has found something.
+/// Returns the ids of notes about which the plugin has stored facts.
 async fn found(workspace: &Entered) -> Vec<String> {
     let pipeline = r#"[{"$match": {"aggregate_type": "note"}}, {"$fold": {}}, {"$project": {"_facts": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
@@ -180,7 +180,7 @@ async fn parked(workspace: &Entered) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replay_that_is_cancelled_loses_neither_facts_nor_steps() {
+async fn a_cancelled_replay_loses_neither_facts_nor_steps() {
     const NOTES: usize = 700;
     let handle = Handle::new(Mode::Fail);
     let store = Store::connect("mem://").await.expect("a store");
@@ -189,7 +189,7 @@ async fn a_replay_that_is_cancelled_loses_neither_facts_nor_steps() {
     append(&workspace, (0..NOTES).map(note).collect()).await;
     assert_eq!(parked(&workspace).await, NOTES as u64);
 
-    // In the second page of what is replayed.
+    // Blocks within the second page of the replay.
     handle.set(Mode::WaitAt(NOTES - 10));
     let replayed = workspace.clone();
     let replay = tokio::spawn(async move { replayed.writer.replay_plugin(NAME, 0).await });
@@ -203,12 +203,12 @@ async fn a_replay_that_is_cancelled_loses_neither_facts_nor_steps() {
     let found = found(&workspace).await;
     assert!(found.contains(&format!("n{NOTES}")), "the consumer goes on");
     let known = found.len() as u64 - 1 + parked(&workspace).await;
-    assert_eq!(known, NOTES as u64, "each step is parked still, or its facts are taken in");
+    assert_eq!(known, NOTES as u64, "each step is still parked, or its facts are applied");
     engine.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_goes_away_stops_nobody() {
+async fn a_dropped_request_does_not_stop_the_consumer() {
     let handle = Handle::new(Mode::Fail);
     // A store whose commits take a while.
     let folder = tempfile::tempdir().expect("a folder");
@@ -218,11 +218,11 @@ async fn a_request_that_goes_away_stops_nobody() {
     append(&workspace, vec![note(0)]).await;
     let step = workspace.reader.list_parked(None, None, 1).await.expect("a list").remove(0).id.text();
     for steps in 1..40 {
-        // It is passed without being written down: the replay moves the checkpoint.
+        // The consumer passes this event without storing its checkpoint: the replay moves the checkpoint.
         append(&workspace, vec![other()]).await;
         let mut replay = Box::pin(workspace.writer.replay_parked(&step));
         let mut left = steps;
-        // What woke it last has happened, and it never learns of that.
+        // Stops polling, so that the replay never processes its last wakeup.
         poll_fn(|context| {
             if left == 0 {
                 return Poll::Ready(());
@@ -241,7 +241,7 @@ async fn a_request_that_goes_away_stops_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_never_succeeds_holds_up_no_request() {
+async fn a_plugin_that_never_succeeds_blocks_no_request() {
     let handle = Handle::new(Mode::Fail);
     let store = Store::connect("mem://").await.expect("a store");
     let engine = engine(store, about(vec![Hook::Enrich], OnError::Retry), &handle).await;
@@ -250,7 +250,7 @@ async fn a_plugin_that_never_succeeds_holds_up_no_request() {
     let requests = async {
         workspace.writer.resume_plugin(NAME).await.expect("resumed");
         let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
-        assert_eq!((tally.events, tally.changed), (0, 0), "nothing was taken in yet");
+        assert_eq!((tally.events, tally.changed), (0, 0), "no event was processed yet");
         workspace.writer.replay_all_parked(None).await.expect("replayed");
         workspace.writer.rebuild_graph().await.expect("rebuilt");
     };
@@ -262,7 +262,7 @@ async fn a_plugin_that_never_succeeds_holds_up_no_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_another_version_derives_is_appended_beside_what_is_there() {
+async fn events_derived_by_a_new_version_are_added() {
     let store = Store::connect("mem://").await.expect("a store");
     let old = Handle::deriving(Mode::Succeed, vec![("note.one", 1)]);
     let first_engine = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &old).await;
@@ -289,7 +289,7 @@ async fn what_another_version_derives_is_appended_beside_what_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_whose_id_is_taken_has_another() {
+async fn an_agent_whose_id_is_taken_gets_another_id() {
     let store = Store::connect("mem://").await.expect("a store");
     let handle = Handle::new(Mode::Succeed);
     let without = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;
@@ -310,7 +310,7 @@ async fn an_agent_whose_id_is_taken_has_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
+async fn one_of_two_concurrent_rebuilds_wins_without_loss() {
     let store = Store::connect("mem://").await.expect("a store");
     let (slow, fast) = (Handle::new(Mode::Succeed), Handle::new(Mode::Succeed));
     let one = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &slow).await;
@@ -324,7 +324,7 @@ async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
     let held = {
         let mut rebuild = pin!(workspace.writer.rebuild_graph());
         tokio::select! {
-            _ = &mut rebuild => panic!("it waits for the plugin"),
+            _ = &mut rebuild => panic!("the rebuild does not wait for the plugin"),
             () = slow.reached.notified() => {}
         }
         let again = workspace.writer.rebuild_graph().await;
@@ -334,7 +334,7 @@ async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
         slow.set(Mode::Succeed);
         rebuild.await
     };
-    assert!(matches!(held, Err(Error::Conflict { code: "rebuild_overtaken", .. })), "the slower one says so: {held:?}");
+    assert!(matches!(held, Err(Error::Conflict { code: "rebuild_overtaken", .. })), "the slower rebuild fails: {held:?}");
     drop((workspace, elsewhere));
     one.close().await;
     other.close().await;
@@ -342,12 +342,12 @@ async fn of_two_rebuilds_one_serves_and_nothing_is_lost() {
     let third = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &Handle::new(Mode::Fail)).await;
     let workspace = enter(&third, &key).await.expect("a workspace");
     worked(&workspace).await.expect("the plugin's turn");
-    assert_eq!(found(&workspace).await.len(), 20, "what serves is whole");
+    assert_eq!(found(&workspace).await.len(), 20, "the graph in use is complete");
     third.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_clean_stop_no_event_is_taken_through_the_plugins_again() {
+async fn a_clean_stop_prevents_repeated_plugin_calls() {
     let store = Store::connect("mem://").await.expect("a store");
     let handle = Handle::new(Mode::FindNothing);
     let running = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;
@@ -355,7 +355,7 @@ async fn after_a_clean_stop_no_event_is_taken_through_the_plugins_again() {
     for number in 0..40 {
         workspace.writer.append_events(vec![note(number)]).await.expect("appended");
     }
-    worked(&workspace).await.expect("all are taken in");
+    worked(&workspace).await.expect("all events are processed");
     assert_eq!(handle.calls.load(Ordering::SeqCst), 40);
     drop(workspace);
     running.close().await;
@@ -364,6 +364,6 @@ async fn after_a_clean_stop_no_event_is_taken_through_the_plugins_again() {
     let again = engine(store.share(), about(vec![Hook::Enrich], OnError::Park), &handle).await;
     let workspace = enter(&again, &key).await.expect("a workspace");
     workspace.writer.append_events(vec![note(40)]).await.expect("appended");
-    worked(&workspace).await.expect("the last is taken in");
+    worked(&workspace).await.expect("the last event is processed");
     assert_eq!(handle.calls.load(Ordering::SeqCst), 1, "the plugin is called for the new event alone");
 }

@@ -1,4 +1,4 @@
-//! Content that people really have, and no example does: the shipped plugins take all of it.
+//! Content as real users have it but no example shows: the shipped plugins handle all of it.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use foldwork_engine::model::value::{Object, Value};
 use foldwork_plugins::Folder;
 use foldwork_plugins::script::{Script, limits::Limits};
 
-/// A shipped script under the limits of every call, but for the time: a debug build on a busy machine is slow.
+/// Loads a shipped script under the usual limits of a call, except for the deadline: a debug build on a busy machine is
+/// slow.
 fn shipped(name: &str) -> Script {
     let folder = Folder::shipped(name).expect("shipped");
     Script::load(&folder, Limits { deadline_ms: 60_000, ..Limits::default() }).expect("a script")
@@ -92,7 +93,7 @@ fn an_article_with_10_001_links_has_edges_to_the_first_1_000() {
         assert_eq!(edges.len(), 1_000);
         assert!(format!("{:?}", edges[999]).contains("page-00999"), "{:?}", edges[999]);
     }
-    // What is named again and again takes no place of another.
+    // Repeated mentions of one target do not use up the limit for other targets.
     let text = lines(4_000, |_| "text/one ".to_owned()) + "text/two";
     assert_eq!(enrich(&linker, &body(text)).edges.len(), 2);
 }
@@ -105,7 +106,7 @@ fn an_article_with_20_001_headings_has_statistics() {
 }
 
 #[test]
-fn long_words_and_paths_and_other_scripts_stop_no_plugin() {
+fn long_words_paths_and_other_scripts_stop_no_plugin() {
     let (linker, stats) = (shipped("linker"), shipped("reading_stats"));
     for text in [
         "x".repeat(900_000),
@@ -147,7 +148,7 @@ fn fields_that_are_missing_or_of_another_type_stop_no_plugin() {
 }
 
 #[test]
-fn structured_data_describes_a_type_by_its_label_and_cuts_what_is_too_long() {
+fn structured_data_uses_labels_and_truncates_long_texts() {
     let script = shipped("structured_data");
     let post = Definition::new("post", "Post", Vec::new(), Vec::new());
     let named = Object::from_iter([("name", Value::from("A post"))]);
@@ -155,7 +156,7 @@ fn structured_data_describes_a_type_by_its_label_and_cuts_what_is_too_long() {
     assert_eq!((product.message.as_deref(), product.review), (Some("Structured data for \"A post\"."), true));
     let product = work(&script, &post, &Object::from_iter([("text", Value::from("x"))]), &[]);
     assert_eq!((product.artifacts.len(), product.review), (0, false), "{product:?}");
-    assert!(product.message.is_some(), "a person is told why");
+    assert!(product.message.is_some(), "the task states a reason");
     let long = Object::from_iter([("title", Value::from("title ".repeat(80_000)))]);
     let product = work(&script, &article(), &long, &[]);
     assert!(format!("{product:?}").len() < 2_000, "the headline is cut");

@@ -1,5 +1,5 @@
-//! The document keeps its promises: every operation is described whole, and what the scenarios send and get is what the
-//! document says.
+//! The OpenAPI document matches the server: every operation is described completely, and the bodies in the scenarios
+//! match their schemas.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use serde_json::{Map, Value, json};
 
 use crate::coverage::{meant, operations};
 
-/// Longest summary that fits on a line of a list.
+/// The maximum length of a summary, so that it fits on one line of a list.
 const LONGEST_SUMMARY: usize = 140;
 
-/// Names that clients have for their own things.
+/// Names that generated clients already use for their own types.
 const TAKEN: [&str; 4] = ["Client", "File", "Response", "Unset"];
 
-/// The document of a server on which everything is enabled that mounts something.
+/// Returns the document of a server with every plugin enabled that mounts routes.
 fn document() -> Value {
     let mut config = Config::default();
     config.plugins.enabled.extend(native().iter().map(|plugin| plugin.name().to_owned()));
@@ -27,7 +27,7 @@ fn document() -> Value {
 }
 
 #[test]
-fn every_operation_is_described_whole() {
+fn every_operation_is_described_completely() {
     let document = document();
     let mut failures = Vec::new();
     let mut ids = BTreeSet::new();
@@ -37,10 +37,10 @@ fn every_operation_is_described_whole() {
             let id = operation["operationId"].as_str().unwrap_or_default();
             let mut wrong = wrong_with(path, operation);
             if !ids.insert(id) {
-                wrong.push("its id is another's too".into());
+                wrong.push("its id is used by another operation too".into());
             }
             if list(&operation["tags"]).filter_map(Value::as_str).filter(|tag| tags.contains(tag)).count() != 1 {
-                wrong.push("it stands in no section of the document".into());
+                wrong.push("it is in no section of the document".into());
             }
             failures.extend(wrong.into_iter().map(|wrong| format!("{method} {path} ({id}): {wrong}")));
         }
@@ -48,15 +48,15 @@ fn every_operation_is_described_whole() {
     for (name, schema) in object(&document["components"]["schemas"]) {
         let own = |property: &&String| property.replace('_', "").eq_ignore_ascii_case(name);
         if object(&schema["properties"]).any(|(property, shown)| shown["type"] == "array" && own(&property)) {
-            failures.push(format!("{name} has a list of its own name, for which some clients have no word left"));
+            failures.push(format!("{name} has a list field with its own name, which some client generators cannot express"));
         }
     }
     for name in TAKEN {
         if document["components"]["schemas"].get(name).is_some() {
-            failures.push(format!("a schema is called {name}, as something is in the clients that generators write"));
+            failures.push(format!("the schema name {name} collides with a type of generated clients"));
         }
     }
-    assert!(ids.contains("get_feed"), "what plugins mount is not in the document");
+    assert!(ids.contains("get_feed"), "routes of plugins are missing from the document");
     all_well(failures);
 }
 
@@ -72,19 +72,19 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
     must(words.len() > 1 && words.iter().all(is_word), "its id is no <verb>_<resource>");
     let summary = operation["summary"].as_str().unwrap_or_default();
     must(!summary.is_empty() && summary.len() <= LONGEST_SUMMARY, "it has no summary of one line");
-    // The last paragraph tells the scope, and is written for it.
+    // The last paragraph names the scope and is generated.
     let paragraphs = operation["description"].as_str().unwrap_or_default().split("\n\n").count();
     must(paragraphs > 1, "it has no description: a paragraph below the handler's first line");
     let scopes: Vec<&str> = list(&operation["x-required-scope"]).filter_map(Value::as_str).collect();
     let is_open = operation["security"] == json!([]);
-    must(is_open || list(&operation["security"]).count() == 1, "it does not say how it is secured");
+    must(is_open || list(&operation["security"]).count() == 1, "it has no security requirement");
     let is_session = operation["x-required-session"] == true;
     must((is_open || is_session) == scopes.is_empty(), "it needs a token and no scope, or a scope and no token");
-    must(scopes.iter().all(|name| Scope::parse(name).is_some()), "it needs a scope that there is not");
+    must(scopes.iter().all(|name| Scope::parse(name).is_some()), "it needs an unknown scope");
     let named = list(&operation["parameters"]).filter(|parameter| parameter["in"] == "path");
     let named: BTreeSet<&str> = named.filter_map(|parameter| parameter["name"].as_str()).collect();
     let wanted = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
-    must(named == wanted, "its parameters are not those of its path");
+    must(named == wanted, "its parameters differ from those in its path");
     for parameter in list(&operation["parameters"]) {
         let described = parameter["description"].as_str().is_some_and(|text| !text.is_empty());
         must(described, &format!("its parameter {} has no description", parameter["name"]));
@@ -93,22 +93,22 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
     must(responses.iter().any(|(status, _)| status.starts_with('2')), "it never succeeds");
     let of_callers = ["401", "403"].into_iter().filter(|_| !is_open);
     for status in of_callers.chain(["429", "500", "503"]) {
-        must(responses.iter().any(|(known, _)| *known == status), &format!("it does not answer {status}"));
+        must(responses.iter().any(|(known, _)| *known == status), &format!("it has no response {status}"));
     }
     for (status, response) in responses {
         let described = response["description"].as_str().is_some_and(|text| !text.is_empty());
         must(described, &format!("its {status} has no description"));
         let schema = &response["content"]["application/json"]["schema"];
         if status.starts_with(['4', '5']) {
-            must(schema["$ref"] == "#/components/schemas/Error", &format!("its {status} is no error"));
+            must(schema["$ref"] == "#/components/schemas/Error", &format!("its {status} is not the error schema"));
         }
-        must(response["headers"].get("X-Request-Id").is_some(), &format!("its {status} names no request"));
+        must(response["headers"].get("X-Request-Id").is_some(), &format!("its {status} has no X-Request-Id header"));
     }
     wrong
 }
 
 #[test]
-fn what_scenarios_send_and_get_is_what_the_document_says() {
+fn scenario_bodies_match_the_schemas_of_the_document() {
     let document = document();
     let operations = operations();
     let mut failures = Vec::new();
@@ -125,7 +125,7 @@ fn what_scenarios_send_and_get_is_what_the_document_says() {
                 let Some(schema) =
                     described.pointer(&format!("{place}/content/{}/schema", pointer("application/json")))
                 else {
-                    // What is no JSON is shown as text.
+                    // A body that is not JSON is shown as text.
                     if body.is_object() && described.pointer(&place).is_some() {
                         failures.push(format!("{}: {}: {place} has no schema", file.display(), exchange.name));
                     }
@@ -141,17 +141,16 @@ fn what_scenarios_send_and_get_is_what_the_document_says() {
             if exchange.status.starts_with('2') {
                 compare(&exchange.body, "/requestBody".into(), false);
             }
-            // A long answer is shown by its length.
+            // Of a long response only the length is shown.
             let answer = exchange.answer.clone().filter(|answer| !answer.is_string());
             compare(&answer, format!("/responses/{}", exchange.status), true);
         }
     }
-    assert!(compared > 500, "the scenarios show {compared} bodies only");
+    assert!(compared > 500, "the scenarios show only {compared} bodies");
     all_well(failures);
 }
 
-/// A schema of the document as JSON Schema. Of answers nothing is left out: they have no field that the document does
-/// not know.
+/// Compiles a schema of the document into a JSON Schema validator. For responses (`strict`), unknown fields are errors.
 fn validator(schema: &Value, document: &Value, strict: bool) -> Validator {
     let mut root = json!({"$schema": "http://json-schema.org/draft-04/schema#", "allOf": [schema]});
     root["components"] = json!({"schemas": document["components"]["schemas"]});
@@ -159,7 +158,7 @@ fn validator(schema: &Value, document: &Value, strict: bool) -> Validator {
     jsonschema::options().should_validate_formats(true).build(&root).expect("a schema")
 }
 
-/// OpenAPI 3.0 says `nullable` where JSON Schema has a type `null`.
+/// Translates `nullable` of OpenAPI 3.0 into the type `null` of JSON Schema.
 fn translate(node: &mut Value, strict: bool) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(|item| translate(item, strict)),

@@ -1,5 +1,5 @@
-//! Every operation and status of the document occurs in a scenario. What no scenario can reach is listed: the faults that
-//! any operation may meet once each, anything else a line of its own. The list only shrinks.
+//! Every operation and status of the document occurs in a scenario. Exceptions are listed in `tests/coverage.txt`: a
+//! fault that any operation may return has one line, every other exception its own line. The list may only shrink.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use serde_json::Value;
 
 use crate::faults::Fault;
 
-/// What depends on who calls: `matrix` calls every operation as everybody.
+/// Statuses that depend on the caller: `matrix` calls every operation as every kind of caller.
 const OF_CALLERS: [&str; 3] = ["401", "402", "403"];
 
 /// An operation of the document.
 pub struct Operation {
     pub id: String,
     pub method: String,
-    /// With its parameters in braces.
+    /// The path with its parameters in braces.
     pub path: String,
     statuses: BTreeSet<String>,
 }
 
-/// All of them, those whose paths have the fewest parameters first.
+/// Returns all operations, sorted by the number of parameters in their paths.
 pub fn operations() -> Vec<Operation> {
     let document = foldwork_server::openapi(&Config::default());
     let paths = document["paths"].as_object().into_iter().flatten();
@@ -35,7 +35,7 @@ pub fn operations() -> Vec<Operation> {
     operations
 }
 
-/// Where the operations of a path are reached: those that name no server of their own, below the API.
+/// Returns the base path of a path item: the API's, unless the item names its own server.
 fn base(item: &Value) -> &str {
     item["servers"][0]["url"].as_str().unwrap_or(API)
 }
@@ -70,21 +70,21 @@ fn every_operation_and_status_occurs_in_a_scenario() {
     let path = root().join("tests/coverage.txt");
     let listed = read(&path);
     let listed: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
-    failures.extend(missing.difference(&listed).map(|line| format!("no scenario shows {line}")));
-    // What is rewritten is never longer than what is there.
+    failures.extend(missing.difference(&listed).map(|line| format!("no scenario covers {line}")));
+    // An update only removes lines, so the new list is never longer than the old one.
     let kept: String = missing.intersection(&listed).map(|line| format!("{line}\n")).collect();
     failures.extend(compare(&path, &kept).err());
     all_well(failures);
 }
 
-/// What the scenarios reach, and what they show that the document does not know.
+/// Returns what the scenarios reach, and failures for what they show although the document does not contain it.
 fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
     let (mut reached, mut failures) = (BTreeSet::new(), Vec::new());
     for file in files("api", "yaml") {
         for exchange in exchanges(&file) {
             let Some(operation) = meant(operations, &exchange) else { continue };
             let line = format!("{} {}", operation.id, exchange.status);
-            // A method that the path does not know is no operation, even where another path would fit.
+            // A method that the path does not support is not an operation, even if another path would match.
             if !operation.statuses.contains(&exchange.status) && exchange.status != "405" {
                 failures.push(format!("{}: {line} is not in the document", file.display()));
             }
@@ -94,9 +94,9 @@ fn reached(operations: &[Operation]) -> (BTreeSet<String>, Vec<String>) {
     (reached, failures)
 }
 
-/// The operation that a request asks for.
+/// Returns the operation that a request calls.
 pub fn meant<'a>(operations: &'a [Operation], exchange: &Exchange) -> Option<&'a Operation> {
-    // Where a fixed path and one with a parameter fit, the fixed one is meant.
+    // If both a fixed path and a path with a parameter match, the fixed path wins.
     operations.iter().find(|operation| operation.method == exchange.method && fits(&operation.path, &exchange.path))
 }
 

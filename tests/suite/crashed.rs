@@ -1,5 +1,5 @@
-//! What an embedded store holds after its process was killed: everything that was acknowledged. Each of these was a way
-//! to lose some of it (see `vendor/README.md`). What happens while a disk fails is tested by `tests/crash/run --faults`.
+//! What an embedded store contains after its process was killed: everything that was acknowledged. Each test covers a
+//! former way to lose data (see `vendor/README.md`). Failing disks are tested by `tests/crash/run --faults`.
 
 use std::fs;
 use std::io::Write;
@@ -15,16 +15,16 @@ use foldwork_tests::entered::enter;
 
 const KEY: &str = "sk_7777777777777777777777777777777777777777777777777777777777777777";
 const MEBIBYTE: usize = 1 << 20;
-/// What a store consists of, without its lock.
+/// The folders of a store, without its lock.
 const PARTS: [&str; 4] = ["wal", "sstables", "vlog", "manifest"];
 
-/// A store's folder, and what a crash leaves of it.
+/// A store's folder and copies of it as a crash leaves them.
 struct Crashes {
     folder: tempfile::TempDir,
     crashes: usize,
 }
 
-/// What is appended between two crashes.
+/// The commits that are appended between two crashes.
 #[derive(Clone, Copy)]
 struct Writes {
     memtable_bytes: usize,
@@ -41,8 +41,8 @@ impl Crashes {
         self.folder.path().join(self.crashes.to_string())
     }
 
-    /// Opens what the last crash left, sees that it is whole, appends one commit after the other, and crashes. Returns how
-    /// many events were found.
+    /// Opens the store that the last crash left, checks that it is complete, appends the commits, and crashes. Returns
+    /// the number of events found after opening.
     async fn append(&mut self, writes: Writes) -> u64 {
         let store = self.store();
         let sizes = Sizes { memtable_bytes: writes.memtable_bytes, ..Sizes::default() };
@@ -87,12 +87,12 @@ impl Crashes {
         file.write_all(bytes).expect("torn");
     }
 
-    /// The log's last segment.
+    /// Returns the last segment of the log.
     fn segment(&self) -> PathBuf {
         segments(&self.store()).into_iter().max().expect("a segment")
     }
 
-    /// What was cut off segments and kept, by name.
+    /// Returns the torn ends of segments that were kept, by file name.
     fn kept(&self) -> Vec<(String, Vec<u8>)> {
         let files = fs::read_dir(self.store().join("wal")).expect("segments").flatten();
         let named = files.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path()));
@@ -101,13 +101,13 @@ impl Crashes {
     }
 }
 
-/// The segments of a store's log, without what was cut off them.
+/// Returns the segments of a store's log, without kept torn ends.
 fn segments(store: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(store.join("wal")).expect("segments").flatten().map(|entry| entry.path());
     files.filter(|file| file.extension().is_some_and(|extension| extension == "wal")).collect()
 }
 
-/// Waits until every full memtable was written into a table and its segment of the log was removed.
+/// Waits until every full memtable has been written to a table and its log segment has been removed.
 async fn flushed(store: &Path) {
     let all = async {
         while segments(store).len() > 1 {
@@ -117,8 +117,8 @@ async fn flushed(store: &Path) {
     tokio::time::timeout(Duration::from_secs(60), all).await.expect("full memtables are flushed");
 }
 
-/// Copies a store that is open, as it is at one moment: the manifest, which says what belongs to it, has to be the same
-/// before and after.
+/// Copies an open store at one moment. The manifest, which lists the store's files, must be the same before and after
+/// the copy.
 fn copy(store: &Path, to: &Path) {
     let manifest = || {
         let files = fs::read_dir(store.join("manifest")).expect("a manifest").flatten();
@@ -130,7 +130,7 @@ fn copy(store: &Path, to: &Path) {
         for part in PARTS {
             fs::create_dir_all(to.join(part)).expect("a folder");
             for entry in fs::read_dir(store.join(part)).into_iter().flatten().flatten() {
-                // It may be gone by now; then the manifest has changed as well.
+                // The file may have been removed meanwhile. In that case the manifest has changed as well.
                 let _ = fs::copy(entry.path(), to.join(part).join(entry.file_name()));
             }
         }
@@ -169,7 +169,7 @@ async fn a_log_larger_than_a_memtable_is_kept_when_memtables_become_smaller() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_written_after_a_torn_log_was_repaired_is_kept() {
+async fn commits_after_the_repair_of_a_torn_log_are_kept() {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
     assert_eq!(crashes.append(writes).await, 0);
@@ -178,7 +178,7 @@ async fn what_is_written_after_a_torn_log_was_repaired_is_kept() {
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
 }
 
-/// Opens what the last crash left, tears it before that, and says what was kept of the torn end.
+/// Tears the log that the last crash left, opens the store, and returns what was kept of the torn end.
 async fn torn_by(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
@@ -187,35 +187,35 @@ async fn torn_by(bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     assert_eq!(crashes.append(writes).await, 3);
     let kept = crashes.kept();
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
-    assert_eq!(crashes.kept().len(), kept.len(), "what was kept stays, and nothing was cut again");
+    assert_eq!(crashes.kept().len(), kept.len(), "kept ends stay, and nothing is truncated again");
     kept
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_cut_off_a_torn_log_is_kept_beside_it() {
+async fn the_torn_end_of_a_log_is_kept_beside_the_segment() {
     let bytes = [0xff; 64];
     let kept = torn_by(&bytes).await;
     assert!(matches!(&kept[..], [(name, cut)] if name.ends_with("-1") && cut == &bytes), "{kept:?}");
 }
 
-/// Too little for a header: a replay takes it for padding, and what is appended behind it for damage.
+/// Too short for a header: a replay mistakes these bytes for padding, and records appended after them for damage.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_of_which_a_few_bytes_were_written_is_cut_off() {
+async fn a_record_of_a_few_bytes_is_truncated() {
     let bytes = [0x17, 0x2a, 0x99];
     let kept = torn_by(&bytes).await;
     assert!(matches!(&kept[..], [(_, cut)] if cut == &bytes), "{kept:?}");
 }
 
-/// The record was torn where a block ends, so that what is there of it is without a fault.
+/// The record was torn at a block boundary, so the part that exists is valid.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_record_that_was_torn_between_two_blocks_is_cut_off() {
+async fn a_record_torn_at_a_block_boundary_is_truncated() {
     const BLOCK: u64 = 32 << 10;
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 1_000 };
     assert_eq!(crashes.append(writes).await, 0);
     let large = Writes { commits: 1, bytes_each: 8 * BLOCK as usize, ..writes };
     assert_eq!(crashes.append(large).await, 3);
-    // What follows the event itself (its node, a checkpoint) is shorter than it by far.
+    // The records after the event itself (its node, a checkpoint) are far shorter.
     let segment = fs::OpenOptions::new().write(true).open(crashes.segment()).expect("a segment");
     let length = segment.metadata().expect("a length").len();
     segment.set_len((length / BLOCK - 4) * BLOCK).expect("torn");
@@ -224,9 +224,9 @@ async fn a_record_that_was_torn_between_two_blocks_is_cut_off() {
     assert_eq!(crashes.append(Writes { commits: 0, ..writes }).await, 6);
 }
 
-/// Cutting there would lose what was acknowledged later.
+/// Truncating the log at the damage would lose records that were acknowledged later.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_is_damaged_before_its_end_is_not_opened() {
+async fn a_log_damaged_before_its_end_is_not_opened() {
     let mut crashes = Crashes::new();
     let writes = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 3, bytes_each: 100 };
     assert_eq!(crashes.append(writes).await, 0);
@@ -246,7 +246,7 @@ async fn a_log_that_is_damaged_before_its_end_is_not_opened() {
 
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
-async fn only_its_owner_enters_the_folder_of_a_store() {
+async fn only_the_owner_can_access_the_folder_of_a_store() {
     use std::os::unix::fs::PermissionsExt;
 
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,5 @@
-//! How deep what is kept may nest: what is accepted opens again after a restart, and anything deeper is refused or parked.
+//! Depth limits of stored values: an accepted value loads again after a restart, and a deeper value is rejected or
+//! parked.
 
 use std::sync::Arc;
 
@@ -19,12 +20,12 @@ use serde_json::json;
 
 use crate::mailbox::board;
 
-/// A list in a list, so many levels.
+/// Returns lists nested in lists, with this many levels.
 fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| vec![inner].into())
 }
 
-/// An object that holds such lists, as many levels in all.
+/// Returns an object that holds nested lists, with this many levels in total.
 fn object(levels: usize) -> Object {
     Object::from_iter([("v", nested(levels - 1))])
 }
@@ -46,7 +47,7 @@ async fn rows(workspace: &Entered) -> Vec<String> {
     rows.iter().map(foldwork_engine::model::json::text).collect()
 }
 
-/// A plugin that makes as many levels as an event says, of facts, of an event, and of a task's output.
+/// A plugin that derives facts, an event, and a task's output, each with the number of levels given in the event.
 struct Digger(About);
 
 impl Digger {
@@ -107,11 +108,11 @@ const TYPES: [&str; 2] = [
         {"name": "first", "type": "array", "fold": "first"}, {"name": "any", "type": "object"}]}"#,
 ];
 
-/// A name, the payload of a number of levels, and the most levels that are accepted.
+/// A field name, a function from a number of levels to a value, and the maximum number of accepted levels.
 type Way = (&'static str, fn(usize) -> Value, usize);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
+async fn payloads_at_the_depth_limit_load_after_a_restart() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(&store).await;
     let key = running.first_start(None).await.expect("a start").expect("an empty store").key;
@@ -120,7 +121,7 @@ async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
         workspace.writer.define_type(&serde_json::from_str(definition).expect("JSON"), false).await.expect("a type");
     }
     let payload = |name: &str, value: Value| Object::from_iter([(name, value)]);
-    // A state is a level, and so is the list that an object is collected in.
+    // The state itself is a level, and so is the list in which a fold collects objects.
     let most = MAX_KEPT_DEPTH - 1;
     let ways: [Way; 6] = [
         ("undeclared", nested, most),
@@ -159,7 +160,7 @@ async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
         other => panic!("{other:?}"),
     }
 
-    // What a plugin makes is refused by the same limits, and its step is parked with the reason.
+    // The output of plugins has the same limits. A step over a limit is parked with the reason.
     let wanted = |name: &str, levels: usize| payload(name, Value::Int(levels as i64));
     let notes = [
         ("n0", wanted("derived", MAX_KEPT_DEPTH)),
@@ -186,14 +187,14 @@ async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
         reasons,
         [
             "derived: nested more than 160 levels deep",
-            "what it wants appended is refused: /payload/dug: nested more than 159 levels deep",
-            "what it wants appended is refused: /payload/artifacts: nested more than 159 levels deep",
+            "the plugin's events were rejected: /payload/dug: nested more than 159 levels deep",
+            "the plugin's events were rejected: /payload/artifacts: nested more than 159 levels deep",
         ]
     );
 
     let before = rows(&workspace).await;
     assert!(before.iter().any(|row| row.contains(r#""_facts":{"digger":{"v":[["#)), "facts are shown");
-    // Left while snapshots may stand anywhere, and again in order.
+    // The first engine is abandoned while snapshots are at any position; the second one is closed first.
     let abrupt = engine(&store).await;
     let again = enter(&abrupt, &key).await.expect("the workspace opens");
     worked(&again).await.expect("the plugin's turn");
@@ -206,13 +207,13 @@ async fn payloads_at_the_depth_limit_open_again_after_a_restart() {
     assert_eq!(rows(&again).await, before);
 }
 
-/// Levels of JSON for a request to the server.
+/// Returns JSON with this many levels, for requests to the server.
 fn deep(levels: usize) -> serde_json::Value {
     (0..levels).fold(json!(1), |inner, _| json!([inner]))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tasks_that_nest_as_deep_as_they_may_open_again_after_a_restart() {
+async fn tasks_at_the_depth_limit_load_after_a_restart() {
     let server = board::server().await;
     let most = 140;
     let refused = async |path: &str, body: serde_json::Value, pointer: &str| {
@@ -227,7 +228,7 @@ async fn tasks_that_nest_as_deep_as_they_may_open_again_after_a_restart() {
     refused("/mailbox", task(1, most), "/source").await;
     let (status, _) = board::post(&server, "/mailbox", &task(most - 1, most - 1)).await;
     assert_eq!(status, 201);
-    // The answer itself nests deeper than the test's reader of JSON goes.
+    // The full response nests deeper than the test's JSON parser allows.
     let pipeline = r#"[{"$match": {"aggregate_type": "task"}}, {"$fold": {}}, {"$project": {"_id": 1}}]"#;
     let query = Query::new(serde_json::from_str(pipeline).expect("JSON"));
     let workspace = server.workspace("owner").await.expect("a workspace");
@@ -260,7 +261,7 @@ async fn tasks_that_nest_as_deep_as_they_may_open_again_after_a_restart() {
     assert_reopens(&server).await;
 }
 
-/// Opens a server's store once more, beside it and after it was closed, and compares all states.
+/// Opens a server's store twice more, once while the server runs and once after it was closed, and compares all states.
 async fn assert_reopens(server: &Server) {
     let before = rows(&server.workspace("owner").await.expect("a workspace")).await;
     let key = server.key("owner").expect("the owner");

@@ -1,4 +1,4 @@
-//! What only settings, or the server's own end, bring about.
+//! Behaviour that only settings or the server's own shutdown cause.
 
 use foldwork_server::Config;
 use foldwork_tests::server::Server;
@@ -18,7 +18,7 @@ async fn text(response: Response) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_too_often_is_told_when_to_come_back() {
+async fn requests_over_the_rate_limit_get_retry_after() {
     let mut config = Config::default();
     config.http.rate_limit_per_minute = 3;
     let server = Server::start_with(&config).await.expect("a server");
@@ -31,13 +31,13 @@ async fn who_asks_too_often_is_told_when_to_come_back() {
     let wait: u64 = answer.header("retry-after").and_then(|wait| wait.parse().ok()).expect("seconds");
     assert!((1..=60).contains(&wait), "{wait}");
     assert!(text(answer).await.contains("\"rate_limited\""));
-    // Others have allowances of their own.
+    // Other keys have their own allowance.
     let answer = server.call(get("/api/v1/projects", server.key("reader"))).await;
     assert_eq!(answer.status(), StatusCode::OK);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_that_are_made_up_count_for_their_address() {
+async fn invalid_tokens_count_against_the_limit_of_their_address() {
     let mut config = Config::default();
     config.http.address_limit_per_minute = 3;
     let server = Server::start_with(&config).await.expect("a server");
@@ -46,18 +46,18 @@ async fn tokens_that_are_made_up_count_for_their_address() {
     let made_up = |digit: &str| format!("sk_{}", digit.repeat(64));
     assert_eq!(ask(&owner).await, StatusCode::OK);
     assert_eq!(ask(&made_up("a")).await, StatusCode::UNAUTHORIZED);
-    // An answer that needs no key makes none valid.
+    // A response that needs no key does not make a key count as valid.
     assert_eq!(server.call(get("/healthz", Some(&made_up("b")))).await.status(), StatusCode::OK);
     assert_eq!(ask(&made_up("b")).await, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(server.call(get("/healthz", None)).await.status(), StatusCode::TOO_MANY_REQUESTS);
-    // Who was found valid is limited by the key alone.
+    // A valid key is limited by its own allowance only, not by its address.
     for _ in 0..5 {
         assert_eq!(ask(&owner).await, StatusCode::OK);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_on_its_way_down_is_not_ready_but_lives() {
+async fn a_stopping_server_is_not_ready_but_alive() {
     let server = Server::start().await.expect("a server");
     server.shutdown.begin();
     let answer = server.call(get("/readyz", None)).await;
@@ -67,7 +67,7 @@ async fn a_server_on_its_way_down_is_not_ready_but_lives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_waits_is_answered_when_the_server_ends() {
+async fn a_waiting_request_is_answered_when_the_server_stops() {
     let server = Server::start().await.expect("a server");
     let waiting = server.call(get("/api/v1/events?wait_ms=30000", server.key("owner")));
     let (answer, ()) = tokio::join!(waiting, async { server.shutdown.begin() });
@@ -76,7 +76,7 @@ async fn a_request_that_waits_is_answered_when_the_server_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pipeline_ends_when_its_time_is_over() {
+async fn a_pipeline_ends_at_its_time_limit() {
     let server = Server::start().await.expect("a server");
     server.clock.hurry(1_000_000);
     let pipeline = r#"{"pipeline": [{"$documents": [{}]}, {"$project": {"n": {"$range": [0, 100000]}}}, {"$unwind": "$n"}, {"$match": {"n": -1}}]}"#;

@@ -1,4 +1,4 @@
-//! The examples in the document are requests and answers of the scenarios, as they were sent and given.
+//! The examples in the document are the requests and responses of the scenarios.
 
 use foldwork_tests::expectation::{all_well, compare, files, root};
 use foldwork_tests::scenario::{Exchange, exchanges};
@@ -6,15 +6,15 @@ use serde_json::{Map, Value};
 
 use crate::coverage::{meant, operations};
 
-/// An example longer than this explains nothing.
+/// The maximum length of an example. A longer one explains nothing.
 const LONGEST: usize = 2_000;
 
-/// What stands in no example: values that a run makes up, and what linters misread, which take the fields of a type for a
-/// schema and know no null among closed words.
+/// Texts that exclude an example: values that differ in every run, and fields of a type, which linters mistake for a
+/// schema.
 const CONFUSING: [&str; 2] = ["${", r#""fields":[{"#];
 
 #[test]
-fn examples_are_what_the_scenarios_show() {
+fn examples_match_the_scenarios() {
     let operations = operations();
     let mut examples: Map<String, Value> = Map::new();
     let mut ids: Vec<&str> = operations.iter().map(|operation| operation.id.as_str()).collect();
@@ -35,7 +35,7 @@ fn examples_are_what_the_scenarios_show() {
     all_well(compare(&root().join("openapi/examples.json"), &format!("{text}\n")).err().into_iter().collect());
 }
 
-/// Takes the first request that succeeded, and the first answer of each status.
+/// Takes the first successful request, and the first response of each status.
 fn take(examples: &mut Map<String, Value>, exchange: &Exchange) {
     let shown = |example: &Value| {
         let text = example.to_string();

@@ -1,5 +1,5 @@
-//! The faults that any operation may meet, each brought about on purpose: a caller without allowance, a panic, and a
-//! workspace that cannot be opened.
+//! Faults that any operation may return, each provoked on purpose: an exhausted rate limit, a panic, and a workspace
+//! that cannot be opened.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::coverage::{Operation, operations};
 
 const BODY: &str = r#"{"aggregate_type": "article", "event_type": "article.created", "payload": {"title": "one"}}"#;
 
-/// A way to fail that has nothing to do with what is asked.
+/// A failure that does not depend on the request.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     NoAllowance,
@@ -46,7 +46,7 @@ impl Fault {
         }
     }
 
-    /// Answers to requests that meet the fault.
+    /// Returns responses to requests that hit the fault.
     async fn answers(self) -> anyhow::Result<Vec<(String, Response)>> {
         match self {
             Fault::NoAllowance => without_allowance().await,
@@ -66,7 +66,7 @@ async fn without_allowance() -> anyhow::Result<Vec<(String, Response)>> {
     Ok(to_each(&server, operations).await)
 }
 
-/// Whoever asks for the time panics, as the guard of every operation does.
+/// Every reading of the clock panics. The guard of every operation reads the clock.
 async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
     server.clock.break_down();
@@ -74,11 +74,11 @@ async fn while_the_clock_is_broken() -> anyhow::Result<Vec<(String, Response)>> 
     server.clock.repair();
     let append = operation("append_event");
     let after = server.call(request(&server, &append, Body::from_string(BODY.into()))).await;
-    assert_eq!(after.status(), StatusCode::CREATED, "the server goes on after a panic");
+    assert_eq!(after.status(), StatusCode::CREATED, "the server keeps working after a panic");
     Ok(answers)
 }
 
-/// A workspace cannot be loaded: its log has an event that nests deeper than stored events are read.
+/// The workspace cannot be loaded: its log has an event that nests deeper than stored events may.
 async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Response)>> {
     let server = Server::start().await?;
     let (workspace, key) = server.engine.provision("broken", None).await?;
@@ -105,10 +105,11 @@ async fn while_a_workspace_stays_closed() -> anyhow::Result<Vec<(String, Respons
     Ok(vec![(append.id, answer)])
 }
 
-/// What any operation reads whose body is read before anybody is asked for: a code stands for who shows it.
+/// A body for every operation. Operations that parse their body before authentication take the code in it as the
+/// credential.
 const ANY: &str = r#"{"code": "sic_0"}"#;
 
-/// What any operation reads that is asked by a link: no header says who asks.
+/// A query string for operations that a link authenticates instead of a header.
 const QUERY: &str = "link=a";
 
 async fn to_each(server: &Server, operations: impl IntoIterator<Item = Operation>) -> Vec<(String, Response)> {
@@ -140,11 +141,11 @@ fn request_by(key: &str, operation: &Operation, body: Body) -> Request {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_fault_is_answered_in_the_one_shape_and_shows_nothing_of_the_inside() {
+async fn faults_have_the_common_error_shape_without_internals() {
     let mut failures = Vec::new();
     for fault in Fault::ALL {
         let answers = fault.answers().await.expect("a server");
-        assert!(!answers.is_empty(), "{fault:?} was met by nothing");
+        assert!(!answers.is_empty(), "no request hit {fault:?}");
         for (id, answer) in answers {
             let status = answer.status();
             let text = answer.into_body().into_string().await.expect("a text");
@@ -159,7 +160,7 @@ async fn each_fault_is_answered_in_the_one_shape_and_shows_nothing_of_the_inside
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_too_often_or_of_a_closed_workspace_is_told_when_to_come_back() {
+async fn rate_limits_and_closed_workspaces_set_retry_after() {
     for fault in [Fault::NoAllowance, Fault::ClosedWorkspace] {
         for (id, answer) in fault.answers().await.expect("a server") {
             let wait: Option<u64> = answer.header("retry-after").and_then(|wait| wait.parse().ok());
@@ -172,9 +173,9 @@ async fn who_asks_too_often_or_of_a_closed_workspace_is_told_when_to_come_back()
     }
 }
 
-/// The clock breaks between the guard and the operation, as soon as the body is read: whoever writes the log panics.
+/// The clock breaks after the guard, when the body is read: the writer of the log panics.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_writer_of_a_log_outlives_a_panic() {
+async fn the_writer_of_a_log_survives_a_panic() {
     let server = Server::start().await.expect("a server");
     let append = operation("append_event");
     let whole = || Body::from_string(BODY.into());
@@ -194,5 +195,5 @@ async fn the_writer_of_a_log_outlives_a_panic() {
         );
     }
     let position = server.workspace("owner").await.expect("the workspace").reader.position();
-    assert_eq!(position, 3, "what met the panic was not appended");
+    assert_eq!(position, 3, "the event of the panicking append is missing");
 }

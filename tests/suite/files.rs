@@ -1,4 +1,4 @@
-//! Files where several write at once or break off: the quota holds, and no bytes are left that no file names.
+//! Files under concurrent and interrupted uploads: the quota holds, and no bytes stay that no file refers to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 
-/// No test waits for so long unless something is wrong, and how often it looks.
+/// How long a test waits before it fails, and the interval between checks. No test waits this long unless something is
+/// wrong.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 const SIZE: usize = 100_000;
 
-/// A store with its files in a folder, on which engines are opened like the servers of one store.
+/// A store with its files in a folder. Several engines open it, like the servers of one store.
 struct Shared {
     store: Store,
     folder: TempDir,
@@ -41,22 +42,22 @@ impl Shared {
         Engine::open(self.store.share(), Arc::new(SystemClock), settings, plugins).await.expect("an engine")
     }
 
-    /// Two engines of this store, and what opens its first workspace.
+    /// Opens two engines of this store and returns a handle of each on the first workspace, and its key.
     async fn twins(&self, settings: Settings) -> ([Entered; 2], String) {
         let (one, two) = (self.engine(settings.clone()).await, self.engine(settings).await);
         let key = one.first_start(None).await.expect("started").expect("a new store").key;
         ([enter(&one, &key).await.expect("one"), enter(&two, &key).await.expect("two")], key)
     }
 
-    /// Sizes of all files in the folder.
+    /// Returns the sizes of all files in the folder.
     fn on_disk(&self) -> Vec<u64> {
         let entries = |path: &Path| std::fs::read_dir(path).expect("a folder").filter_map(Result::ok);
         let files = entries(self.folder.path()).flat_map(|workspace| entries(&workspace.path()));
-        // One that is removed meanwhile has no length.
+        // A file that is removed meanwhile has no length.
         files.filter_map(|file| Some(file.metadata().ok()?.len())).collect()
     }
 
-    /// Returns when what is listed, counted and on the disk is the same.
+    /// Waits until the listed, counted and stored bytes agree, and returns the usage.
     async fn agrees(&self, workspace: &Entered) -> Usage {
         let look = async {
             loop {
@@ -72,7 +73,7 @@ impl Shared {
             }
         };
         let agreed = tokio::time::timeout(TIMEOUT, look).await;
-        assert!(agreed.is_ok(), "on the disk is {:?}", self.on_disk());
+        assert!(agreed.is_ok(), "the files on the disk are {:?}", self.on_disk());
         agreed.expect("they agree")
     }
 }
@@ -85,14 +86,14 @@ fn new_file(filename: &str, size: Option<u64>) -> NewFile {
     NewFile { filename: filename.into(), mime_type: "text/plain".into(), size, ..NewFile::default() }
 }
 
-/// So many bytes in three blocks.
+/// Returns this many bytes in three blocks.
 fn bytes(size: usize, seed: u8) -> Incoming {
     let block = size / 3;
     let blocks = [block, block, size - 2 * block].map(|size| Ok(vec![seed; size].into()));
     stream::iter(blocks).boxed()
 }
 
-/// Uploads until the store has time for it: being asked to come back is an answer too.
+/// Uploads a file and retries while the store is unavailable.
 async fn upload(workspace: &Entered, new: &NewFile, size: usize, seed: u8) -> Result<Uploaded, Error> {
     loop {
         match workspace.writer.upload_file(new.clone(), bytes(size, seed)).await {
@@ -102,7 +103,7 @@ async fn upload(workspace: &Entered, new: &NewFile, size: usize, seed: u8) -> Re
     }
 }
 
-/// Fifty uploads at once where there is room for ten.
+/// Starts fifty concurrent uploads with capacity for ten.
 async fn fifty(shared: &Shared, over: &[Entered], announced: bool) {
     let uploads = (0..50u8).map(|number| {
         let workspace = over[usize::from(number) % over.len()].clone();
@@ -127,7 +128,7 @@ async fn fifty(shared: &Shared, over: &[Entered], announced: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_fifty_uploads_at_once_as_many_are_stored_as_there_is_room_for() {
+async fn concurrent_uploads_are_stored_up_to_the_quota() {
     for announced in [true, false] {
         let shared = Shared::new().await;
         let ([one, _], _) = shared.twins(limited(11 * SIZE as u64 - 1)).await;
@@ -136,7 +137,7 @@ async fn of_fifty_uploads_at_once_as_many_are_stored_as_there_is_room_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn so_it_is_where_two_servers_share_a_store() {
+async fn concurrent_uploads_on_two_servers_respect_the_quota() {
     for announced in [true, false] {
         let shared = Shared::new().await;
         let (twins, _) = shared.twins(limited(11 * SIZE as u64 - 1)).await;
@@ -145,14 +146,14 @@ async fn so_it_is_where_two_servers_share_a_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_replaced_or_deleted_leaves_no_bytes() {
+async fn a_replaced_or_deleted_file_leaves_no_bytes() {
     let shared = Shared::new().await;
     let ([one, two], _) = shared.twins(limited(0)).await;
     let new = new_file("a.bin", None);
     let first = upload(&one, &new, SIZE, 1).await.expect("stored");
     assert!(!first.replaced);
     let again = upload(&two, &new, SIZE, 1).await.expect("stored");
-    assert_eq!((again.replaced, again.file.version), (true, 1), "the same bytes are no news");
+    assert_eq!((again.replaced, again.file.version), (true, 1), "the same bytes make no new version");
     assert_eq!(shared.agrees(&one).await.files, 1);
     let other = upload(&two, &new, 7, 2).await.expect("stored");
     assert_eq!((other.replaced, other.file.version), (true, 2));
@@ -164,7 +165,7 @@ async fn a_file_that_is_replaced_or_deleted_leaves_no_bytes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_those_who_replace_a_file_at_once_one_is_left() {
+async fn concurrent_replacements_leave_one_file() {
     let shared = Shared::new().await;
     let (twins, _) = shared.twins(limited(0)).await;
     let uploads = (0..12u8).map(|number| {
@@ -180,7 +181,7 @@ async fn of_those_who_replace_a_file_at_once_one_is_left() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_that_breaks_off_leaves_nothing() {
+async fn a_broken_upload_leaves_nothing() {
     let shared = Shared::new().await;
     let ([one, _], _) = shared.twins(limited(0)).await;
     let broken = || Err(Error::invalid("broken off"));
@@ -191,7 +192,7 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
             one.writer.upload_file(new_file("a", announced), incoming).await.expect_err("broken off");
             assert_eq!(shared.agrees(&one).await.used_bytes, 0);
         }
-        // Neither more nor less than was announced.
+        // The body must have exactly the announced length.
         let incoming = bytes(SIZE, 1);
         let wrong = announced.map(|_| SIZE as u64 - 1);
         assert_eq!(one.writer.upload_file(new_file("a", wrong), incoming).await.is_err(), wrong.is_some());
@@ -203,7 +204,7 @@ async fn an_upload_that_breaks_off_leaves_nothing() {
     assert_eq!(shared.agrees(&one).await.used_bytes, 0);
 }
 
-/// An upload that waits in its middle until it is told to go on.
+/// Starts an upload that pauses in its middle until the returned sender is used.
 async fn paused(
     workspace: &Entered,
     size: u64,
@@ -223,12 +224,12 @@ async fn paused(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_is_taken_for_dead_names_no_bytes_that_were_removed() {
+async fn a_server_presumed_dead_cannot_commit_removed_bytes() {
     let shared = Shared::new().await;
-    // Nobody hears of its uploads.
+    // The lease of this server's uploads ends immediately, so its uploads count as abandoned.
     let ([silent, _], key) = shared.twins(Settings { upload_lease_ms: 0, ..Settings::default() }).await;
     let (go, running) = paused(&silent, 2 * SIZE as u64).await;
-    // A server that starts looks for what the dead left.
+    // A starting server looks for abandoned uploads.
     let starting = shared.engine(Settings::default()).await;
     let other = enter(&starting, &key).await.expect("a workspace");
     let removed = async {
@@ -236,18 +237,18 @@ async fn a_server_that_is_taken_for_dead_names_no_bytes_that_were_removed() {
             tokio::time::sleep(LOOK).await;
         }
     };
-    tokio::time::timeout(TIMEOUT, removed).await.expect("what the dead left is removed");
+    tokio::time::timeout(TIMEOUT, removed).await.expect("abandoned uploads are removed");
     go.send(()).expect("it waits");
     assert!(matches!(running.await.expect("no panic"), Err(Error::Unavailable(_))));
     assert_eq!(shared.agrees(&other).await.files, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upload_of_the_living_is_left_alone() {
+async fn an_upload_of_a_live_server_is_not_removed() {
     let shared = Shared::new().await;
     let ([living, silent], key) = shared.twins(Settings::default()).await;
     let (go, running) = paused(&living, 2 * SIZE as u64).await;
-    // What another one left is removed meanwhile, which shows that it was looked for.
+    // The broken upload of the other server is removed meanwhile, which shows that the search ran.
     let broken = stream::iter([Err(Error::invalid("broken off"))]).boxed();
     silent.writer.upload_file(new_file("b", Some(5)), broken).await.expect_err("broken off");
     let starting = shared.engine(Settings::default()).await;
@@ -259,7 +260,7 @@ async fn an_upload_of_the_living_is_left_alone() {
     assert!(!stored.replaced);
 }
 
-/// A server, and a link to a file of it.
+/// Stores a file and returns a link to it.
 async fn linked(server: &Server, filename: &str) -> anyhow::Result<String> {
     let owner = server.key("owner").context("the owner")?;
     let workspace = server.workspace("owner").await?.reader.record().id.to_string();
@@ -280,7 +281,7 @@ async fn fetched(server: &Server, url: &str) -> (StatusCode, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_is_good_for_one_path_and_one_hour() {
+async fn a_link_is_valid_for_one_path_and_one_hour() {
     let server = Server::start().await.expect("a server");
     let one = linked(&server, "one.txt").await.expect("a link");
     let two = linked(&server, "two.txt").await.expect("a link");
@@ -346,7 +347,7 @@ async fn a_link_of_published_content_ends_when_it_is_unpublished() {
     publish("unpublish").await;
     let (status, body) = fetched(&server, &of_reader).await;
     assert_eq!(status, StatusCode::FORBIDDEN, "{body}");
-    assert_eq!(fetched(&server, &of_owner).await.0, StatusCode::OK, "drafts are the owner's to see");
+    assert_eq!(fetched(&server, &of_owner).await.0, StatusCode::OK, "the owner may read drafts");
     for altered in ["", "of=everything&"] {
         let url = of_reader.replace("of=published&", altered);
         assert_eq!(fetched(&server, &url).await.0, StatusCode::FORBIDDEN);
@@ -372,7 +373,7 @@ async fn a_link_outlives_the_key_that_signed_it() {
     assert_eq!(fetched(&server, &new).await.0, StatusCode::OK);
 }
 
-/// What leads out of a folder leads nowhere, and touches nothing.
+/// Paths out of the folder are rejected, and no file outside is touched.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_path_leads_out_of_the_folder() {
     let shared = Shared::new().await;
@@ -391,7 +392,7 @@ async fn no_path_leads_out_of_the_folder() {
     ];
     for filename in filenames {
         let stored = upload(&one, &new_file(&filename, None), 3, 1).await;
-        // A name may look like anything, but is never the name of what is in the folder.
+        // A file name may contain anything, because files in the folder never have that name.
         assert_eq!(stored.is_ok(), filename.starts_with("..%2F"), "{filename}");
         for id in [&filename, "../..", "/"] {
             let mut new = new_file("x", None);

@@ -1,4 +1,5 @@
-//! The first start of a store: it happens once, however many servers begin at once, and leaves nobody locked out.
+//! The first start of a store: it happens once, even if several servers start at the same time, and always leaves a
+//! usable key.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ async fn is_known(engine: &Arc<Engine>, key: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_servers_that_start_at_once_one_makes_the_workspace_and_its_key() {
+async fn one_of_several_starting_servers_makes_the_first_key() {
     for _ in 0..ROUNDS {
         let store = Store::connect("mem://").await.expect("a store");
         let starts = (0..SERVERS).map(|_| {
@@ -49,14 +50,14 @@ async fn of_servers_that_start_at_once_one_makes_the_workspace_and_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
+async fn a_chosen_key_replaces_an_unused_first_key() {
     let store = Store::connect("mem://").await.expect("a store");
     let unseen = engine(store.share()).await.first_start(None).await.expect("a start").expect("an empty store").key;
     let (chosen, later) = (key("a"), key("b"));
 
     let second = engine(store.share()).await;
     assert!(second.first_start(Some(chosen.clone())).await.expect("a start").is_none());
-    // Also where the server is started again with the same key.
+    // The result is the same if the server starts again with the same key.
     assert!(second.first_start(Some(chosen.clone())).await.expect("a start").is_none());
     assert!(!is_known(&second, &unseen).await);
     let workspace = enter(&second, &chosen).await.expect("the chosen key opens the workspace");
@@ -64,7 +65,7 @@ async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
 
     let third = engine(store.share()).await;
     assert!(third.first_start(Some(later.clone())).await.expect("a start").is_none());
-    assert!(is_known(&third, &chosen).await, "a key that was used stays");
+    assert!(is_known(&third, &chosen).await, "a used key is not replaced");
     assert!(!is_known(&third, &later).await);
 
     let new = NewKey { name: "another".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
@@ -73,11 +74,11 @@ async fn a_chosen_key_replaces_the_first_one_while_nobody_has_used_that() {
     workspace.owner.revoke_key(&own.id).await.expect("revoked");
     let fourth = engine(store.share()).await;
     assert!(fourth.first_start(Some(chosen.clone())).await.expect("a start").is_none());
-    assert!(!is_known(&fourth, &chosen).await, "what was revoked does not come back");
+    assert!(!is_known(&fourth, &chosen).await, "a revoked key does not come back");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_none_is_refused_before_anything_is_stored() {
+async fn an_invalid_key_is_rejected_before_anything_is_stored() {
     let store = Store::connect("mem://").await.expect("a store");
     let one = engine(store.share()).await;
     assert!(matches!(one.first_start(Some("secret".into())).await, Err(Error::Invalid { .. })));

@@ -1,10 +1,10 @@
-//! What is generated is checked in, and is what the code says.
+//! Generated files are checked in and match the code.
 
 use foldwork_server::{Config, config};
 use foldwork_tests::expectation::{all_well, compare, read, root};
 
 #[test]
-fn the_document_is_what_the_handlers_say() {
+fn the_document_matches_the_handlers() {
     let document = foldwork_server::openapi(&Config::default());
     let text = serde_json::to_string_pretty(&document).expect("a document");
     all_well(compare(&root().join("openapi/openapi.json"), &format!("{text}\n")).err().into_iter().collect());
@@ -22,13 +22,13 @@ async fn the_document_is_served_in_both_forms() {
     let yaml: serde_json::Value = serde_saphyr::from_str(&served("/openapi.yaml").await).expect("YAML");
     assert_eq!(json, document);
     assert_eq!(yaml, document);
-    // The page shows this document, and not the one that the framework wrote.
+    // The page shows this document, not the framework's own.
     let page = served("/docs").await;
     assert!(page.contains("list_articles") && page.contains("x-required-scope"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_the_document_is_not_sent_it_again() {
+async fn an_unchanged_document_gets_304() {
     let server = foldwork_tests::server::Server::start().await.expect("a server");
     let ask = async |path: &str, known: &str| {
         let request = poem::Request::builder().uri(path.parse().expect("a path")).header("if-none-match", known);
@@ -46,19 +46,19 @@ async fn who_has_the_document_is_not_sent_it_again() {
 }
 
 #[test]
-fn the_shipped_configuration_is_the_defaults_and_names_every_setting() {
+fn the_shipped_configuration_sets_every_default() {
     let text = read(&root().join("config.toml"));
-    assert_eq!(text, config::DEFAULTS, "the file that is compiled in is another one");
+    assert_eq!(text, config::DEFAULTS, "the compiled-in file differs from config.toml");
     let shipped: Config = toml::from_str(&text).expect("config.toml is valid");
     assert_eq!(shipped, Config::default());
-    // Compared as tables, a setting that the file does not name is missing.
+    // The comparison as tables finds settings that are missing from the file.
     let shipped: toml::Table = toml::from_str(&text).expect("config.toml is a table");
     let defaults = toml::Table::try_from(Config::default()).expect("the defaults are a table");
     assert_eq!(shipped, defaults);
 }
 
 #[test]
-fn every_setting_is_explained() {
+fn every_setting_has_a_description() {
     let text = read(&root().join("config.toml"));
     let lines: Vec<&str> = text.lines().collect();
     let unexplained = lines

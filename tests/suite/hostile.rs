@@ -1,7 +1,7 @@
-//! Scripts that mean harm: each is stopped in time, takes bounded memory, fails with a reason, and hurts nothing else.
+//! Malicious scripts: each is stopped in time, uses bounded memory, fails with a reason, and harms nothing else.
 //!
-//! The first line of a script names the kinds of failure that may stop it, `refused` where it is not even loaded, and
-//! `result` where it ends by itself with what is no result.
+//! The first line of a script names the kinds of failure that may stop it, `refused` if it is not even loaded, and
+//! `result` if it ends by itself with an invalid result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use foldwork_plugins::script::{Script, limits::Limits};
 use foldwork_tests::expectation::{all_well, files, read};
 
 const MANIFEST: &str = "name = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"Hostile.\"\nhooks = [\"enrich\"]\n";
-/// A call ends so long after its deadline at the latest: 300 ms where the program is optimized and alone. This program
-/// may be neither.
+/// How long after its deadline a call may end. An optimized program that runs alone needs at most 300 ms; this program
+/// may be a debug build on a busy machine.
 const GRACE: Duration = Duration::from_millis(2_500);
 const MOST_MEMORY: i64 = 256 << 20;
-/// Threads that call scripts at a time.
+/// The number of threads that call scripts at the same time.
 const THREADS: usize = 2;
 
 #[test]
@@ -45,7 +45,7 @@ fn hostile_scripts_are_stopped() {
 }
 
 #[test]
-fn what_a_call_allocates_is_counted() {
+fn allocations_of_a_call_are_counted() {
     let script = "fn enrich(event, state, settings) { let text = \"bomb\"; while true { text += text; } }";
     let script = loaded_with(script, Limits { memory_bytes: 256 << 10, ..Limits::default() }).expect("a script");
     let failure = called(&script).expect_err("too much memory");
@@ -53,7 +53,7 @@ fn what_a_call_allocates_is_counted() {
     assert_eq!((failure.kind.name(), failure.line), ("memory", Some(1)));
 }
 
-/// Runs one script, and tells what is wrong with how it ended.
+/// Runs one script and returns an error if it did not end as expected.
 fn stopped(path: &Path) -> Result<(), String> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let text = read(path);
@@ -79,7 +79,7 @@ fn stopped(path: &Path) -> Result<(), String> {
     if peak > MOST_MEMORY {
         return Err(format!("{name} took {peak} bytes"));
     }
-    // Another one is called as before.
+    // A call of another script still works.
     let peaceful = loaded("fn enrich(event, state, settings) { #{ derived: #{ seen: state.title } } }");
     let facts = called(&peaceful.map_err(|error| error.to_string())?).map_err(|failure| failure.to_string())?;
     match facts {
@@ -105,7 +105,7 @@ fn loaded_with(script: &str, limits: Limits) -> Result<Script, foldwork_plugins:
     })
 }
 
-/// Calls `enrich`, and answers the derived field `seen`.
+/// Calls `enrich` and returns the derived field `seen`.
 fn called(script: &Script) -> Result<Option<Value>, Failure> {
     let definition = builtin::definitions().swap_remove(0);
     let event = Event {

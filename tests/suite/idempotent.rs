@@ -1,4 +1,4 @@
-//! Requests with one idempotency key that come at once: one of them is carried out, here and over several servers.
+//! Concurrent requests with one idempotency key: exactly one is executed, on one server and on several.
 
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Object;
@@ -9,7 +9,7 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::entered::{Entered, enter};
 use futures_util::future::join_all;
 
-/// A workspace as some engines over one store see it; a single one has the store for itself.
+/// Opens one workspace through this many engines over one store.
 async fn seen_by(engines: usize) -> Vec<Entered> {
     let store = Store::connect("mem://").await.expect("a store");
     if engines == 1 {
@@ -23,7 +23,7 @@ async fn seen_by(engines: usize) -> Vec<Entered> {
     all
 }
 
-/// Appends an event for a request, and tells whether it was the first to do so.
+/// Appends an event for a request and returns whether this call was the first.
 async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Error> {
     let request = RequestId::new("user", key, title.repeat(8))?;
     let event = NewEvent {
@@ -35,7 +35,7 @@ async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Err
     };
     loop {
         match workspace.writer.append_requested(vec![event.clone()], Some(&request)).await {
-            // Being asked to come back is an answer too.
+            // The store is busy; retry.
             Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => return Err(error),
             Ok(appended) => return Ok(!appended.is_repeat()),
@@ -44,7 +44,7 @@ async fn append(workspace: &Entered, key: &str, title: &str) -> Result<bool, Err
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_request_at_once_is_carried_out_once() {
+async fn concurrent_repeats_of_a_request_execute_once() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         for round in 0..5 {
@@ -59,7 +59,7 @@ async fn the_same_request_at_once_is_carried_out_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_different_requests_with_one_key_one_is_carried_out() {
+async fn one_of_several_requests_with_one_key_executes() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         for round in 0..5 {
@@ -77,7 +77,7 @@ async fn of_different_requests_with_one_key_one_is_carried_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_failed_may_come_again_with_another_body() {
+async fn a_failed_request_may_be_repeated_with_another_body() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let request = RequestId::new("user", "key", "failing".into()).expect("a key");
@@ -89,9 +89,9 @@ async fn a_request_that_failed_may_come_again_with_another_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_append_whose_answer_was_lost_is_answered_with_its_events() {
+async fn a_repeated_append_returns_its_original_events() {
     let store = Store::connect("mem://").await.expect("a store");
-    // Nothing is closed: what is known later is what was written with the events.
+    // The engines are not closed, so the repeat is recognized by what was stored with the events.
     let (before, key) = first(&engine(store.share()).await).await.expect("a workspace");
     let event = |id: &str, event_id: Option<&str>| NewEvent {
         aggregate_id: id.into(),
@@ -122,7 +122,7 @@ async fn an_append_whose_answer_was_lost_is_answered_with_its_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeat_is_one_also_where_it_would_be_refused() {
+async fn a_repeat_is_recognized_before_it_is_validated() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let new = |event_id: Option<&str>| NewEvent {
@@ -148,7 +148,7 @@ async fn a_repeat_is_one_also_where_it_would_be_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_stands_for_an_append_or_for_something_else() {
+async fn an_idempotency_key_identifies_one_kind_of_request() {
     for engines in [1, 2] {
         let workspaces = seen_by(engines).await;
         let mismatch =
@@ -168,7 +168,7 @@ async fn a_key_stands_for_an_append_or_for_something_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_is_told_again_after_the_workspace_was_closed() {
+async fn a_kept_answer_survives_closing_the_workspace() {
     let engine = engine(Store::connect("mem://").await.expect("a store")).await;
     let (mut workspace, key) = first(&engine).await.expect("a workspace");
     for number in 0..3 {
@@ -190,7 +190,7 @@ async fn an_answer_is_told_again_after_the_workspace_was_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_request_makes_one_key_and_tells_its_secret_once() {
+async fn a_repeated_request_makes_one_key_and_shows_its_secret_once() {
     let workspaces = seen_by(2).await;
     let request = RequestId::new("user", "key", "body".into()).expect("a key");
     let new = NewKey { name: "k".into(), scopes: vec![Scope::ApiRead], ..NewKey::default() };

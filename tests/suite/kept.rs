@@ -1,6 +1,6 @@
-//! States by chance, of types by chance: whatever a state holds comes back as it was, and is what its log folds to.
+//! Random states of random types: each state survives a restart unchanged and equals the fold of its log.
 //!
-//! `PROPTEST_CASES` says how many are tried; what fails is made smaller and shown.
+//! `PROPTEST_CASES` sets the number of cases. A failing case is shrunk and shown.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const FOLDS: [&str; 8] = ["last", "first", "sum", "count", "min", "max", "union"
 const FIELDS: usize = 5;
 const IDS: usize = 3;
 
-/// A type whose fields are of types and folds by chance.
+/// Generates a type whose fields have random types and folds.
 fn definition() -> impl Strategy<Value = String> {
     let field = (prop::sample::select(TYPES.to_vec()), prop::sample::select(FOLDS.to_vec()));
     prop::collection::vec(field, FIELDS).prop_map(|fields| {
@@ -85,7 +85,7 @@ async fn engine(store: &Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
     Engine::open(store.share(), clock.clone(), settings, plugins).await.expect("an engine")
 }
 
-/// The states, as they are in memory. Each is what its stream folds to from its first event.
+/// Returns the states in memory, after checking that each equals the fold of its whole stream.
 async fn states(workspace: &Entered) -> Result<Vec<String>, TestCaseError> {
     let mut states = Vec::new();
     for number in 0..IDS {
@@ -96,7 +96,7 @@ async fn states(workspace: &Entered) -> Result<Vec<String>, TestCaseError> {
             Err(error) => return Err(failed(error)),
         };
         let (folded, _) = workspace.reader.aggregate(&id, Moment::Version(found.version)).await.map_err(failed)?;
-        // Equal values may be of two kinds: what is shown tells them apart.
+        // Equal values may be of two kinds, which the debug format distinguishes.
         prop_assert_eq!(format!("{:?}", folded.state), format!("{:?}", found.state), "{} from zero", id);
         states.push(format!("{id} {} {:?}", found.version, found.state));
     }
@@ -120,17 +120,17 @@ async fn told(definition: String, batches: Vec<Vec<NewEvent>>) -> Result<(), Tes
         }
         let before = states(&workspace).await?;
         if number % 2 == 0 {
-            // A state may have grown so large that it rests.
+            // The snapshot of a large state is delayed; after this time it is due.
             clock.advance(3_600_000);
             consumed(&workspace).await.map_err(failed)?;
         }
-        // Another server, while snapshots may stand anywhere.
+        // Another server reads the states while snapshots are at any position.
         let beside = engine(&store, &clock).await;
         prop_assert_eq!(&states(&enter(&beside, &key).await.map_err(failed)?).await?, &before, "beside");
         beside.close().await;
         drop(workspace);
         clock.advance(60_000);
-        // Until its timers have read the state, a workspace stays open: a task may wait for its time.
+        // A workspace stays open until its timers have read the state, because a task may have a deadline.
         running.deadlines_passed().await;
         prop_assert_eq!(running.close_idle().await.map_err(failed)?, 0);
         prop_assert_eq!(&states(&enter(&running, &key).await.map_err(failed)?).await?, &before, "evicted");
@@ -142,7 +142,7 @@ async fn told(definition: String, batches: Vec<Vec<NewEvent>>) -> Result<(), Tes
 }
 
 #[test]
-fn whatever_a_state_holds_comes_back_as_it_was() {
+fn random_states_survive_a_restart() {
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 500, ..Config::default() };
     let runtime = Runtime::new().expect("a runtime");
@@ -154,9 +154,9 @@ fn whatever_a_state_holds_comes_back_as_it_was() {
     }
 }
 
-/// Two dates of a list, and a sum that no number holds: each was something else after a restart.
+/// Two dates in a list, and a sum beyond the range of numbers: each used to differ after a restart.
 #[tokio::test(flavor = "multi_thread")]
-async fn dates_in_lists_and_infinite_sums_come_back_as_they_were() {
+async fn dates_in_lists_and_infinite_sums_survive_a_restart() {
     let definition = r#"{"type_name": "thing", "fields": [{"name": "f0", "type": "date", "fold": "union"},
         {"name": "f1", "type": "number", "fold": "sum"}, {"name": "f2", "type": "date", "fold": "append"}]}"#;
     let event = |payload: [(&str, Value); 3]| NewEvent {
@@ -171,9 +171,9 @@ async fn dates_in_lists_and_infinite_sums_come_back_as_they_were() {
     told(definition.into(), vec![vec![large(), large()], vec![large()]]).await.expect("as it was");
 }
 
-/// A snapshot that rests is written when its time has come, and at the latest when its workspace is closed.
+/// A delayed snapshot is written after its delay, and at the latest when its workspace is closed.
 #[tokio::test(flavor = "multi_thread")]
-async fn snapshots_of_large_states_rest_and_stand_at_the_logs_end_after_a_stop() {
+async fn snapshots_of_large_states_are_delayed_and_written_at_stop() {
     let store = Store::connect("mem://").await.expect("a store");
     let clock = Arc::new(FixedClock::default());
     let running = engine(&store, &clock).await;
@@ -189,10 +189,10 @@ async fn snapshots_of_large_states_rest_and_stand_at_the_logs_end_after_a_stop()
     let changed = |number: i64| event(Object::from_iter([("n", number)]));
     let large = event(Object::from_iter([("body", "x".repeat(100_000))]));
     workspace.writer.append_events(vec![large]).await.expect("appended");
-    consumed(&workspace).await.expect("the first one is written at once");
+    consumed(&workspace).await.expect("the first snapshot is written without delay");
     workspace.writer.append_events(vec![changed(1)]).await.expect("appended");
     clock.advance(3_600_000);
-    consumed(&workspace).await.expect("the rest is over");
+    consumed(&workspace).await.expect("the delayed snapshot is written");
     workspace.writer.append_events(vec![changed(2)]).await.expect("appended");
     drop(workspace);
     running.close().await;

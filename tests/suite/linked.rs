@@ -1,5 +1,6 @@
-//! The shipped plugins over a small handbook, and over real articles where `FOLDWORK_SHARED` says they are: each has its
-//! statistics, and the open edges are the mentions that are found in the bodies without the plugin.
+//! The shipped plugins over a small handbook, and over recorded articles if `FOLDWORK_SHARED` names their folder: each
+//! article has its statistics, and the open edges are the mentions that a search of the bodies finds without the
+//! plugin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -14,14 +15,14 @@ use foldwork_tests::recorded::{self, Articles};
 use foldwork_tests::server::{Server, worked};
 
 const KIND: &str = "links_to";
-/// Texts before the numbers of articles.
+/// Texts that precede the numbers of articles.
 const BEFORE_NUMBERS: [&str; 2] = ["rust-lang/rfcs#", "rfcs/pull/"];
-/// What is appended at once.
+/// The number of events per append.
 const TOGETHER: usize = 20;
-/// A call takes many times what it does in a program that is optimised.
+/// The deadline of a call. A debug build takes many times longer than an optimized one.
 const DEADLINE_MS: u64 = 30_000;
 
-/// Which articles of the handbook link which.
+/// The links between articles of the handbook.
 const HANDBOOK: [(&str, &str); 16] = [
     ("boats", "signal"),
     ("engine", "horn"),
@@ -66,7 +67,7 @@ fn event(id: &str, verb: &str, payload: Object) -> NewEvent {
     }
 }
 
-/// Appends an `article.created` for each, and then deletes those that were deleted.
+/// Appends an `article.created` for each article, and then deletes the deleted ones.
 async fn append(workspace: &Entered, articles: &Articles) {
     let created = articles.iter().map(|(id, article)| event(id, "created", article.payload.clone()));
     let deleted = articles.iter().filter(|(_, article)| article.deleted);
@@ -78,16 +79,16 @@ async fn append(workspace: &Entered, articles: &Articles) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edges_of_the_handbook_are_those_that_are_known() {
+async fn edges_of_the_handbook_match_the_known_links() {
     let articles = recorded::handbook();
     let known: Edges = HANDBOOK.map(|(from, to)| (from.to_owned(), to.to_owned())).into();
     assert_same(&known, &draw(&articles).await);
-    // Real articles are compared with what this finds.
+    // The test over recorded articles compares its edges with the result of `mentions`, so that result is checked here.
     assert_same(&known, &mentions(&articles));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn edges_are_the_mentions_in_the_bodies() {
+async fn edges_match_the_mentions_in_the_bodies() {
     let Some(articles) = recorded::articles() else { return };
     let drawn = draw(&articles).await;
     assert_same(&mentions(&articles), &drawn);
@@ -100,7 +101,7 @@ fn assert_same(wanted: &Edges, found: &Edges) {
     assert!(missing.is_empty() && invented.is_empty(), "missing {missing:?}, invented {invented:?}");
 }
 
-/// Appends the articles, lets the plugins work, and returns the edges that are open then.
+/// Appends the articles, waits for the plugins, and returns the open edges.
 async fn draw(articles: &Articles) -> Edges {
     let server = Server::start_with(&config()).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
@@ -129,7 +130,8 @@ async fn draw(articles: &Articles) -> Edges {
     drawn
 }
 
-/// Who mentions whom, of the live articles. Where several have a number, the oldest is meant.
+/// Returns which live article mentions which. If several articles have the same number, a mention of that number refers
+/// to the oldest.
 fn mentions(articles: &Articles) -> Edges {
     let live = || articles.iter().filter(|(_, article)| !article.deleted);
     let by_slug: BTreeMap<&str, &str> = live().map(|(id, article)| (article.text("slug"), id.as_str())).collect();
@@ -153,7 +155,7 @@ fn mentions(articles: &Articles) -> Edges {
     mentions
 }
 
-/// The numbers behind each of the texts that stand before one, without zeros at their beginning.
+/// Returns the numbers after each of the texts in `BEFORE_NUMBERS`, without leading zeros.
 fn numbers(body: &str) -> Vec<&str> {
     let after =
         BEFORE_NUMBERS.iter().flat_map(|before| body.match_indices(before).map(|(at, _)| &body[at + before.len()..]));
@@ -162,7 +164,7 @@ fn numbers(body: &str) -> Vec<&str> {
     digits.map(|digits| Some(digits.trim_start_matches('0')).filter(|rest| !rest.is_empty()).unwrap_or("0")).collect()
 }
 
-/// The last segments of the paths, file names and targets of links in a body, without `.md`.
+/// Returns the last segments of paths, file names and link targets in a body, without `.md`.
 fn names(body: &str) -> BTreeSet<&str> {
     let mut names = BTreeSet::new();
     let mut rest = body;
@@ -191,7 +193,7 @@ fn in_path(c: char) -> bool {
 }
 
 #[test]
-fn names_stand_in_paths_files_and_links() {
+fn names_are_found_in_paths_files_and_links() {
     let body =
         "[a](text/one.md), `b/two`: three.md. [four-4](five#six/seven)\n\n[r]: eight\n\nhttps://h/nine/?q=/x/y and/or";
     let found: Vec<_> = names(body).into_iter().collect();

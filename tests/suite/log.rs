@@ -1,4 +1,4 @@
-//! Reading the log and streams: what a filter passes over is looked at once, and a page ends at its bytes.
+//! Reading the log and streams: events that a filter rejects are read once, and a page ends at its byte limit.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use foldwork_engine::workspace::events::{Direction, Limit, LogFilter};
 use foldwork_tests::entered::Entered;
 use foldwork_tests::server::Server;
 
-/// More than one page looks at.
+/// More events than one page scans.
 const OTHERS: usize = 6_000;
 
 fn event(stream: &str, verb: &str, text: &str) -> NewEvent {
@@ -28,7 +28,7 @@ async fn append(workspace: &Entered, events: Vec<NewEvent>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_that_admits_nothing_for_long_goes_on_where_it_stood() {
+async fn a_filter_without_matches_continues_at_its_position() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     append(&workspace, (0..OTHERS).map(|_| event("a", "updated", "x")).collect()).await;
@@ -38,24 +38,24 @@ async fn a_filter_that_admits_nothing_for_long_goes_on_where_it_stood() {
 
     let page = workspace.reader.log(0, limit, &filter, Duration::ZERO).await.expect("a page");
     assert!(page.items.is_empty());
-    assert_eq!(page.next, Some(page.position), "there is more to look at");
+    assert_eq!(page.next, Some(page.position), "the scan is not finished");
     assert!((1..=OTHERS as u64).contains(&page.position), "{}", page.position);
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!(page.items.iter().map(|event| event.position).collect::<Vec<_>>(), [OTHERS as u64 + 1]);
     assert_eq!((page.next, page.position), (None, OTHERS as u64 + 1));
 
-    // Who waits need not ask again.
+    // A request that waits scans on by itself.
     let page = workspace.reader.log(0, limit, &filter, Duration::from_secs(60)).await.expect("a page");
     assert_eq!(page.items.len(), 1);
 
-    // At the log's end the place is told too, though nothing was found.
+    // At the end of the log the page states its position too, even if no event matched.
     append(&workspace, vec![event("a", "updated", "x")]).await;
     let page = workspace.reader.log(page.position, limit, &filter, Duration::ZERO).await.expect("a page");
     assert_eq!((page.items.len(), page.next, page.position), (0, None, OTHERS as u64 + 2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_end_at_their_bytes_and_lose_nothing() {
+async fn pages_end_at_their_byte_limit_and_lose_nothing() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     let large = "x".repeat(10_000);
@@ -113,15 +113,15 @@ async fn the_version_at_each_position_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_an_aggregate_is_told_each_of_its_events_once() {
+async fn a_follower_of_an_aggregate_gets_each_event_once() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("the owner");
     append(&workspace, (0..5).map(|_| event("a", "updated", "x")).collect()).await;
-    assert!(workspace.reader.follow_aggregate("b", 0).await.is_err(), "there is no such aggregate");
+    assert!(workspace.reader.follow_aggregate("b", 0).await.is_err(), "an unknown aggregate cannot be followed");
     let mut following = workspace.reader.follow_aggregate("a", 2).await.expect("a follower");
     let (limit, wait) = (Limit::events(7), Duration::from_secs(60));
     let mut versions = Vec::new();
-    // Few at a time are in memory; of many, and while it does not look, it reads the store.
+    // A follower keeps few events in memory. If more were appended since its last read, it reads them from the store.
     for count in [0, 1, 3, 200, 1] {
         append(&workspace, (0..count).flat_map(|_| ["a", "b"].map(|id| event(id, "updated", "y"))).collect()).await;
         let wanted = versions.len() + if versions.is_empty() { 3 } else { count };
@@ -134,7 +134,7 @@ async fn who_follows_an_aggregate_is_told_each_of_its_events_once() {
     assert_eq!(versions, (3..=210).collect::<Vec<u64>>());
     assert!(following.next(limit, Duration::ZERO).await.expect("no events").is_empty());
 
-    // It is woken while it waits.
+    // An append wakes a waiting follower.
     let waiting = tokio::spawn(async move { following.next(limit, wait).await.expect("events").len() });
     append(&workspace, vec![event("b", "updated", "z"), event("a", "updated", "z")]).await;
     assert_eq!(waiting.await.expect("a follower"), 1);

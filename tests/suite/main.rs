@@ -1,4 +1,4 @@
-//! Everything that is tested without a socket. What the tests are is in files beside this one.
+//! All tests that need no socket. The tests themselves are in the modules.
 
 mod admission;
 mod admitted;
@@ -45,6 +45,6 @@ mod vectors;
 
 use foldwork_plugins::memory::Counting;
 
-/// As in the program: what scripts take is counted.
+/// Counts the memory that scripts allocate, as the program does.
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);

@@ -1,7 +1,8 @@
-//! Every operation of the document, called as everybody: each is answered with the status that follows from what the
-//! document says of it, with an error of the one shape, and with nothing of another workspace.
+//! Calls every operation of the document as every kind of caller: each response has the status that the document
+//! implies, an error has the common shape, and nothing of another workspace is shown.
 //!
-//! Operations are taken from the document, so that a new one is called too. What it does not say stands in `matrix.toml`.
+//! Operations are read from the document, so new ones are covered too. `matrix.toml` contains what the document does
+//! not specify.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 const HOUR_MS: i64 = 3_600_000;
-/// An id of nothing.
+/// An id that nothing has.
 const NOTHING: &str = "019b76da-a800-7001-8000-ffffffffffff";
 
 #[derive(Deserialize)]
@@ -43,7 +44,7 @@ struct Exception {
     operation: String,
     case: String,
     status: u16,
-    #[expect(dead_code, reason = "it is there for whoever reads the file")]
+    #[expect(dead_code, reason = "documents the entry for readers of the file")]
     why: String,
 }
 
@@ -52,18 +53,18 @@ struct Operation {
     id: String,
     method: Method,
     path: String,
-    /// Scopes, one of which is needed; none where anybody may call it, or anybody who signed in.
+    /// The scopes, one of which is needed. `None` if no scope is needed.
     scopes: Option<Vec<Scope>>,
     /// Whether all of the scopes are needed.
     needs_all: bool,
-    /// Whether it needs a token of an identity provider.
+    /// Whether the operation needs a token of an identity provider.
     is_session: bool,
     role: Option<String>,
     statuses: Vec<u16>,
     parameters: Vec<String>,
-    /// The media type of its body, and a body.
+    /// The media type of the body, and a body.
     body: Option<(String, String)>,
-    /// Whether the body is a good one.
+    /// Whether the body is valid for this operation.
     is_exact: bool,
 }
 
@@ -82,7 +83,7 @@ fn operations(said: &Supplement) -> Vec<Operation> {
                 (media_type.clone(), said.bodies.get(id).cloned().unwrap_or_else(made))
             });
             let parameters = operation["parameters"].as_array().map(Vec::as_slice).unwrap_or_default();
-            // Any text will do where nothing is said of it: what is asked is whether it opens anything.
+            // Without a known value any text serves: the matrix only checks access.
             let asked =
                 parameters.iter().filter(|parameter| parameter["in"] == "query" && parameter["required"] == true);
             let query: Vec<String> = asked.filter_map(|one| Some(format!("{}=x", one["name"].as_str()?))).collect();
@@ -111,7 +112,7 @@ fn statuses(operation: &Value) -> Vec<u16> {
     responses.keys().filter_map(|status| status.parse().ok()).collect()
 }
 
-/// The least that fits a schema.
+/// Returns the smallest value that matches a schema.
 fn sample(document: &Value, schema: &Value) -> Value {
     if let Some(reference) = schema["$ref"].as_str() {
         return sample(document, document.pointer(&reference[1..]).expect("a schema"));
@@ -138,13 +139,13 @@ fn sample(document: &Value, schema: &Value) -> Value {
     }
 }
 
-/// What one workspace has of each kind, and texts that are nowhere but in it.
+/// The ids of one workspace's records by kind, and texts that occur nowhere outside the workspace.
 struct Things {
     ids: BTreeMap<&'static str, String>,
     marks: Vec<String>,
 }
 
-/// Who calls, as what.
+/// The callers and their credentials.
 struct Cast {
     server: Server,
     ours: Things,
@@ -154,7 +155,7 @@ struct Cast {
 }
 
 async fn cast() -> anyhow::Result<Cast> {
-    // Nobody has a workspace of their own: a token opens the one that was joined.
+    // Users get no workspace of their own: a token opens the workspace that its user has joined.
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let mut config = Config::default();
     config.plugins.enabled.clear();
@@ -181,7 +182,7 @@ async fn cast() -> anyhow::Result<Cast> {
     Ok(Cast { server, ours, theirs, expired: secret(expired), revoked: secret(revoked) })
 }
 
-/// Makes one thing of each kind in a workspace.
+/// Creates one record of each kind in a workspace.
 async fn things(server: &Server, workspace: &Entered, mark: &str, owner: &str) -> anyhow::Result<Things> {
     let marked = format!("marked-of-{mark}");
     let project = NewProject { name: marked.clone(), ..NewProject::default() };
@@ -221,7 +222,7 @@ async fn things(server: &Server, workspace: &Entered, mark: &str, owner: &str) -
     Ok(Things { ids, marks })
 }
 
-/// What came of a call.
+/// The result of a call.
 struct Answered {
     status: u16,
     code: String,
@@ -254,7 +255,7 @@ impl Cast {
                 && (body["code"].is_string() || body["code"].is_i64())
                 && body["request_id"].as_str() == request_id.as_deref();
             if !has_shape {
-                return Err(format!("{status} is no error of the one shape: {text}"));
+                return Err(format!("{status} has no error of the common shape: {text}"));
             }
         }
         let code = body["code"].as_str().unwrap_or_default().to_owned();
@@ -266,13 +267,13 @@ impl Cast {
     }
 }
 
-/// What a call must be answered with.
+/// The expected response to a call.
 enum Expected {
-    /// This, with this code.
+    /// This status with this error code.
     Refused(u16, &'static str),
-    /// Success, where the call is a good one; else whatever is said of no caller.
+    /// Success if the call is valid; otherwise any error that does not concern the caller.
     Served,
-    /// Nothing there.
+    /// Not found.
     Absent,
 }
 
@@ -341,7 +342,7 @@ async fn cases<'a>(cast: &'a Cast, operation: &Operation) -> Vec<Case<'a>> {
         let foreign = if operation.parameters.is_empty() { Expected::Served } else { Expected::Absent };
         cases.push(of("another's", cast.token("cleo"), foreign));
     }
-    // Last, since it may take away what the others name.
+    // The last case, because a successful call may delete records that the other cases use.
     let valid = if operation.is_session { "dan" } else { "owner" };
     cases.push(of("valid", cast.token(valid), Expected::Served));
     cases
@@ -392,12 +393,12 @@ async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<S
                 failures.push(format!("{at}: required is {required}"));
             }
         }
-        // What was asked for may be told again.
+        // A response may repeat ids of the request.
         let told = ids.iter().fold(text.clone(), |text, id| text.replace(id.as_str(), ""));
         if let Some(mark) = case.hidden.marks.iter().find(|mark| told.contains(mark.as_str())) {
-            failures.push(format!("{at}: tells {mark} of another workspace: {text}"));
+            failures.push(format!("{at}: shows {mark} of another workspace: {text}"));
         }
-        // An id of another workspace is one of nothing.
+        // An id of another workspace gets the same response as an unknown id.
         if case.name == "foreign id" && matches!(case.expected, Expected::Absent) && exception.is_none() {
             let nothing: Vec<String> = operation.parameters.iter().map(|_| NOTHING.to_owned()).collect();
             let unknown = cast.call(operation, &nothing, case.token.as_deref()).await.map_err(anyhow::Error::msg)?;
@@ -417,13 +418,13 @@ async fn check(said: &Supplement, operation: &Operation) -> anyhow::Result<Vec<S
 }
 
 #[test]
-fn every_operation_answers_everybody_as_the_document_says() {
+fn every_operation_gives_every_caller_the_documented_status() {
     let said: Supplement = toml::from_str(&read(&root().join("tests/matrix.toml"))).expect("tests/matrix.toml");
     let operations = operations(&said);
     let known = |id: &str| operations.iter().any(|operation| operation.id == id);
     let named = said.bodies.keys().chain(said.exceptions.iter().map(|exception| &exception.operation));
     let mut failures: Vec<String> =
-        named.filter(|id| !known(id)).map(|id| format!("matrix.toml: there is no operation {id}")).collect();
+        named.filter(|id| !known(id)).map(|id| format!("matrix.toml: unknown operation {id}")).collect();
     let checked = apart::each(&operations, |operation| check(&said, operation));
     for (operation, checked) in operations.iter().zip(checked) {
         failures.extend(checked.unwrap_or_else(|error| vec![format!("{}: {error}", operation.id)]));

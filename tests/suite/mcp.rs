@@ -1,4 +1,5 @@
-//! The Model Context Protocol: one request's caller is nobody else's, and whoever gives tokens is told of.
+//! The Model Context Protocol: each request runs with the rights of its own caller, and errors name the authorization
+//! server.
 
 use foldwork_server::Config;
 use foldwork_tests::server::Server;
@@ -13,7 +14,7 @@ async fn started() -> Server {
     Server::start_with(&config).await.expect("a server")
 }
 
-/// A request of the protocol.
+/// Returns a request of the protocol.
 pub fn request(key: &str, method: &str, params: Value) -> Request {
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     Request::builder()
@@ -38,7 +39,7 @@ async fn called(server: &Server, key: &str, tool: &str, arguments: Value) -> Val
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_sees_what_is_in_another_workspace() {
+async fn tools_show_nothing_of_another_workspace() {
     let server = started().await;
     let both = [("owner", "Ours"), ("other", "Theirs")];
     for (name, title) in both {
@@ -61,7 +62,7 @@ async fn nobody_sees_what_is_in_another_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_is_too_large_is_refused_and_rows_are_cut() {
+async fn oversized_results_are_rejected_and_rows_truncated() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     config.mcp.answer_bytes = 4_000;
@@ -86,7 +87,7 @@ async fn an_answer_that_is_too_large_is_refused_and_rows_are_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_gives_tokens_is_told_of() {
+async fn challenges_name_the_authorization_server() {
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
     config.http.public_url = "https://fold.example.org".into();

@@ -1,4 +1,4 @@
-//! Workspaces that nobody uses are closed where memory is wanted, and opened again; nothing is lost by it.
+//! Unused workspaces are closed when memory is short, and opened again without loss.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use foldwork_tests::server::Server;
 fn config() -> Config {
     let mut config = Config::default();
     config.memory.resident_bytes = 1;
-    // Their agents would stand in the log.
+    // The agents of plugins would append events to the log.
     config.plugins.enabled.clear();
     config
 }
@@ -35,7 +35,7 @@ fn event(id: &str, number: i64) -> NewEvent {
 const MINUTES: i64 = 60_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_one_that_was_used_least_recently_is_closed_first() {
+async fn the_least_recently_used_workspace_is_closed_first() {
     let server = Server::start_with(&config()).await.expect("a server");
     let owner = server.workspace("owner").await.expect("a workspace");
     owner.writer.append_events(vec![event("a", 1)]).await.expect("appended");
@@ -43,7 +43,7 @@ async fn the_one_that_was_used_least_recently_is_closed_first() {
     let other = server.workspace("other").await.expect("a workspace");
     other.writer.append_events(vec![event("b", 1)]).await.expect("appended");
     server.pass(60 * MINUTES).await.expect("timers");
-    // Who holds a workspace uses it, however long ago it was entered.
+    // A held handle counts as use, no matter how long ago the workspace was entered.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 2);
     drop(owner);
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
@@ -51,7 +51,7 @@ async fn the_one_that_was_used_least_recently_is_closed_first() {
     assert_eq!(owner.reader.position(), 1);
     assert_eq!(owner.writer.append_events(vec![event("a", 2)]).await.expect("appended").events[0].version, 2);
     drop((owner, other));
-    // Nobody is in, but it was entered just now.
+    // No handle is held, but the workspace was entered recently.
     assert_eq!(server.engine.close_idle().await.expect("closed"), 1);
     server.pass(60 * MINUTES).await.expect("timers");
     assert_eq!(server.engine.close_idle().await.expect("closed"), 0);
@@ -67,7 +67,7 @@ async fn a_workspace_without_events_is_closed_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_limit_none_is_closed() {
+async fn without_a_limit_no_workspace_is_closed() {
     let server = Server::start().await.expect("a server");
     server.workspace("owner").await.expect("a workspace");
     server.pass(600 * MINUTES).await.expect("timers");
@@ -78,7 +78,7 @@ async fn write(engine: Arc<Engine>, key: String, id: String) {
     for number in 0..40 {
         let workspace = enter(&engine, &key).await.expect("a workspace");
         if number % 5 == 0 {
-            // Whoever stops waiting leaves an append behind.
+            // Dropping the future leaves the append running.
             let append = workspace.writer.append_events(vec![event(&format!("{id}-left"), number)]);
             drop(tokio::time::timeout(Duration::ZERO, append).await);
         }

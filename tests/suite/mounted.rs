@@ -1,4 +1,4 @@
-//! What native plugins mount: each path is its plugin's own, and hides no operation of the server's.
+//! Paths that native plugins mount: each path belongs to one plugin and hides no operation of the server.
 
 use foldwork_plugins::{SHIPPED, native};
 use foldwork_server::{API, Config};
@@ -17,7 +17,7 @@ fn no_mounted_path_hides_an_operation() {
 }
 
 #[test]
-fn no_two_plugins_have_one_name() {
+fn plugin_names_are_unique() {
     let mut names: Vec<String> = native().iter().map(|plugin| plugin.name().to_owned()).collect();
     names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));
     let all = names.len();

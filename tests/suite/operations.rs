@@ -1,4 +1,4 @@
-//! What was begun runs to its end, whether or not the one who asked for it waits.
+//! An operation that has begun runs to its end, even if its client stops waiting.
 
 use std::pin::pin;
 
@@ -19,7 +19,7 @@ fn request(server: &Server, method: Method, path: &str, body: &str) -> Request {
         .body(Body::from_string(body.to_owned()))
 }
 
-/// Sends a request and gives it up after so many polls, as a connection that is reset does.
+/// Sends a request and drops it after this many polls, as a reset connection does.
 async fn given_up(server: &Server, request: Request, polls: usize) {
     let mut answer = pin!(server.call(request));
     for _ in 0..polls {
@@ -31,10 +31,10 @@ async fn given_up(server: &Server, request: Request, polls: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_not_listed_opens_nothing_however_its_revocation_ended() {
+async fn an_unlisted_key_opens_nothing_after_aborted_revocations() {
     let server = Server::start().await.expect("a server");
     let mut keys = Vec::new();
-    // The last request is waited for.
+    // The last request runs to its end.
     for polls in (0..40).map(|number| number * number).chain([usize::MAX]) {
         let workspace = server.workspace("owner").await.expect("a workspace");
         let new = NewKey { name: polls.to_string(), scopes: vec![Scope::ApiRead], ..NewKey::default() };
@@ -45,7 +45,7 @@ async fn a_key_that_is_not_listed_opens_nothing_however_its_revocation_ended() {
         given_up(&server, request(&server, Method::DELETE, &path, ""), polls).await;
         keys.push((made.record.id, secret));
     }
-    // Waits for what is under way.
+    // Waits for operations in progress.
     server.engine.close().await;
     let listed = server.workspace("owner").await.expect("a workspace").reader.list_keys().await.expect("keys");
     let mut revoked = 0;
@@ -54,11 +54,11 @@ async fn a_key_that_is_not_listed_opens_nothing_however_its_revocation_ended() {
         assert_eq!(server.engine.authenticate(&secret).await.is_ok(), is_listed);
         revoked += usize::from(!is_listed);
     }
-    assert!(revoked > 0, "no request came so far");
+    assert!(revoked > 0, "no request got far enough to revoke a key");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_are_given_up_leave_the_consumer_at_work() {
+async fn aborted_requests_do_not_stop_the_consumer() {
     let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
     for polls in 0..20 {
         let event = r#"{"aggregate_type": "article", "event_type": "article.updated", "payload": {"title": "t"}}"#;
@@ -72,5 +72,5 @@ async fn requests_that_are_given_up_leave_the_consumer_at_work() {
     let answer = server.call(request(&server, Method::POST, "/api/v1/aggregates/a/events", event)).await;
     assert_eq!(answer.status().as_u16(), 201);
     let workspace = server.workspace("owner").await.expect("a workspace");
-    foldwork_tests::server::worked(&workspace).await.expect("the consumer comes to the end of the log");
+    foldwork_tests::server::worked(&workspace).await.expect("the consumer reaches the end of the log");
 }

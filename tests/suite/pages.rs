@@ -1,4 +1,4 @@
-//! Pages of answers: those of rows that are kept, and those of rows that are read again after the log went on.
+//! Pages of query results: pages of kept rows, and pages that are read again after the log has grown.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::json;
@@ -49,7 +49,7 @@ async fn rest(workspace: &Entered, pipeline: &str, mut after: Option<Continuatio
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_are_of_the_moment_of_the_first() {
+async fn later_pages_show_the_moment_of_the_first() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     for n in 0..20 {
@@ -59,7 +59,7 @@ async fn pages_are_of_the_moment_of_the_first() {
     let mut firsts = Vec::new();
     for pipeline in PIPELINES {
         let first = ask(&workspace, pipeline, None).await;
-        assert!(first.next.is_some(), "{pipeline} has more than a page");
+        assert!(first.next.is_some(), "{pipeline} has more than one page");
         firsts.push((pipeline, first.next, rest(&workspace, pipeline, first.next).await));
     }
     for n in [3, 5, 7, 25] {
@@ -75,7 +75,7 @@ async fn pages_are_of_the_moment_of_the_first() {
     }
 }
 
-/// The notes of this test, by number, each with the slug of the one that it names.
+/// Appends an event to a note. The slug of each note follows from its number; the note links to note `to`.
 async fn note(workspace: &Entered, number: u32, verb: &str, to: u32) {
     let fields =
         [("title", format!("note {number} to {to}")), ("slug", format!("s{number}")), ("to", format!("s{to}"))];
@@ -90,7 +90,7 @@ async fn note(workspace: &Entered, number: u32, verb: &str, to: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_read_again_shows_edges_as_of_the_first() {
+async fn a_page_read_again_shows_the_edges_of_the_first() {
     let server = Server::start_with_plugins(vec!["echo".into()]).await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let fields = r#"[{"name": "title", "type": "string", "label": true}, {"name": "slug", "type": "string"}]"#;
@@ -110,7 +110,7 @@ async fn a_page_read_again_shows_edges_as_of_the_first() {
     let near = |row: &Value| row.get("near").and_then(Value::as_array).map_or(0, <[Value]>::len);
     assert_eq!(rows.iter().map(near).collect::<Vec<_>>(), [4; 5]);
 
-    // Edges are closed and opened, ends change and go, and another end comes.
+    // Edges are closed and opened, targets change and are deleted, and a new target is created.
     note(&workspace, 3, "revised", 0).await;
     note(&workspace, 4, "revised", 8).await;
     note(&workspace, 6, "deleted", 0).await;
@@ -119,5 +119,5 @@ async fn a_page_read_again_shows_edges_as_of_the_first() {
     server.clock.advance(600_000);
     assert_eq!(rest(&workspace, pipeline, first.next).await, rows);
     let now = workspace.reader.query(Query::new(json::parse(pipeline.as_bytes()).expect("JSON"))).await;
-    assert_ne!(now.expect("an answer").rows[3..], rows, "as of now they are others");
+    assert_ne!(now.expect("an answer").rows[3..], rows, "the current rows differ");
 }

@@ -6,6 +6,6 @@ use foldwork_tests::expectation::{all_well, files};
 use crate::scenarios::compare_all;
 
 #[test]
-fn every_pipeline_answers_as_written() {
+fn every_pipeline_case_matches_its_file() {
     all_well(compare_all(&files("pipelines", "case"), |path| case::run(path)));
 }

@@ -1,4 +1,4 @@
-//! How much of the log is read for an answer: no more than the answer takes.
+//! How much of the log a query reads: no more than its result needs.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ async fn ask(workspace: &Entered, pipeline: serde_json::Value) -> Result<Answer,
     workspace.reader.query(Query::new(Value::from(pipeline))).await
 }
 
-/// The rows of a pipeline, and how many events were read for them.
+/// Returns the rows of a pipeline and the number of events read for them.
 async fn read(workspace: &Entered, pipeline: serde_json::Value) -> (Vec<Value>, u64) {
     let before = workspace.reader.events_read();
     let rows = ask(workspace, pipeline).await.expect("an answer").rows;
@@ -49,7 +49,7 @@ async fn read(workspace: &Entered, pipeline: serde_json::Value) -> (Vec<Value>, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_limit_over_streams_reads_a_page_of_them() {
+async fn a_limit_over_streams_reads_one_page() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     append(&workspace, &["a", "b", "c"], EVENTS / 3, "x").await;
@@ -66,24 +66,24 @@ async fn a_limit_over_streams_reads_a_page_of_them() {
         .into();
     assert_eq!(rows, places);
     assert_eq!(events, 4);
-    // A limit that stands behind what only the pipeline can tell.
+    // A limit after a condition that only the pipeline can evaluate.
     let odd = json!({"$match": {"$expr": {"$eq": [{"$mod": ["$version", 2]}, 1]}}});
     let (rows, events) = read(&workspace, json!([one, odd, {"$skip": 2}, {"$limit": 2}, show])).await;
     assert_eq!(rows.len(), 2);
     assert!(events <= 200, "{events}");
-    // Only the part of a stream that a condition speaks of.
+    // Only the part of a stream that a condition selects.
     let late = json!({"$match": {"aggregate_id": "b", "position": {"$gt": EVENTS - 30}}});
     let (rows, events) = read(&workspace, json!([late, show])).await;
     assert_eq!(rows.len(), 10);
     assert!(events <= 60, "{events}");
-    // All of it is all of it.
+    // Without a limit the whole stream is read.
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": EVENTS / 3}).into()]);
     let (rows, _) = read(&workspace, json!([some, show])).await;
     assert_eq!(rows.len(), 2 * EVENTS / 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_that_a_query_holds_count_in_its_memory() {
+async fn events_held_by_a_query_count_against_its_memory() {
     let mut config = Config::default();
     config.plugins.enabled.clear();
     config.pipeline.memory_bytes = 1 << 20;
@@ -101,14 +101,14 @@ async fn events_that_a_query_holds_count_in_its_memory() {
         let Error::Pipeline(refused) = refused else { panic!("{holding}: {refused}") };
         assert!(refused.message.contains("memory limit"), "{holding}: {}", refused.message);
     }
-    // A fold goes through them and holds but the state.
+    // A fold does not hold the events, only the state.
     let folded = json!([one, {"$fold": {"version": 999}}, {"$project": {"_version": 1}}]);
     assert_eq!(read(&workspace, folded).await.0, [json!({"_id": "a", "_version": 999}).into()]);
     assert_eq!(read(&workspace, json!([one, {"$count": "n"}])).await.0, [json!({"n": 1_000}).into()]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_published_revision_is_read_without_the_history_around_it() {
+async fn reading_a_published_revision_skips_the_rest_of_the_history() {
     let store = Store::connect("mem://").await.expect("a store");
     let first = embedded::engine(store.share()).await;
     let (workspace, key) = embedded::first(&first).await.expect("a workspace");
@@ -131,7 +131,7 @@ async fn a_published_revision_is_read_without_the_history_around_it() {
     for number in 41..=80 {
         change(&workspace, number).await;
     }
-    // Another server has nothing of it in memory.
+    // Another server has none of the events in memory.
     let second = embedded::engine(store.share()).await;
     let elsewhere = enter(&second, &key).await.expect("a workspace");
     for (engine, workspace) in [(&first, &workspace), (&second, &elsewhere)] {
@@ -155,7 +155,7 @@ async fn a_published_revision_is_read_without_the_history_around_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lookup_along_edges_ends_at_its_time_and_memory() {
+async fn a_lookup_along_edges_respects_time_and_memory_limits() {
     let ids: Vec<Value> = (0..20_000).map(|number| Value::from(format!("n{number}"))).collect();
     let kinds: Vec<Value> = (0..2_001).map(|number| Value::from(format!("kind{number}"))).collect();
     let rows: Vec<Value> = vec![Object::from_iter([("ids", Value::from(ids))]).into()];
@@ -177,7 +177,7 @@ async fn a_lookup_along_edges_ends_at_its_time_and_memory() {
     let workspace = server.workspace("owner").await.expect("a workspace");
     let asked = |pipeline: &Value| workspace.reader.query(Query::new(pipeline.clone()));
     assert!(asked(&pipeline).await.is_ok());
-    // 256 things looked at take a tenth of a second: the query has time for about 12,800.
+    // The clock advances 0.1 s per 256 items, so the query has time for about 12,800 items.
     server.clock.hurry(100_000);
     let refused = asked(&pipeline).await.expect_err("refused").to_string();
     assert!(refused.contains("time limit"), "{refused}");
@@ -190,7 +190,7 @@ async fn a_lookup_along_edges_ends_at_its_time_and_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_is_told_once_more_is_read_from_the_end_of_its_feed() {
+async fn a_replay_for_an_agent_reads_only_the_end_of_its_feed() {
     let store = Store::connect("mem://").await.expect("a store");
     let first = embedded::engine(store.share()).await;
     let (workspace, key) = embedded::first(&first).await.expect("a workspace");
@@ -201,7 +201,7 @@ async fn what_an_agent_is_told_once_more_is_read_from_the_end_of_its_feed() {
         let new = NewTask { title: format!("Task {number}"), assignee, ..NewTask::default() };
         workspace.writer.create_task(new).await.expect("made");
     }
-    // Another server has nothing of it in memory.
+    // Another server has none of the feed in memory.
     let second = embedded::engine(store.share()).await;
     let elsewhere = enter(&second, &key).await.expect("a workspace");
     worked(&elsewhere).await.expect("caught up");

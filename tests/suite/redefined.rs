@@ -1,4 +1,4 @@
-//! A type that folds otherwise than before: its aggregates are folded again beside the states that serve.
+//! A type with a changed fold: its aggregates are folded again while the old states stay readable.
 
 use foldwork_engine::model::event::{MAX_EVENTS_PER_APPEND, NewEvent};
 use foldwork_engine::model::value::Value;
@@ -33,7 +33,7 @@ async fn append(workspace: &Entered, events: impl Iterator<Item = NewEvent>) {
     }
 }
 
-/// How many aggregates of the type there are with each total, from a source.
+/// Returns the number of aggregates of the type for each total, read from a source.
 async fn totals(workspace: &Entered, source: SourceChoice) -> String {
     let pipeline = r#"[{"$match": {"aggregate_type": "thing"}}, {"$fold": {}},
         {"$group": {"_id": "$total", "n": {"$sum": 1}}}, {"$sort": {"_id": 1}}]"#;
@@ -42,7 +42,7 @@ async fn totals(workspace: &Entered, source: SourceChoice) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn appends_go_on_while_a_fold_is_redone() {
+async fn appends_continue_while_a_type_is_folded_again() {
     const AGGREGATES: usize = 200;
     let store = Store::connect("mem://").await.expect("a store");
     let beside = store.share();
@@ -63,7 +63,7 @@ async fn appends_go_on_while_a_fold_is_redone() {
     });
     let mut meanwhile = 0;
     while !redefining.is_finished() {
-        // Of another type, and of the type itself: what is appended meanwhile is folded in.
+        // Events of another type and of the type itself: the new fold includes events appended meanwhile.
         append(&workspace, ["other", "thing"].into_iter().map(|name| event(name, meanwhile % AGGREGATES))).await;
         meanwhile += 1;
     }
@@ -80,7 +80,7 @@ async fn appends_go_on_while_a_fold_is_redone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_server_redefines_the_others_go_by() {
+async fn a_redefinition_on_one_server_applies_to_the_others() {
     let store = Store::connect("mem://").await.expect("a store");
     let (here, there) = (engine(store.share()).await, engine(store.share()).await);
     let (here, key) = first(&here).await.expect("a workspace");
@@ -91,17 +91,17 @@ async fn what_one_server_redefines_the_others_go_by() {
     let there = enter(&there, &key).await.expect("the same workspace");
     assert_eq!(totals(&there, SourceChoice::Resident).await, r#"[{"_id":3,"n":5}]"#);
 
-    // Nothing is appended: the other server finds the definition all the same.
+    // Without any append, the other server still finds the new definition.
     here.writer.define_type(&definition("max"), true).await.expect("a forced change");
     assert_eq!(totals(&there, SourceChoice::Resident).await, r#"[{"_id":1,"n":5}]"#);
 
-    // Without a read in between, an append is decided by the definition in the store.
+    // Without a read before, an append is checked against the definition in the store.
     let text = value(r#"{"type_name": "thing", "fields": [{"name": "total", "type": "string"}]}"#);
     here.writer.define_type(&text, true).await.expect("a forced change");
     let refused = there.writer.append_events(vec![event("thing", 0)]).await;
     assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
 
-    // Of two who change the type at once neither undoes the other's change: one is decided after the other.
+    // Two concurrent changes of one type do not undo each other: one is checked against the result of the other.
     let field = |name: &str| {
         value(&format!(
             r#"{{"type_name": "thing", "fields": [{{"name": "total", "type": "string"}}, {{"name": "{name}", "type": "string"}}]}}"#
@@ -110,5 +110,5 @@ async fn what_one_server_redefines_the_others_go_by() {
     let (one, other) = (field("a"), field("b"));
     let (one, other) = tokio::join!(here.writer.define_type(&one, false), there.writer.define_type(&other, false));
     let refused = [one.is_err(), other.is_err()].into_iter().filter(|refused| *refused).count();
-    assert_eq!(refused, 1, "the second would take away the first's field");
+    assert_eq!(refused, 1, "the second change would remove the first one's field");
 }

@@ -1,4 +1,4 @@
-//! A store that is opened again answers as before, wherever what follows the log stood when it was left.
+//! A reopened store gives the same results, at whatever positions the followers of the log were when it was left.
 
 use foldwork_engine::Store;
 use foldwork_engine::model::event::NewEvent;
@@ -9,7 +9,7 @@ use foldwork_tests::embedded::{engine, first};
 use foldwork_tests::entered::{Entered, enter};
 use foldwork_tests::server::consumed;
 
-/// Pipelines whose answers must stay.
+/// Pipelines whose results must not change.
 const ASKED: [&str; 4] = [
     r#"[]"#,
     r#"[{"$fold": {}}]"#,
@@ -21,7 +21,7 @@ fn value(text: &str) -> Value {
     serde_json::from_str(text).expect("JSON")
 }
 
-/// Answers of all pipelines from all sources.
+/// Returns the results of all pipelines from all sources.
 async fn answers(workspace: &Entered) -> Vec<String> {
     let mut answers = Vec::new();
     for pipeline in ASKED {
@@ -50,7 +50,7 @@ async fn append(workspace: &Entered, from: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_answers_as_before() {
+async fn a_reopened_store_returns_the_same_results() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(store.share()).await;
     let (workspace, key) = first(&running).await.expect("a workspace");
@@ -59,11 +59,11 @@ async fn a_store_answers_as_before() {
     append(&workspace, 0).await;
     let before = answers(&workspace).await;
 
-    // Left while what follows the log may stand anywhere.
+    // The engine is abandoned while the followers of the log are at any position.
     let abrupt = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     assert_eq!(answers(&abrupt).await, before);
 
-    consumed(&workspace).await.expect("it catches up");
+    consumed(&workspace).await.expect("the followers catch up");
     append(&workspace, 20).await;
     let before = answers(&workspace).await;
     running.close().await;
@@ -74,7 +74,7 @@ async fn a_store_answers_as_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fold_that_changed_is_kept() {
+async fn a_changed_fold_survives_a_restart() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(store.share()).await;
     let (workspace, key) = first(&running).await.expect("a workspace");
@@ -85,8 +85,8 @@ async fn a_fold_that_changed_is_kept() {
     };
     workspace.writer.define_type(&definition("sum"), false).await.expect("a type");
     append(&workspace, 0).await;
-    // The snapshots are those of the first definition.
-    consumed(&workspace).await.expect("it catches up");
+    // The snapshots have the fold of the first definition.
+    consumed(&workspace).await.expect("the followers catch up");
     workspace.writer.define_type(&definition("last"), true).await.expect("a forced change");
     let before = answers(&workspace).await;
     assert!(before.iter().any(|rows| rows.contains("\"total\":1")), "{before:?}");
@@ -95,7 +95,7 @@ async fn a_fold_that_changed_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
+async fn folding_many_pages_of_the_log_matches_memory() {
     let store = Store::connect("mem://").await.expect("a store");
     let running = engine(store.share()).await;
     let (workspace, key) = first(&running).await.expect("a workspace");
@@ -105,7 +105,7 @@ async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
             aggregate_type: "article".into(),
             event_type: if number % 41 == 40 { "article.deleted".into() } else { "article.changed".into() },
             payload: [("n", Value::Int(number)), ("body", Value::from("long\n".repeat(50)))].into_iter().collect(),
-            // Not in the order of the log.
+            // The times are not in the order of the log.
             occurred_at: Some((number * 7919) % 1_000),
             restore: true,
             ..NewEvent::default()
@@ -126,7 +126,7 @@ async fn a_log_of_many_pages_is_folded_as_it_is_in_memory() {
     let rows = async |workspace: &Entered, pipeline: &str| {
         workspace.reader.query(Query::new(value(pipeline))).await.expect("an answer").rows
     };
-    // The first has all events in memory, the second none.
+    // The first engine has all events in memory, the second none.
     let second = enter(&engine(store.share()).await, &key).await.expect("a workspace");
     for pipeline in asked {
         assert_eq!(rows(&second, pipeline).await, rows(&workspace, pipeline).await, "{pipeline}");

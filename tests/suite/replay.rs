@@ -1,6 +1,6 @@
-//! Replays pipeline cases: a few of our own, and many recorded ones from outside of the repository, where `FOLDWORK_SHARED`
-//! says they are. Of the recorded ones those that do not agree are listed in `tests/replay/known.txt`, each with the
-//! reason; the list only gets shorter.
+//! Replays pipeline cases: a few from this repository, and many recorded ones from the folder that `FOLDWORK_SHARED`
+//! names. Recorded cases that differ are listed in `tests/replay/known.txt` with their reasons. The list may only
+//! shrink.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,9 +15,9 @@ use foldwork_tests::expectation::{all_well, compare, read, root};
 use foldwork_tests::server::Server;
 use serde::Deserialize;
 
-/// Where a foreign source goes in a recorded pipeline.
+/// The placeholder of a foreign source in a recorded pipeline.
 const FOREIGN: &str = "__FOREIGN__";
-/// The files, without their extension. A case is known by its file and line.
+/// The files, without their extension. A case is identified by its file and line.
 const FILES: [&str; 2] = ["cases", "lookup_cases"];
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Recorded {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_own_cases_agree() {
+async fn cases_of_this_repository_match() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     let mut wrong = Vec::new();
@@ -43,9 +43,9 @@ async fn our_own_cases_agree() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn recorded_pipelines_agree_but_for_known_differences() {
+async fn recorded_pipelines_match_except_for_known_differences() {
     let Ok(shared) = std::env::var("FOLDWORK_SHARED") else {
-        eprintln!("skipped: FOLDWORK_SHARED does not say where recorded pipelines are");
+        eprintln!("skipped: FOLDWORK_SHARED names no folder of recorded pipelines");
         return;
     };
     let folder = Path::new(&shared).join("corpus/pipeline");
@@ -66,7 +66,7 @@ async fn recorded_pipelines_agree_but_for_known_differences() {
         .filter(|(case, _)| !known.iter().any(|(listed, _)| listed == *case))
         .map(|((file, line), difference)| format!("{file}:{line} {difference}"))
         .collect();
-    // What agrees by now leaves the list, which is all that an update may do to it.
+    // An update only removes cases that no longer differ.
     let left: String = known
         .iter()
         .filter(|(case, _)| different.contains_key(case))
@@ -91,14 +91,14 @@ fn list() -> PathBuf {
     root().join("tests/replay/known.txt")
 }
 
-/// A line of the list: the case, and why it differs.
+/// Parses a line of the list into the case and the reason for its difference.
 fn known(line: &str) -> ((String, usize), &str) {
     let (case, reason) = line.split_once(' ').expect("a case and its reason");
     let (file, number) = case.split_once(':').expect("a file and a line of it");
     ((file.to_owned(), number.parse().expect("a line's number")), reason)
 }
 
-/// Runs one case; the error says in what it differs.
+/// Runs one case. The error describes the difference.
 async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
     let recorded: Recorded = serde_json::from_str(line).expect("a recorded case");
     let first = Value::from(Object::from_iter([("$documents", recorded.docs)]));
@@ -111,12 +111,12 @@ async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
     let (asked, wanted_text) = (json::text(&asked), json::text(&wanted));
     match (recorded.error_code, answer) {
         (Some(code), Err(Error::Pipeline(error))) if error.code == Code::Number(code) => Ok(()),
-        (Some(code), Err(error)) => Err(format!("is to be refused with {code}, and is with {error:?}\n{asked}")),
+        (Some(code), Err(error)) => Err(format!("should be rejected with {code}, but is rejected with {error:?}\n{asked}")),
         (Some(code), Ok(answer)) => {
-            Err(format!("is to be refused with {code}, and gives {}\n{asked}", json::text(&answer.rows)))
+            Err(format!("should be rejected with {code}, but gives {}\n{asked}", json::text(&answer.rows)))
         }
         (None, Ok(answer)) => {
-            // What the wire makes of the values is what is compared.
+            // Compares the values in their serialized form.
             let text = serde_json::to_string(&answer.rows).expect("rows");
             let rows: Value = serde_json::from_str(&text).expect("rows");
             match same_rows(
@@ -125,19 +125,19 @@ async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
                 recorded.unordered,
             ) {
                 true => Ok(()),
-                false => Err(format!("is to give {wanted_text}, and gives {}\n{asked}", json::text(&rows))),
+                false => Err(format!("should give {wanted_text}, but gives {}\n{asked}", json::text(&rows))),
             }
         }
-        (None, Err(error)) => Err(format!("is to give {wanted_text}, and is refused with {error:?}\n{asked}")),
+        (None, Err(error)) => Err(format!("should give {wanted_text}, but is rejected with {error:?}\n{asked}")),
     }
 }
 
-/// A foreign source becomes an inline one: no `from`, and documents first in the sub-pipeline.
+/// Replaces a foreign source by an inline one: no `from`, and documents first in the sub-pipeline.
 fn with_foreign(value: &Value, documents: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(|item| with_foreign(item, documents)).collect::<Vec<_>>().into(),
         Value::Object(fields) => {
-            // What is wrong with the sub-pipeline, or with there being none, is left as it is.
+            // An invalid or missing sub-pipeline is left as it is.
             let fits = match fields.get("pipeline") {
                 Some(pipeline) => pipeline.as_array().is_some(),
                 None => !fields.contains("let"),
@@ -175,7 +175,7 @@ fn same_rows(got: &[Value], wanted: &[Value], unordered: bool) -> bool {
         })
 }
 
-/// Equal up to the last bits of a float and the order of fields.
+/// Returns whether two values are equal, apart from the last bits of floats and the order of fields.
 fn same(got: &Value, wanted: &Value) -> bool {
     match (got, wanted) {
         (Value::Array(got), Value::Array(wanted)) => {

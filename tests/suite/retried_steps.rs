@@ -1,4 +1,4 @@
-//! A plugin that fails now and then, is stopped, and is fixed: nothing of what it had to do is lost or done twice.
+//! A plugin that fails now and then, is stopped, and is fixed: no step is lost or done twice.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use foldwork_tests::server::worked;
 
 const NAME: &str = "shaky";
 
-/// An engine whose one plugin throws where an event says so, unless it is fixed.
+/// Opens an engine with one plugin, which throws if an event requests it, unless the plugin is fixed.
 async fn engine(store: &Store, fixed: bool) -> Arc<Engine> {
     let settings = BTreeMap::from([(NAME.to_owned(), Object::from_iter([("fixed", fixed)]))]);
     // Debug builds on a busy machine are slow.
@@ -44,7 +44,7 @@ async fn facts(workspace: &Entered) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_parked_is_done_once_the_plugin_is_fixed() {
+async fn parked_steps_are_done_once_the_plugin_is_fixed() {
     let store = Store::connect("mem://").await.expect("a store");
     let broken = engine(&store, false).await;
     let key = broken.first_start(None).await.expect("a start").expect("an empty store").key;
@@ -54,21 +54,22 @@ async fn what_was_parked_is_done_once_the_plugin_is_fixed() {
 
     append(&workspace, 0..30, |number| number % 3 == 2).await;
     let told = workspace.reader.plugin(NAME).await.expect("the plugin");
-    assert_eq!((told.parked, told.stopped_by), (10, None), "every third is parked, and the rest goes on");
+    assert_eq!((told.parked, told.stopped_by), (10, None), "every third step is parked, and the others succeed");
 
     append(&workspace, 30..36, |_| true).await;
     append(&workspace, 36..40, |_| false).await;
     let told = workspace.reader.plugin(NAME).await.expect("the plugin");
-    // The last of the thirty had failed too: four more in a row stop it, and six are put aside untried.
+    // The last of the thirty had failed too: four more failures in a row stop the plugin, and six steps are parked
+    // untried.
     assert_eq!(told.parked, 20);
-    assert!(told.stopped_by.is_some(), "five failures in a row stop it");
+    assert!(told.stopped_by.is_some(), "five failures in a row stop the plugin");
     drop(workspace);
     broken.close().await;
 
     let fixed = engine(&store, true).await;
     let workspace = enter(&fixed, &key).await.expect("a workspace");
     let told = workspace.reader.plugin(NAME).await.expect("the plugin");
-    assert!(told.stopped_by.is_some(), "it stays stopped until somebody says otherwise");
+    assert!(told.stopped_by.is_some(), "the plugin stays stopped until it is resumed");
     assert!(workspace.writer.resume_plugin(NAME).await.expect("resumed"));
     let replayed = workspace.writer.replay_all_parked(Some(NAME)).await.expect("replayed");
     assert_eq!((replayed.done, replayed.failed.len(), replayed.more), (20, 0, false));
@@ -76,7 +77,7 @@ async fn what_was_parked_is_done_once_the_plugin_is_fixed() {
     append(&workspace, 40..41, |_| true).await;
     let found = facts(&workspace).await;
 
-    // Over the whole log again nothing changes: what was replayed late did not overwrite what is newer.
+    // A replay of the whole log changes nothing: the late replays did not overwrite newer facts.
     let tally = workspace.writer.replay_plugin(NAME, 0).await.expect("replayed");
     assert_eq!((tally.events, tally.failed, tally.changed), (41, 0, 0));
     assert_eq!(facts(&workspace).await, found);
@@ -87,7 +88,7 @@ async fn what_was_parked_is_done_once_the_plugin_is_fixed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parked_steps_of_one_stream_read_it_a_few_times_and_not_once_each() {
+async fn replaying_parked_steps_reads_their_stream_a_few_times() {
     const STEPS: u64 = 200;
     let store = Store::connect("mem://").await.expect("a store");
     let broken = engine(&store, false).await;

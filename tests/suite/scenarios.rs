@@ -6,11 +6,12 @@ use foldwork_tests::expectation::{all_well, compare, files};
 use foldwork_tests::{apart, scenario};
 
 #[test]
-fn every_answer_is_as_written() {
+fn every_scenario_matches_its_file() {
     all_well(compare_all(&files("api", "yaml"), |path| scenario::run(path)));
 }
 
-/// Runs files, of which each tells the text that it should have. `ONLY=text` runs those whose paths have the text.
+/// Runs each file and compares it with the text that it should have. `ONLY=text` selects files whose paths contain the
+/// text.
 pub fn compare_all<'a, F>(files: &'a [PathBuf], check: impl Fn(&'a PathBuf) -> F + Sync) -> Vec<String>
 where
     F: Future<Output = anyhow::Result<String>>,

@@ -1,5 +1,5 @@
-//! Scripted plugins: what is shipped loads and passes its cases, what is broken is refused, and the host's functions do
-//! what their examples say.
+//! Scripted plugins: shipped ones load and pass their cases, broken ones are rejected, and the host's functions match
+//! their examples.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use foldwork_server::Config;
 use foldwork_tests::expectation::{all_well, compare, folders, read, root};
 
 #[test]
-fn what_is_shipped_loads_and_passes_its_cases() {
+fn shipped_plugins_load_and_pass_their_cases() {
     let mut failures = Vec::new();
     for (name, _) in SHIPPED {
         let folder = Folder::shipped(name).expect("shipped");
@@ -22,7 +22,7 @@ fn what_is_shipped_loads_and_passes_its_cases() {
 }
 
 #[test]
-fn the_defaults_load_from_any_folder_in_their_order() {
+fn the_default_plugins_load_in_order_from_any_folder() {
     let plugins = Config::default().plugins;
     let nowhere = root().join("tests/plugins/nowhere");
     let loaded = load(&plugins.enabled, &nowhere, &plugins.settings, plugins.limits).expect("plugins");
@@ -31,7 +31,7 @@ fn the_defaults_load_from_any_folder_in_their_order() {
 }
 
 #[test]
-fn a_broken_plugin_is_refused_and_the_message_says_where() {
+fn a_broken_plugin_is_rejected_with_the_place_of_the_error() {
     let mut failures = Vec::new();
     let folder = root().join("tests/plugins/refused");
     for path in folders("plugins/refused") {
@@ -40,13 +40,13 @@ fn a_broken_plugin_is_refused_and_the_message_says_where() {
         let refused = load(std::slice::from_ref(&name), &folder, &BTreeMap::new(), limits)
             .map(|_| ())
             .map_err(|error| error.to_string().replace(&format!("{}/", folder.display()), "scripts/"));
-        let text = refused.map_or_else(|error| error, |()| "it is not refused".into());
+        let text = refused.map_or_else(|error| error, |()| "the plugin is not rejected".into());
         failures.extend(compare(&path.join("expected.txt"), &format!("{text}\n")).err());
     }
     all_well(failures);
 }
 
-/// The block that follows a sentence of the README.
+/// Returns the code block after a sentence of the README.
 fn block(after: &str) -> String {
     let readme = read(&root().join("scripts/README.md"));
     let (_, rest) = readme.split_once(after).expect("the sentence");
@@ -56,12 +56,12 @@ fn block(after: &str) -> String {
 }
 
 #[test]
-fn the_tool_of_the_readme_is_one() {
+fn the_tool_in_the_readme_works() {
     let folder = Folder {
         name: "find_author".into(),
         location: "scripts/find_author".into(),
-        manifest: block("`scripts/find_author/plugin.toml` says"),
-        script: block("`scripts/find_author/plugin.rhai` does"),
+        manifest: block("`scripts/find_author/plugin.toml` contains"),
+        script: block("`scripts/find_author/plugin.rhai` contains"),
         cases: r#"
             [[case]]
             name = "titles are listed"
@@ -82,13 +82,13 @@ fn the_tool_of_the_readme_is_one() {
 }
 
 #[test]
-fn the_plugin_of_the_readme_passes_its_cases() {
+fn the_plugin_in_the_readme_passes_its_cases() {
     let folder = Folder {
         name: "shouting".into(),
         location: "scripts/shouting".into(),
-        manifest: block("`scripts/shouting/plugin.toml` says"),
-        script: block("`scripts/shouting/plugin.rhai` does"),
-        cases: block("`scripts/shouting/cases.toml` says"),
+        manifest: block("`scripts/shouting/plugin.toml` describes"),
+        script: block("`scripts/shouting/plugin.rhai` contains"),
+        cases: block("`scripts/shouting/cases.toml` contains"),
     };
     let script = Script::load(&folder, Limits::default()).expect("a script");
     let outcomes = case::run(&script, &folder).expect("cases");
@@ -99,7 +99,7 @@ fn the_plugin_of_the_readme_passes_its_cases() {
 }
 
 #[test]
-fn settings_are_those_that_the_manifest_names() {
+fn settings_not_in_the_manifest_are_rejected() {
     let refused = |plugin: &str, toml: &str| {
         let settings = BTreeMap::from([(plugin.to_owned(), toml::from_str(toml).expect("TOML"))]);
         let plugins = Config::default().plugins;
@@ -108,11 +108,11 @@ fn settings_are_those_that_the_manifest_names() {
     };
     assert_eq!(
         refused("linker", "pattens = []"),
-        "[plugins.linker]: the setting 'pattens' is unknown (plugin.toml names them under [settings]); did you mean 'patterns'?"
+        "[plugins.linker]: the setting 'pattens' is unknown (settings are declared in plugin.toml under [settings]); did you mean 'patterns'?"
     );
     assert_eq!(
         refused("linker", "patterns = \"x\""),
-        "[plugins.linker]: the setting 'patterns' is of type string, not array (plugin.toml names them under [settings])"
+        "[plugins.linker]: the setting 'patterns' is of type string, not array (settings are declared in plugin.toml under [settings])"
     );
     let settings = BTreeMap::from([("feed".to_owned(), toml::from_str("a = 1").expect("TOML"))]);
     let native = load(&["feed".to_owned()], &root().join("scripts"), &settings, Limits::default()).map(|_| ());
@@ -121,7 +121,7 @@ fn settings_are_those_that_the_manifest_names() {
 }
 
 #[test]
-fn names_that_are_enabled_are_plugins_and_stand_there_once() {
+fn enabled_names_must_be_plugins_without_repeats() {
     let refused = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let loaded = load(&names, &root().join("scripts"), &BTreeMap::new(), Limits::default()).map(|_| ());
@@ -129,17 +129,17 @@ fn names_that_are_enabled_are_plugins_and_stand_there_once() {
     };
     assert!(refused(&["fed"]).ends_with("did you mean 'feed'?"));
     assert!(refused(&["likner"]).ends_with("did you mean 'linker'?"));
-    assert_eq!(refused(&["linker", "linker"]), "[plugins] enabled: 'linker' stands there twice");
-    assert_eq!(refused(&["limits"]), "[plugins] enabled: 'limits' is a setting, and names no plugin");
+    assert_eq!(refused(&["linker", "linker"]), "[plugins] enabled: 'linker' is listed twice");
+    assert_eq!(refused(&["limits"]), "[plugins] enabled: 'limits' is a setting, not a plugin");
 }
 
 #[test]
-fn the_declaration_is_what_the_host_offers() {
+fn the_declaration_matches_the_functions_of_the_host() {
     all_well(compare(&root().join("scripts/host.d.rhai"), &declaration::text()).err().into_iter().collect());
 }
 
 #[test]
-fn examples_of_the_functions_hold() {
+fn examples_of_host_functions_return_their_results() {
     let examples = declaration::examples();
     assert!(examples.len() > 15, "{examples:?}");
     let failures = examples.into_iter().filter_map(|example| match declaration::holds(&example) {

@@ -1,5 +1,5 @@
-//! How often what was meant comes first in a search: over the titles of a small handbook, and over real ones where
-//! `FOLDWORK_SHARED` says they are.
+//! How often a search ranks the intended article first: over the titles of a small handbook, and over recorded ones if
+//! `FOLDWORK_SHARED` names their folder.
 
 use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::workspace::search::Search;
@@ -11,12 +11,12 @@ const QUERIES: usize = 200;
 const SEED: u64 = 2026;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_meant_is_found_first() {
+async fn search_ranks_the_intended_article_first() {
     found_first(recorded::handbook()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_meant_is_found_first_among_real_titles() {
+async fn search_ranks_the_intended_article_first_among_real_titles() {
     let Some(articles) = recorded::articles() else { return };
     found_first(articles).await;
 }

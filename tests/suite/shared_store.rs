@@ -1,4 +1,4 @@
-//! Two engines over one store append to the same streams at once, as two servers would.
+//! Two engines over one store append to the same streams concurrently, as two servers would.
 
 use foldwork_engine::Appended;
 use foldwork_engine::model::event::{Expected, NewEvent};
@@ -12,7 +12,7 @@ const WRITERS: usize = 4;
 const EVENTS: usize = 12;
 const STREAMS: usize = 3;
 
-/// The same workspace as two engines see it.
+/// Returns the same workspace as two engines see it.
 async fn twins() -> [Entered; 2] {
     let store = Store::connect("mem://").await.expect("a store");
     let (one, two) = (engine(store.share()).await, engine(store.share()).await);
@@ -31,7 +31,7 @@ fn event(stream: &str, title: String, expected: Expected) -> NewEvent {
     }
 }
 
-/// Appends until the store has time for it: being asked to come back is an answer too.
+/// Appends events and retries while the store is unavailable.
 async fn append(workspace: &Entered, events: Vec<NewEvent>) -> Result<Appended, Error> {
     loop {
         match workspace.writer.append_events(events.clone()).await {
@@ -42,7 +42,7 @@ async fn append(workspace: &Entered, events: Vec<NewEvent>) -> Result<Appended, 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn positions_and_versions_have_no_gap_and_no_double() {
+async fn positions_and_versions_have_no_gaps_or_duplicates() {
     let twins = twins().await;
     let mut writers = Vec::new();
     for writer in 0..WRITERS {
@@ -70,7 +70,7 @@ async fn positions_and_versions_have_no_gap_and_no_double() {
         let mut ids: Vec<&str> = log.items.iter().map(|event| &*event.event_id).collect();
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), WRITERS * EVENTS, "an event stands twice");
+        assert_eq!(ids.len(), WRITERS * EVENTS, "an event is in the log twice");
         for stream in 0..STREAMS {
             let page = workspace
                 .reader
@@ -88,7 +88,7 @@ async fn positions_and_versions_have_no_gap_and_no_double() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_all_who_expect_a_version_one_wins() {
+async fn one_of_several_appends_expecting_a_version_wins() {
     let twins = twins().await;
     for version in 0..8u64 {
         let expected = if version == 0 { Expected::None } else { Expected::Version(version) };
@@ -112,7 +112,7 @@ async fn of_all_who_expect_a_version_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_same_event_from_both_is_appended_once() {
+async fn an_event_sent_to_both_servers_is_appended_once() {
     let twins = twins().await;
     let attempts = (0..WRITERS).map(|writer| {
         let workspace = twins[writer % 2].clone();
@@ -130,7 +130,7 @@ async fn the_same_event_from_both_is_appended_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slug_is_taken_once() {
+async fn a_slug_is_assigned_once() {
     let twins = twins().await;
     let attempts = (0..WRITERS).map(|writer| {
         let workspace = twins[writer % 2].clone();
@@ -152,7 +152,7 @@ async fn a_slug_is_taken_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_follows_an_aggregate_on_one_server_is_told_what_the_other_appends() {
+async fn a_follower_on_one_server_gets_appends_of_the_other() {
     let [here, there] = twins().await;
     append(&here, vec![event("s", "first".into(), Expected::None)]).await.expect("appended");
     let mut following = there.reader.follow_aggregate("s", 0).await.expect("a follower");

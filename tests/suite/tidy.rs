@@ -1,4 +1,4 @@
-//! The rules of the house that a machine can hold: which way arrows point, what files are called, how long they are.
+//! Rules of the code base that a test can check: dependency directions, file names, and file lengths.
 
 mod circles;
 mod imports;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use foldwork_tests::expectation::{all_well, read, root};
 
-/// Crates, and the crates of ours that each may name.
+/// The crates of the workspace, and those that each may use.
 const CRATES: [(&str, &[&str]); 3] = [
     ("engine", &[]),
     ("plugins", &["foldwork_engine"]),
@@ -16,14 +16,14 @@ const CRATES: [(&str, &[&str]); 3] = [
 ];
 const OURS: [&str; 5] =
     ["foldwork_engine", "foldwork_local_model", "foldwork_plugins", "foldwork_server", "foldwork_tests"];
-/// Names that say nothing of what is behind them.
+/// File names that say nothing about their content.
 ///
-/// `core` is not among them: it is a room of the engine, the running state of one workspace.
+/// `core` is allowed: it is a room of the engine and holds the running state of one workspace.
 const EMPTY_NAMES: [&str; 7] = ["util", "utils", "common", "helpers", "misc", "manager", "service"];
 const LONGEST: usize = 400;
 
 #[test]
-fn crates_point_one_way() {
+fn crates_depend_in_one_direction() {
     let mut failures = Vec::new();
     for (folder, allowed) in CRATES {
         for file in sources(folder) {
@@ -50,7 +50,7 @@ fn only_the_store_names_the_database() {
     all_well(failures);
 }
 
-/// What changes a workspace's records. Handles that read have the database too, to read from it.
+/// Calls that change a workspace's records. Handles that only read have the database too.
 const WRITES: [&str; 8] = [
     "log.append(",
     "log.write_",
@@ -73,7 +73,7 @@ fn only_operations_change_a_workspace() {
                 of = rest.trim_end_matches(" {").to_owned();
             }
             if line.contains(" fn ") {
-                // What runs inside of one, and what is nobody's request.
+                // Code that runs inside an operation, and background work without a request.
                 performs = of == "Operation"
                     || of == "Answers<'_>"
                     || of == "Renewal"
@@ -84,17 +84,17 @@ fn only_operations_change_a_workspace() {
             if WRITES.iter().any(|write| line.contains(write)) {
                 seen += 1;
                 if !performs {
-                    failures.push(at(&file, number, &format!("{of} changes what it may only read")));
+                    failures.push(at(&file, number, &format!("{of} may only read, but writes")));
                 }
             }
         }
     }
-    assert!(seen > 3, "the words by which changes are found are out of date");
+    assert!(seen > 3, "the list of writing calls is out of date");
     all_well(failures);
 }
 
 #[test]
-fn names_say_what_is_behind_them() {
+fn file_names_describe_their_content() {
     let mut failures = Vec::new();
     for file in everything() {
         let inside = file.strip_prefix(root()).unwrap_or(&file);
@@ -102,7 +102,7 @@ fn names_say_what_is_behind_them() {
             let part = part.as_os_str().to_string_lossy();
             let stem = part.strip_suffix(".rs").unwrap_or(&part);
             if EMPTY_NAMES.contains(&stem) {
-                failures.push(format!("{}: '{stem}' says nothing", inside.display()));
+                failures.push(format!("{}: '{stem}' says nothing about its content", inside.display()));
             }
         }
     }
@@ -110,7 +110,7 @@ fn names_say_what_is_behind_them() {
 }
 
 #[test]
-fn every_file_says_why_it_exists() {
+fn every_file_states_its_purpose() {
     let silent = everything().into_iter().filter(|file| !read(file).starts_with("//! "));
     all_well(silent.map(|file| format!("{}: no //! line first", file.display())).collect());
 }
@@ -128,8 +128,8 @@ fn files_are_short() {
 }
 
 #[test]
-fn nothing_is_left_undone() {
-    // Written in two parts, so that this file does not find itself.
+fn no_code_is_left_unfinished() {
+    // Written in two parts, so that this file does not match itself.
     let undone = [concat!("todo", "!"), concat!("unimplemented", "!"), concat!("#[ig", "nore")];
     let mut failures = Vec::new();
     for file in everything() {
@@ -142,7 +142,7 @@ fn nothing_is_left_undone() {
 }
 
 #[test]
-fn nothing_is_kept_from_the_compiler_without_a_reason() {
+fn no_lint_is_allowed_without_a_reason() {
     let mut failures = Vec::new();
     let silencer = concat!("[al", "low(");
     for file in everything() {
@@ -157,7 +157,7 @@ fn at(file: &Path, number: usize, what: &str) -> String {
     format!("{}:{number}: {}", inside.display(), what.trim())
 }
 
-/// The lines of a file with their numbers, comments and the module of tests at its end left out.
+/// Returns the lines of a file with their numbers, without comments and without the test module at its end.
 fn code(file: &Path) -> Vec<(usize, String)> {
     let text = read(file);
     let code = text.find("\n#[cfg(test)]\nmod tests {").map_or(text.as_str(), |tests| &text[..tests]);
@@ -169,7 +169,7 @@ fn everything() -> Vec<PathBuf> {
     ["engine", "plugins", "server", "tests"].into_iter().flat_map(sources).collect()
 }
 
-/// All source files below a folder.
+/// Returns all source files below a folder.
 fn sources(folder: &str) -> Vec<PathBuf> {
     let mut folders = vec![root().join(folder)];
     let mut files = Vec::new();

@@ -1,4 +1,4 @@
-//! Tokens of identity providers: good ones open a workspace, attacks open nothing, and keys change while they are used.
+//! Tokens of identity providers: valid ones open a workspace, attacks open nothing, and keys rotate in use.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use foldwork_tests::server::{Server, claims_of};
 use jsonwebtoken::Algorithm;
 use serde_json::{Value, json};
 
-/// The time at which every server stands, in seconds.
+/// The time of every test server, in seconds.
 const NOW: i64 = 1_767_225_600;
 
 fn config() -> Config {
@@ -40,7 +40,7 @@ fn without(name: &str) -> Value {
     claims
 }
 
-/// What a request with this token is answered with.
+/// Returns the status of a request with this token.
 async fn status(server: &Server, token: &str) -> u16 {
     let request = poem::Request::builder().uri_str("/api/v1/workspace");
     server.call(request.header("authorization", format!("Bearer {token}")).finish()).await.status().as_u16()
@@ -62,7 +62,7 @@ async fn each_family_of_signatures_opens_a_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn attacks_open_nothing() {
+async fn forged_tokens_open_nothing() {
     let rsa = SigningKey::new("one", Algorithm::RS256);
     let stranger = SigningKey::new("one", Algorithm::RS256);
     let ec = SigningKey::new("one", Algorithm::ES256);
@@ -119,7 +119,7 @@ async fn attacks_open_nothing() {
     for (name, token) in attacks {
         assert_eq!(status(&server, &token).await, 401, "{name}");
     }
-    // Within the leeway clocks may differ.
+    // Clocks may differ by the leeway.
     assert_eq!(status(&server, &rsa.sign(&with("exp", (NOW - 59).into()))).await, 200);
     assert_eq!(status(&server, &rsa.sign(&with("nbf", (NOW + 59).into()))).await, 200);
     assert_eq!(status(&server, &good).await, 200);
@@ -127,7 +127,7 @@ async fn attacks_open_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_count_for_their_issuer_alone_and_what_users_write_for_nothing() {
+async fn secrets_are_bound_to_issuers_and_user_claims_give_no_rights() {
     let server = trusting(&Arc::default(), Provider::settings(&["ES256"])).await;
     let good = claims_of("ada");
     assert_eq!(status(&server, &signed_with(SECRET, &good)).await, 200);
@@ -137,7 +137,8 @@ async fn secrets_count_for_their_issuer_alone_and_what_users_write_for_nothing()
         claims[name] = value;
         assert_eq!(status(&server, &signed_with(SECRET, &claims)).await, 401, "{claims}");
     }
-    // Its owner has invited a viewer: that users may say of themselves that they are owners makes them none.
+    // Claims that users can write themselves, such as a role of owner, give no rights: the invited viewer stays a
+    // viewer.
     let owner = server.workspace("owner").await.expect("a workspace");
     let token = server.key("bob").expect("a token");
     let bob = join(&server.engine, &owner.owner, token, "bob@example.com", Role::Viewer).await.expect("joined");
@@ -152,7 +153,7 @@ async fn invited_to(server: &Server, token: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_the_issuer_denies_or_that_only_looks_alike_is_not_invited() {
+async fn unverified_and_lookalike_addresses_match_no_invitation() {
     let key = SigningKey::new("one", Algorithm::ES256);
     let server = trusting(&Provider::with(&[&key]), Provider::settings(&["ES256"])).await;
     let owner = server.workspace("owner").await.expect("a workspace");
@@ -166,7 +167,7 @@ async fn an_address_that_the_issuer_denies_or_that_only_looks_alike_is_not_invit
     for (number, verified) in denied.into_iter().enumerate() {
         let claims = says(&format!("denied-{number}"), "mike@example.com", verified.clone());
         assert_eq!(invited_to(&server, &key.sign(&claims)).await, [""; 0], "{verified}");
-        // Trust in the addresses of an issuer is for tokens that say nothing of it.
+        // Trusting an issuer's addresses applies only to tokens without the claim.
         let trusted = json!({"iss": SECRET_ISSUER, "aud": "authenticated"});
         let mut claims = claims;
         trusted.as_object().expect("an object").iter().for_each(|(name, value)| claims[name] = value.clone());
@@ -190,19 +191,19 @@ async fn an_address_that_the_issuer_denies_or_that_only_looks_alike_is_not_invit
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_change_while_they_are_used() {
+async fn signing_keys_rotate_while_in_use() {
     let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
     let provider = Provider::with(&[&old]);
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);
     provider.publish(&[&new, &old]);
-    // It was asked just now.
+    // The keys were fetched less than 30 seconds ago.
     assert_eq!(status(&server, &new.sign(&claims())).await, 401);
     server.clock.advance(30_000);
     assert_eq!(status(&server, &new.sign(&claims())).await, 200);
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);
     assert_eq!(provider.asked(), 2);
-    // What is no longer published is no longer taken, once the keys are asked for again.
+    // A key that is no longer published is rejected after the next fetch.
     provider.publish(&[&new]);
     let later = SigningKey::new("later", Algorithm::ES256);
     server.clock.advance(30_000);
@@ -212,12 +213,12 @@ async fn keys_change_while_they_are_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_issuer_that_is_out_keeps_nobody_away_whose_key_is_known() {
+async fn an_issuer_outage_does_not_affect_known_keys() {
     let (old, new) = (SigningKey::new("old", Algorithm::ES256), SigningKey::new("new", Algorithm::ES256));
     let provider = Provider::with(&[&old]);
     provider.go_out(true);
     let server = trusting(&provider, Provider::settings(&["ES256"])).await;
-    assert_eq!(status(&server, &old.sign(&claims())).await, 503, "it has never told its keys");
+    assert_eq!(status(&server, &old.sign(&claims())).await, 503, "its keys were never fetched");
     provider.go_out(false);
     server.clock.advance(30_000);
     assert_eq!(status(&server, &old.sign(&claims())).await, 200);
@@ -237,7 +238,7 @@ async fn an_issuer_that_is_out_keeps_nobody_away_whose_key_is_known() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn made_up_names_of_keys_ask_the_issuer_once_in_half_a_minute() {
+async fn unknown_key_ids_fetch_keys_at_most_twice_a_minute() {
     let key = SigningKey::new("one", Algorithm::ES256);
     let provider = Provider::with(&[&key]);
     let server = Arc::new(trusting(&provider, Provider::settings(&["ES256"])).await);
@@ -261,7 +262,7 @@ async fn made_up_names_of_keys_ask_the_issuer_once_in_half_a_minute() {
 }
 
 #[test]
-fn settings_that_mix_families_or_have_a_short_secret_are_refused() {
+fn settings_with_mixed_algorithms_or_short_secrets_are_rejected() {
     use foldwork_engine::{FetchKeys, Trust};
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let refused = |change: fn(&mut AccessSettings)| {
@@ -285,11 +286,11 @@ fn settings_that_mix_families_or_have_a_short_secret_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_gets_a_workspace_is_the_operators_to_say() {
+async fn the_operator_controls_who_gets_a_workspace() {
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let server = trusting(&Arc::default(), settings).await;
     assert_eq!(status(&server, server.key("ada").expect("a token")).await, 403);
-    // Whoever is invited signs in, and is in no workspace until they accept.
+    // An invited user can sign in, but is a member of no workspace before accepting.
     let (owner, ada) = (server.workspace("owner").await.expect("a workspace"), server.key("ada").expect("a token"));
     assert!(matches!(server.engine.signed_in(ada).await.err(), Some(Error::Forbidden { code: "not_a_member", .. })));
     let invitation = owner.owner.invite("ada@example.com", Role::Viewer).await.expect("invited");
@@ -303,7 +304,7 @@ async fn who_gets_a_workspace_is_the_operators_to_say() {
     let mut claims = claims_of("ada");
     claims["email"] = "ada@Example.ORG".into();
     assert_eq!(status(&server, &signed_with(SECRET, &claims)).await, 200);
-    // The address is nobody's word but the user's.
+    // An address counts only if the issuer has verified it.
     let key = SigningKey::new("one", Algorithm::ES256);
     let provider = Provider::with(&[&key]);
     let domains = vec!["example.org".to_owned()];

@@ -1,4 +1,4 @@
-//! Links by which files are stored: nothing of one can be changed, and it ends with what its maker may do.
+//! Upload links: no part of a link can be changed, and a link ends with the rights of its creator.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ async fn started() -> Server {
     Server::start_with(&config).await.expect("a server")
 }
 
-/// What the tool answers, or its error.
+/// Returns the result of the tool, or its error.
 async fn tool(server: &Server, bearer: &str, arguments: Value) -> Result<Value, Value> {
     let call = json!({"name": "upload_file_link", "arguments": arguments});
     let request = crate::mcp::request(bearer, "tools/call", call);
@@ -56,10 +56,10 @@ async fn is_refused(server: &Server, url: &str) {
     let (status, body) = put(server, url, "x").await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("invalid_link")), "{url}");
     let told = body.as_object().expect("an object").keys().map(String::as_str).collect::<Vec<_>>();
-    assert_eq!(told, ["error", "code", "request_id"], "whoever has a link is told nothing of its maker");
+    assert_eq!(told, ["error", "code", "request_id"], "the error shows nothing about the link's creator");
 }
 
-/// A key of a workspace for a model that writes.
+/// Creates a key of a workspace for a model that writes.
 async fn model_key(server: &Server, name: &str, expires_at: Option<i64>) -> (String, String) {
     let scopes = vec![Scope::McpRead, Scope::McpWrite];
     let new = NewKey { name: "model".into(), scopes, expires_at, ..NewKey::default() };
@@ -67,7 +67,7 @@ async fn model_key(server: &Server, name: &str, expires_at: Option<i64>) -> (Str
     (made.record.id.to_string(), made.secret.expect("its secret"))
 }
 
-/// The three parts of a link's text, and what stands before them.
+/// Returns the part of a URL before the link's token, and the three parts of the token.
 fn parts(url: &str) -> (&str, [&str; 3]) {
     let (before, token) = url.split_once("link=").expect("a link");
     let parts: Vec<&str> = token.split('.').collect();
@@ -79,7 +79,7 @@ async fn used_bytes(server: &Server, name: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_of_a_link_can_be_changed() {
+async fn a_modified_upload_link_is_rejected() {
     let server = started().await;
     let (_, key) = model_key(&server, "owner", None).await;
     let (one, two) = (link(&server, &key, "one.txt").await, link(&server, &key, "two.txt").await);
@@ -125,7 +125,7 @@ async fn nothing_of_a_link_can_be_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_that_was_signed_for_something_else_is_none() {
+async fn links_signed_for_another_purpose_are_rejected() {
     let server = started().await;
     let owner = server.workspace("owner").await.expect("a workspace");
     let request = Request::builder().method(Method::POST).uri_str("/api/v1/agents/connect");
@@ -136,7 +136,7 @@ async fn a_link_that_was_signed_for_something_else_is_none() {
     let credential = connected["anon_key"].as_str().expect("a credential");
     let credential = credential.strip_prefix("fwrt_").expect("its prefix");
     is_refused(&server, &format!("/api/v1/uploads?link={credential}")).await;
-    // And a link opens nothing else.
+    // An upload link also opens nothing else.
     let new = NewFile { filename: "x".into(), mime_type: "text/plain".into(), ..NewFile::default() };
     let link = owner.writer.upload_link(new, None).await.expect("a link");
     assert!(server.engine.authenticate(&link.token).await.is_err());
@@ -144,7 +144,7 @@ async fn a_link_that_was_signed_for_something_else_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_ends_with_its_key() {
+async fn an_upload_link_ends_with_its_key() {
     let server = started().await;
     let (id, key) = model_key(&server, "owner", None).await;
     let revoked = link(&server, &key, "one.txt").await;
@@ -152,7 +152,7 @@ async fn a_link_ends_with_its_key() {
     owner.owner.revoke_key(&id).await.expect("revoked");
     is_refused(&server, &revoked).await;
 
-    // What a key made ends with it too: here the key that a link came from.
+    // Links also end with the origin of the key that made them.
     let all = NewKey { name: "all".into(), scopes: Scope::ALL.to_vec(), ..NewKey::default() };
     let first = owner.owner.create_key(all, None).await.expect("a key");
     let by_first =
@@ -167,7 +167,7 @@ async fn a_link_ends_with_its_key() {
     let soon = 1_767_225_600_000 + MINUTE;
     let (_, key) = model_key(&server, "owner", Some(soon)).await;
     let answer = tool(&server, &key, json!({"filename": "three.txt"})).await.expect("a link");
-    assert_eq!(answer["expires_at"], "2026-01-01T00:01:00.000Z", "it is good no longer than its key");
+    assert_eq!(answer["expires_at"], "2026-01-01T00:01:00.000Z", "the link expires with its key");
     let url = answer["url"].as_str().expect("a URL").to_owned();
     server.clock.advance(MINUTE - 1);
     assert_eq!(put(&server, &url, "x").await.0, StatusCode::CREATED);
@@ -181,8 +181,8 @@ async fn a_link_ends_with_its_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_ends_with_what_its_user_may_do() {
-    // Nobody has a workspace of their own here: a token opens the one that was joined.
+async fn an_upload_link_ends_with_the_rights_of_its_user() {
+    // Users get no workspace of their own here: a token opens the workspace that its user has joined.
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];
@@ -202,14 +202,14 @@ async fn a_link_ends_with_what_its_user_may_do() {
     owner.owner.change_role(&cleo, Role::Viewer).await.expect("changed");
     is_refused(&server, &kept).await;
     owner.owner.change_role(&cleo, Role::Editor).await.expect("changed");
-    assert_eq!(put(&server, &kept, "x").await.0, StatusCode::CREATED, "they may do it again");
+    assert_eq!(put(&server, &kept, "x").await.0, StatusCode::CREATED, "the link works again");
     let of_member = link(&server, &token, "two.txt").await;
     owner.owner.remove_member(&cleo).await.expect("removed");
     is_refused(&server, &of_member).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_stores_in_its_makers_workspace_alone() {
+async fn an_upload_link_stores_only_in_its_creators_workspace() {
     let server = started().await;
     for (name, bytes) in [("owner", "ours"), ("other", "theirs, which is longer")] {
         let (_, key) = model_key(&server, name, None).await;
@@ -222,7 +222,7 @@ async fn a_link_stores_in_its_makers_workspace_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_use_a_link_at_once_one_stores_the_file() {
+async fn concurrent_uses_of_an_upload_link_store_one_file() {
     let server = started().await;
     let (_, key) = model_key(&server, "owner", None).await;
     let url = link(&server, &key, "one.txt").await;
@@ -233,11 +233,11 @@ async fn of_many_who_use_a_link_at_once_one_stores_the_file() {
     assert!(statuses.iter().all(|status| matches!(status.as_u16(), 201 | 409 | 503)), "{statuses:?}");
     let owner = server.workspace("owner").await.expect("a workspace");
     let usage = owner.reader.storage_usage().await.expect("counted");
-    assert_eq!((usage.files, usage.used_bytes), (1, usage.file_bytes), "the others left nothing");
+    assert_eq!((usage.files, usage.used_bytes), (1, usage.file_bytes), "the other uploads left nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_link_bounds_what_comes_whether_or_not_its_length_is_told() {
+async fn an_upload_link_limits_bodies_with_and_without_content_length() {
     let server = started().await;
     let (_, key) = model_key(&server, "owner", None).await;
     let made = tool(&server, &key, json!({"filename": "one.bin", "max_bytes": 300_000})).await.expect("a link");

@@ -1,4 +1,4 @@
-//! Search by meaning, with a model that is made for the test.
+//! Semantic search with a model made for the test.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,11 @@ use foldwork_engine::{Engine, Store};
 use foldwork_tests::embedded;
 use foldwork_tests::entered::{Entered, enter};
 
-/// How long embedding may take before a test gives up, and how often it is looked at.
+/// How long embedding may take before a test fails, and the interval between checks.
 const TIMEOUT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A model that knows what a few words are about; whatever else a text holds is about nothing of that.
+/// A model that knows the subjects of a few words. All other words have no subject.
 struct Subjects {
     name: &'static str,
     length: usize,
@@ -83,7 +83,7 @@ fn ids(answer: &Answer) -> Vec<&str> {
     answer.results.iter().map(|found| found.aggregate.id.as_str()).collect()
 }
 
-/// Asks until the answer is as it should be: vectors follow the log at their own pace.
+/// Repeats a search until the response satisfies `wanted`, because vectors follow the log with a delay.
 async fn until(workspace: &Entered, query: &str, wanted: impl Fn(&Answer) -> bool) -> Answer {
     let began = std::time::Instant::now();
     loop {
@@ -97,7 +97,7 @@ async fn until(workspace: &Entered, query: &str, wanted: impl Fn(&Answer) -> boo
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_means_the_same_is_found() {
+async fn search_finds_texts_with_the_same_meaning() {
     let store = Store::connect("mem://").await.expect("a store");
     let model = Subjects::new("one", 4);
     let first = engine(&store, model.clone()).await;
@@ -114,14 +114,14 @@ async fn what_means_the_same_is_found() {
     assert_eq!((answer.results[1].kind, answer.results[1].vector), ("vector", Some(1.0)));
     assert!(answer.results[0].score > answer.results[1].score && answer.warnings.is_empty(), "{answer:?}");
 
-    // The label changes, and what it meant before is forgotten; what is deleted is gone at once.
+    // A changed label replaces the old vector, and a deleted aggregate disappears immediately.
     write(&workspace, "pet", "updated", "Fresh bread").await;
     until(&workspace, "automobile", |answer| ids(answer) == ["engine"]).await;
     until(&workspace, "bakery", |answer| ids(answer) == ["pet"]).await;
     write(&workspace, "engine", "deleted", "").await;
     assert!(ids(&ask(&workspace, "automobile").await).is_empty());
 
-    // Without the model there is the text.
+    // Without the model, search uses text only.
     model.fails.store(true, Ordering::SeqCst);
     let answer = ask(&workspace, "fresh bread").await;
     assert_eq!(ids(&answer), ["pet"]);
@@ -130,7 +130,7 @@ async fn what_means_the_same_is_found() {
     model.fails.store(false, Ordering::SeqCst);
     until(&workspace, "automobile", |answer| ids(answer) == ["late"]).await;
 
-    // A start with the same model embeds nothing again; one with another model embeds everything.
+    // A start with the same model embeds nothing again; a start with another model embeds everything.
     first.close().await;
     let same = Subjects::new("one", 4);
     let workspace = enter(&engine(&store, same.clone()).await, &key).await.expect("a workspace");

@@ -1,4 +1,4 @@
-//! Users who come with a token: who is known, who comes for the first time, and who gets a workspace of their own.
+//! Admission of users with a token: creates new users, and their own workspaces if the settings allow.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use crate::store::retry;
 use crate::store::sign_up::FoundUser;
 
 impl Access {
-    /// The user whom a valid token stands for. The first one makes the user. A user whom the settings give a workspace of
-    /// their own gets it with any token, so that whoever is removed from all other workspaces still has one. Without such
-    /// a workspace only an invited user is admitted, who is in no workspace until they accept.
+    /// Returns the user that a valid token identifies. The user's first token creates the user record. If the settings
+    /// allow an own workspace, any token creates it if it is missing, so a user who is removed from all other
+    /// workspaces still has one. Otherwise only invited users are admitted. They have no workspace until they accept.
     pub(super) async fn admit(&self, identity: &Identity) -> Result<Arc<KnownUser>> {
         if let Some(user) = self.known.user(&identity.user_id)
             && is_as_told(&user.record, identity)
@@ -28,7 +28,7 @@ impl Access {
         }
         for wait in retry::waits() {
             match self.try_admit(identity).await {
-                // Another server, or another request, was faster: it is looked again.
+                // Another server or request was faster. Look the user up again.
                 Err(Error::Unavailable(store::Error::Conflict)) => {
                     tokio::time::sleep(Duration::from_millis(wait)).await
                 }
@@ -65,8 +65,7 @@ impl Access {
         }
     }
 
-    /// Writes a user who comes for the first time, in one transaction with a workspace of their own where the settings
-    /// give them one.
+    /// Creates a new user, in one transaction with their own workspace if the settings allow one.
     async fn sign_up(&self, identity: &Identity) -> Result<()> {
         let own = self.may_own(identity).then(|| self.own_workspace(identity));
         if own.is_none() && !self.is_invited(identity).await? {
@@ -76,7 +75,7 @@ impl Access {
         let plan = Some(plan).filter(|plan| plan.status == PlanStatus::Trialing);
         let user = UserRecord { plan, ..told(identity) };
         self.control.write_user(&user, own.as_ref()).await?;
-        tracing::info!(user = %user.id, "a user came for the first time");
+        tracing::info!(user = %user.id, "created a user at the first sign-in");
         Ok(())
     }
 
@@ -91,7 +90,7 @@ impl Access {
         self.may_own(identity) && !memberships.iter().any(|member| *member.workspace_id == *own)
     }
 
-    /// Whether the operator lets a user have a workspace of their own.
+    /// Returns whether the settings allow the user an own workspace.
     fn may_own(&self, identity: &Identity) -> bool {
         let settings = &self.policy().settings;
         let domain = identity.verified_email().and_then(address::domain);
@@ -114,17 +113,17 @@ impl Access {
     }
 }
 
-/// Made of the user's id, so that two servers at once make the same workspace.
+/// Returns an id derived from the user's id, so that two servers create the same workspace.
 fn own_workspace_id(identity: &Identity) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("workspace of {}", identity.user_id).as_bytes()).to_string()
 }
 
-/// What was written is read at the next look.
+/// Returns the error that makes the caller retry, to read what was written.
 fn again() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }
 
-/// Whether what is known of a user is what their issuer says.
+/// Returns whether the stored user record agrees with the claims of the issuer.
 fn is_as_told(user: &UserRecord, identity: &Identity) -> bool {
     user.email == identity.email && user.email_verified == identity.email_verified && user.name == identity.name
 }

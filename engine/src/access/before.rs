@@ -1,4 +1,4 @@
-//! Whoever comes in the name of somebody who was here before: they may do what that one may now.
+//! Restores an earlier caller, with the rights that this caller has now.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::known::KnownUser;
 use crate::error::Result;
 use crate::model::access::Caller;
 
-/// Who somebody was when they came, in a form that is kept by others.
+/// The identity of an earlier caller, in a form that can be stored or signed.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Before {
     user: Arc<str>,
@@ -26,7 +26,7 @@ impl From<&Caller> for Before {
 }
 
 impl Access {
-    /// The caller who was here before, with what they may do now.
+    /// Returns the earlier caller with their current rights.
     pub async fn return_of(&self, before: &Before) -> Result<Caller> {
         if let Some(key_id) = &before.key {
             let key = self.control.read_key(key_id).await?.ok_or(GONE)?;

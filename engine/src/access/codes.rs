@@ -1,4 +1,5 @@
-//! One-time codes: whoever shows one gets a key, once and soon. So a key comes to another device without being told to it.
+//! One-time sign-in codes. A code can be exchanged once for a key, so a device gets a key without anyone typing it
+//! there.
 
 use std::sync::Arc;
 
@@ -11,16 +12,16 @@ use crate::model::access::{self, Caller, KeyRecord, SignInCode};
 const PREFIX: &str = "sic_";
 const NOT_VALID: Error = Error::Unauthenticated("the sign-in code is not valid");
 
-/// A code that was made.
+/// A created sign-in code.
 pub struct CreatedCode {
-    /// Not to be asked for again.
+    /// The code. It cannot be retrieved again.
     pub code: String,
-    /// Milliseconds since the epoch.
+    /// The expiry time of the code, in milliseconds since the epoch.
     pub expires_at: i64,
 }
 
 impl Access {
-    /// Makes a code for a key that ends with the caller's own.
+    /// Creates a code for a key that stops working with the caller's own key.
     pub async fn create_sign_in_code(&self, caller: &Caller, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
         let now = self.clock.now_ms();
         let code = format!("{PREFIX}{}", hex::encode(self.clock.random()));
@@ -39,12 +40,12 @@ impl Access {
         Ok(CreatedCode { code, expires_at: record.expires_at })
     }
 
-    /// Gives the key that a code stands for. Of several who show it, one gets it.
+    /// Exchanges a code for its key. Only the first exchange succeeds.
     pub async fn exchange_sign_in_code(&self, code: &str, name: Option<String>) -> Result<CreatedKey> {
         let hash = Some(code).filter(|code| code.starts_with(PREFIX)).map(hash_of).ok_or(NOT_VALID)?;
         let now = self.clock.now_ms();
         let found = self.control.find_sign_in_code(&hash).await?.filter(|code| code.expires_at > now);
-        // Nobody waits for a code that is made up: turns are taken by the user whose code it is.
+        // The lock is per owner of the code. An invalid code therefore makes nobody wait.
         let found = found.ok_or(NOT_VALID)?;
         let _turn = self.turns.take(&found.user_id).await;
         if found.key_expires_at.is_some_and(|expires_at| expires_at <= now) {

@@ -1,4 +1,4 @@
-//! The credential by which agents listen: signed, short-lived, and good for nothing else.
+//! The credential for listening to agent feeds: signed, short-lived, and not valid for anything else.
 
 use std::sync::Arc;
 
@@ -11,37 +11,37 @@ use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role};
 use crate::store::members::Ground;
 
-/// What such a credential begins with: nobody takes it for a key.
+/// The prefix of credentials, which distinguishes them from keys.
 const PREFIX: &str = "fwrt_";
-/// How long one is good, in milliseconds.
+/// The lifetime of a credential, in milliseconds.
 const VALID_MS: i64 = 60 * 60 * 1_000;
 
-/// Somebody who listens: who handed the right on, until when, and which agents are in reach.
+/// A verified credential: its creator, its expiry, and the agents that it covers.
 pub struct Listening {
     pub caller: Caller,
-    /// `None`: all agents of the workspace.
+    /// The covered agents. `None` means all agents of the workspace.
     pub agents: Option<Arc<[Arc<str>]>>,
-    /// Whether whoever handed it on may act for them.
+    /// Whether the creator may also act for the agents.
     pub acts: bool,
 }
 
-/// What is signed.
+/// The signed contents of a credential.
 #[derive(Serialize, Deserialize)]
 struct Claims {
     user: Arc<str>,
     workspace: Arc<str>,
     key: Option<Arc<str>>,
     agents: Option<Arc<[Arc<str>]>>,
-    /// Not there in credentials that were handed out before it was recorded: these only listen.
+    /// Missing in credentials from before this field existed. Those only allow listening.
     #[serde(default)]
     acts: bool,
     expires_at: i64,
 }
 
 impl Access {
-    /// Hands out a credential by which these agents of the caller's workspace are listened for, or all of them, and by
-    /// which they are acted for where the caller may. Returns it and when it ends: with the caller's own right at the
-    /// latest.
+    /// Issues a credential for listening to these agents of the caller's workspace, or to all of them. With `acts`, it
+    /// also allows acting for them. Returns the credential and its expiry, which is never after the expiry of the
+    /// caller's own right.
     pub async fn hand_out(
         &self,
         caller: &Caller,
@@ -62,12 +62,12 @@ impl Access {
         Ok((format!("{PREFIX}{signed}"), expires_at))
     }
 
-    /// Whether a text has the form of such a credential.
+    /// Returns whether a text has the form of such a credential.
     pub fn is_handed_out(text: &str) -> bool {
         text.starts_with(PREFIX)
     }
 
-    /// Who shows this credential. Whether its key was revoked meanwhile is asked of the store.
+    /// Verifies a credential. Also checks in the store that its key and its membership still exist.
     pub async fn listening(&self, credential: &str) -> Result<Listening> {
         const INVALID: Error = Error::Unauthenticated("the credential is not valid");
         let signed = credential.strip_prefix(PREFIX).ok_or(INVALID)?;
@@ -75,14 +75,14 @@ impl Access {
         if claims.expires_at <= self.clock.now_ms() {
             return Err(Error::Unauthenticated("the credential has expired"));
         }
-        // Whoever was made a viewer since acts for nobody.
+        // A user who has become a viewer may no longer act, so such a credential is rejected.
         let role = if claims.acts { Role::Editor } else { Role::Viewer };
         let member = Ground::Member(claims.workspace.clone(), claims.user.clone(), role);
         let grounds: Vec<Ground> = claims.key.clone().map(Ground::Key).into_iter().chain([member]).collect();
         if self.control.existing_grounds(&grounds).await?.len() < grounds.len() {
-            return Err(Error::Unauthenticated("what the credential came from was revoked"));
+            return Err(Error::Unauthenticated("the key or the membership of the credential was revoked"));
         }
-        // It allows nothing but what a listener does: no scope, the least role for that, and nothing to pay for.
+        // The caller can only listen: no scopes, the lowest sufficient role, and no subscription needed.
         let caller = Caller {
             user_id: claims.user,
             workspace_id: claims.workspace,
@@ -118,21 +118,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_names_whom_it_came_from_and_allows_nothing() {
+    async fn a_credential_names_its_origin_and_grants_no_scopes() {
         let (access, caller) = opened().await;
         let agents: Arc<[Arc<str>]> = [Arc::from("a")].into();
         let (credential, expires_at) = access.hand_out(&caller, Some(agents), false).await.expect("signed");
         assert!(expires_at <= SystemClock.now_ms() + VALID_MS);
-        let listening = access.listening(&credential).await.expect("it is good");
+        let listening = access.listening(&credential).await.expect("a valid credential");
         assert_eq!(listening.caller.key_id(), caller.key_id());
         assert_eq!(listening.caller.workspace_id(), caller.workspace_id());
         assert!(listening.caller.scopes().is_empty());
         assert_eq!(listening.agents.as_deref(), Some(&[Arc::from("a")][..]));
-        assert!(access.authenticate(&credential, None).await.is_err(), "it is no key");
+        assert!(access.authenticate(&credential, None).await.is_err(), "a credential is not a key");
     }
 
     #[tokio::test]
-    async fn a_credential_ends_with_its_key() {
+    async fn a_credential_expires_with_its_key() {
         let (access, caller) = opened().await;
         let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
         assert!(access.listening(&credential).await.is_ok());
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_credential_lasts_no_longer_than_the_right_it_came_from() {
+    async fn a_credential_expires_no_later_than_the_right_it_came_from() {
         let (access, caller) = opened().await;
         let caller = Caller { expires_at: Some(SystemClock.now_ms() - 1), ..caller };
         let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_other_text_is_a_credential() {
+    async fn other_texts_are_rejected_as_credentials() {
         let (access, caller) = opened().await;
         let (credential, _) = access.hand_out(&caller, None, true).await.expect("signed");
         for place in (0..credential.len()).step_by(7) {

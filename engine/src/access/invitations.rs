@@ -1,4 +1,5 @@
-//! Invitations as the one invited sees them: listed, accepted or declined. Nobody joins a workspace in any other way.
+//! Invitations from the view of the invited user: listing, accepting and declining. There is no other way to join a
+//! workspace.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,28 +12,29 @@ use crate::error::{Error, Result};
 use crate::model::access::{self, Invitation, Membership, WorkspaceRecord};
 use crate::store;
 
-/// A user who signed in with a token of an identity provider, whether or not they are in any workspace.
+/// A user who signed in with a token of an identity provider. The user may have no workspace.
 pub struct SignedIn {
     access: Arc<Access>,
     user: Arc<KnownUser>,
 }
 
-/// An invitation with the workspace that invites.
+/// An invitation and the workspace it is for.
 pub type Proposal = (Invitation, WorkspaceRecord);
 
 impl Access {
-    /// The user whom a token stands for. A key stands for one workspace, and so does not join others.
+    /// Returns the user that a token identifies. Keys are rejected: a key belongs to one workspace, so it must not join
+    /// others.
     pub async fn signed_in(self: &Arc<Self>, bearer: &str) -> Result<SignedIn> {
         if access::is_key(bearer) {
             self.authenticate(bearer, None).await?;
-            let message = "invitations are answered with a token of the identity provider; a key cannot do it";
+            let message = "answering invitations needs a token of the identity provider, not a key";
             return Err(Error::forbidden("session_required", message));
         }
         let identity = self.policy().tokens.verify(bearer, self.clock.now_ms()).await?;
         Ok(SignedIn { access: self.clone(), user: self.admit(&identity).await? })
     }
 
-    /// Those of some invitations that have not ended: they have not expired, and the keys that made them still exist.
+    /// Returns the invitations that are still open: they have not expired, and the keys that created them still exist.
     pub(super) async fn still_open(&self, invitations: Vec<Invitation>) -> Result<Vec<Invitation>> {
         let now = self.clock.now_ms();
         let key = |invitation: &Invitation| invitation.derived_from.clone().filter(|origin| !origin.contains(':'));
@@ -60,7 +62,7 @@ impl Access {
 
     async fn accept(&self, id: &str, email: &str, user_id: &str) -> Result<(Membership, WorkspaceRecord)> {
         let accepted = self.control.accept_invitation(id, email, user_id, self.clock.now_ms()).await;
-        // Also where it is not known whether it was accepted: what is forgotten is read again.
+        // Also if the outcome is unknown. The cache is filled again by later reads.
         self.known.forget();
         let member = accepted?.ok_or_else(|| Error::not_found("invitation", id))?;
         let workspace = self.workspace(&member.workspace_id).await?;
@@ -69,7 +71,7 @@ impl Access {
 }
 
 impl SignedIn {
-    /// The invitations of the user's verified address, the oldest first.
+    /// Returns the invitations to the user's verified address, oldest first.
     pub async fn invitations(&self) -> Result<Vec<Proposal>> {
         match self.user.record.verified_email() {
             Some(email) => self.access.proposals(email).await,
@@ -77,11 +79,11 @@ impl SignedIn {
         }
     }
 
-    /// Joins the workspace that invites. A user who is a member already keeps their role.
+    /// Joins the workspace of an invitation. Existing members keep their role.
     pub async fn accept(&self, id: &str) -> Result<(Membership, WorkspaceRecord)> {
         let (email, access) = (self.email(id)?, self.access.clone());
         let (id, user_id) = (id.to_owned(), self.user.record.id.clone());
-        // A task of its own: it ends by forgetting what is known of the user, whether or not the client still waits.
+        // Runs in a separate task, so that the cache is cleared even if the client disconnects.
         let task = async move { access.accept(&id, &email, &user_id).await };
         match tokio::spawn(task.in_current_span()).await {
             Ok(result) => result,
@@ -90,7 +92,7 @@ impl SignedIn {
         }
     }
 
-    /// Deletes the invitation.
+    /// Declines an invitation and deletes it.
     pub async fn decline(&self, id: &str) -> Result<()> {
         match self.access.control.decline_invitation(id, &self.email(id)?).await? {
             true => Ok(()),
@@ -98,7 +100,7 @@ impl SignedIn {
         }
     }
 
-    /// The address that is invited. Without a verified one no invitation is the user's.
+    /// Returns the user's verified address. Without one, the user has no invitations.
     fn email(&self, id: &str) -> Result<Arc<str>> {
         let email = self.user.record.email.clone().filter(|_| self.user.record.email_verified);
         email.ok_or_else(|| Error::not_found("invitation", id))

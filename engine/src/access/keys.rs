@@ -1,4 +1,4 @@
-//! Keys: making, listing and revoking them. The secret is told once and never kept.
+//! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,30 +12,31 @@ use crate::store::keys::Origin;
 use crate::store::members::Ground;
 use crate::store::retry;
 
-/// Between a request's beginning and its end its key was revoked, or its user has left.
-pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is not valid any more");
+/// The error for a key that was revoked, or a user who left, while the request was running.
+pub(super) const GONE: Error = Error::Unauthenticated("the bearer token is no longer valid");
 
-/// A key that is to be made.
+/// A key to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewKey {
     pub name: String,
     pub scopes: Vec<Scope>,
-    /// Milliseconds since the epoch.
+    /// The expiry time, in milliseconds since the epoch.
     pub expires_at: Option<i64>,
-    /// Whether it opens every workspace of its user, and not only the one that it is made in.
+    /// Whether the key grants access to every workspace of its user, and not only to the one it is created in.
     pub opens_all: bool,
 }
 
-/// A key that was made.
+/// A created key.
 #[derive(Debug, Clone)]
 pub struct CreatedKey {
     pub record: KeyRecord,
-    /// Not there where the key was made before: it was told then, and is not kept.
+    /// `None` if an earlier request created the key. Only that request got the secret, which is not stored.
     pub secret: Option<String>,
 }
 
 impl Access {
-    /// Makes a key for somebody in a workspace, unless there is one of the id that is given. It ends with its origin.
+    /// Creates a key for a user in a workspace, unless a key with the given id exists. The key stops working with its
+    /// origin.
     pub async fn create_key(
         &self,
         workspace_id: &Arc<str>,
@@ -54,14 +55,15 @@ impl Access {
         Ok(CreatedKey { record: kept, secret: is_new.then_some(secret) })
     }
 
-    /// The keys of a workspace, newest first.
+    /// Returns the keys of a workspace, newest first.
     pub async fn keys_of(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
         Ok(self.control.read_keys(workspace_id).await?)
     }
 
-    /// Revokes a key of a workspace at once, with everything that was derived from it.
+    /// Revokes a key of a workspace and all keys derived from it, effective immediately.
     ///
-    /// A key that revokes the one that it was derived from takes its place: that is how keys are rotated.
+    /// If a key revokes the key that it was derived from, it takes the place of that key instead of being revoked. Keys
+    /// are rotated this way.
     pub async fn revoke_key(&self, workspace_id: &str, key_id: &str, by: Option<&str>) -> Result<()> {
         let _turn = self.turns.take(workspace_id).await;
         for wait in retry::waits() {
@@ -87,7 +89,7 @@ impl Access {
             None => Vec::new(),
         };
         let deleted = self.control.delete_key(&key.id, &moved).await;
-        // Also where it is not known whether it was deleted: what is forgotten is read again.
+        // Also if the outcome of the deletion is unknown. The cache is filled again by later reads.
         self.known.forget();
         deleted?;
         self.held.end(&Ground::Key(key.id.clone()));
@@ -95,7 +97,7 @@ impl Access {
         Ok(())
     }
 
-    /// Deletes what was derived from a key that is gone. It opens nothing any more, whether or not this succeeds.
+    /// Deletes the keys derived from a deleted key. They are already invalid, whether or not this succeeds.
     pub(super) async fn sweep(&self, id: &Arc<str>) {
         let swept = async {
             loop {
@@ -109,12 +111,12 @@ impl Access {
             }
         };
         if let Err(error) = swept.await {
-            tracing::warn!(%error, key = %id, "keys that open nothing any more were not deleted");
+            tracing::warn!(%error, key = %id, "failed to delete the keys derived from a deleted key");
         }
     }
 }
 
-/// A key that takes the place of the one that it revokes, and what was derived from it, with their new origins.
+/// Returns the new records of a key that takes the place of the key it revokes, and of the keys derived from it.
 fn moved(revoked: &KeyRecord, by: &KeyRecord, line: &[KeyRecord]) -> Vec<KeyRecord> {
     let below = by.ancestors.len();
     let moved = |key: &KeyRecord| {
@@ -125,15 +127,15 @@ fn moved(revoked: &KeyRecord, by: &KeyRecord, line: &[KeyRecord]) -> Vec<KeyReco
     std::iter::once(first).chain(line.iter().map(moved)).collect()
 }
 
-/// What it means that a key was not written.
+/// Returns the error for a key that was not written.
 pub(super) fn refused(origin: Origin) -> Error {
     match origin {
         Origin::Gone => GONE,
-        Origin::TooDeep => Error::forbidden("derived_too_often", "a key is derived over 16 steps at most"),
+        Origin::TooDeep => Error::forbidden("derived_too_often", "a key can be derived over at most 16 steps"),
     }
 }
 
-/// What is kept of a key.
+/// Returns the record to store for a key.
 pub(super) fn record_of(
     key: &str,
     id: Arc<str>,

@@ -1,4 +1,4 @@
-//! What was read of keys and users, kept where no other process can change it.
+//! A cache of keys and users. Keys and users are kept only if no other process can change them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 use crate::model::plan::{OfferedPlan, Plan, PlanStatus};
 
-/// Keys and users that were read.
+/// The cached keys and users.
 pub struct Known {
     entries: Mutex<Entries>,
     all_scopes: Arc<[Scope]>,
@@ -20,20 +20,20 @@ pub struct Known {
 struct Entries {
     keys: HashMap<String, Arc<KnownKey>>,
     users: HashMap<Arc<str>, Arc<KnownUser>>,
-    /// How many changes there were: what was read before one of them is not kept.
+    /// The number of changes so far. Records read before a change are not cached.
     changes: u64,
 }
 
-/// A key and whose it is.
+/// A key and its user.
 pub struct KnownKey {
     pub key: Arc<KeyRecord>,
     pub user: Arc<KnownUser>,
 }
 
-/// A user, and where they may go.
+/// A user with their memberships and plan.
 pub struct KnownUser {
     pub record: UserRecord,
-    /// The one that was joined first comes first.
+    /// The memberships in the order of joining.
     pub memberships: Vec<Membership>,
     pub plan: Arc<Plan>,
 }
@@ -45,7 +45,7 @@ impl Default for Known {
 }
 
 impl Known {
-    /// What users hold who show a token.
+    /// Returns the scopes of users who present a token: all scopes.
     pub fn all_scopes(&self) -> Arc<[Scope]> {
         self.all_scopes.clone()
     }
@@ -62,7 +62,7 @@ impl Known {
         self.entries().users.get(id).cloned()
     }
 
-    /// Keeps a key that was read when there had been so many changes.
+    /// Caches a key, if nothing has changed since `changes` was read.
     pub fn keep_key(&self, hash: &str, key: &Arc<KnownKey>, changes: u64) {
         let mut entries = self.entries();
         if entries.changes == changes {
@@ -70,7 +70,7 @@ impl Known {
         }
     }
 
-    /// Keeps a user who was read when there had been so many changes.
+    /// Caches a user, if nothing has changed since `changes` was read.
     pub fn keep_user(&self, user: &Arc<KnownUser>, changes: u64) {
         let mut entries = self.entries();
         if entries.changes == changes {
@@ -78,7 +78,7 @@ impl Known {
         }
     }
 
-    /// Notes when a key was used.
+    /// Records the last use of a key.
     pub fn touched(&self, hash: &str, now: i64) {
         if let Some(known) = self.entries().keys.get_mut(hash) {
             let key = KeyRecord { last_used_at: Some(now), ..KeyRecord::clone(&known.key) };
@@ -86,7 +86,7 @@ impl Known {
         }
     }
 
-    /// Forgets everything, as something of it has changed or may have.
+    /// Clears the cache, since records have changed or may have.
     pub fn forget(&self) {
         let mut entries = self.entries();
         entries.changes += 1;
@@ -105,13 +105,14 @@ impl KnownUser {
         KnownUser { record, memberships, plan }
     }
 
-    /// What the user is in a workspace. One that is not theirs and one that is not there are alike.
+    /// Returns the membership of the user in a workspace. The error is the same for unknown workspaces.
     pub fn member_of(&self, workspace: &str) -> Result<&Membership> {
         self.memberships.iter().find(|member| *member.workspace_id == *workspace).ok_or_else(not_a_member)
     }
 }
 
-/// The plan of a user. Who was given none has the default one; a trial begins with a first token only.
+/// Returns the plan of a user. Users without one get the default plan, without a trial: trials begin at the first
+/// sign-in.
 pub fn plan_of(user: &UserRecord, settings: &AccessSettings) -> Plan {
     match &user.plan {
         Some(plan) => plan.clone(),
@@ -125,16 +126,16 @@ pub fn default_plan(settings: &AccessSettings) -> OfferedPlan {
 }
 
 pub fn not_a_member() -> Error {
-    Error::forbidden("not_a_member", "the user is no member of this workspace")
+    Error::forbidden("not_a_member", "the user is not a member of this workspace")
 }
 
-/// What a user is told who signed in and has no workspace.
+/// Returns the error for a signed-in user without a workspace.
 pub fn nowhere() -> Error {
-    let message = "the user is in no workspace; `GET /invitations` lists those that invite them";
+    let message = "the user is not in any workspace; `GET /invitations` lists the user's invitations";
     Error::forbidden("not_a_member", message)
 }
 
-/// SHA-256 of a key, in hexadecimal: all that is ever stored of it.
+/// Returns the SHA-256 of a key, in hexadecimal. Only this hash is stored.
 pub fn hash_of(key: &str) -> String {
     hex::encode(Sha256::digest(key.as_bytes()))
 }

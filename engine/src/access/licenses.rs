@@ -1,4 +1,4 @@
-//! Licenses: the devices on which a user has activated the apps, and signatures on what these are told.
+//! Licenses: the devices on which a user has activated the apps, and the signatures of license responses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use crate::model::license::{Activation, Verdict};
 use crate::store;
 use crate::store::retry;
 
-/// Devices that are active for one user, at most, whatever the plan allows: all of them are read where one asks.
+/// The maximum number of active devices per user, whatever the plan allows. Each request reads all of them.
 const MOST_ACTIVE: u64 = 1_000;
-/// Revoked devices that are remembered for one user, so that they do not come back. When more are revoked, those that
-/// were revoked first are forgotten.
+/// The number of revoked devices kept per user, so that they cannot activate themselves again. Beyond this number, the
+/// ones revoked first are removed.
 const MOST_REVOKED: usize = 100;
 
-/// A device as it presents itself.
+/// A device's description of itself.
 #[derive(Debug, Clone, Default)]
 pub struct Device {
     pub instance_id: String,
@@ -28,27 +28,27 @@ pub struct Device {
     pub app_version: Option<String>,
 }
 
-/// What came of a device's question, and the user's devices after it.
+/// The result of a validation, and the user's devices after it.
 #[derive(Debug, Clone)]
 pub struct Validation {
     pub verdict: Verdict,
-    /// The device, where it is known.
+    /// The device, if it is known.
     pub activation: Option<Activation>,
-    /// Those that are active, the oldest first.
+    /// The active devices, oldest first.
     pub active: Vec<Activation>,
-    /// Milliseconds since the epoch.
+    /// The time of the validation, in milliseconds since the epoch.
     pub now: i64,
 }
 
 impl Access {
-    /// Activates a device of the caller's, or finds it active already. As many are active as the caller's plan allows,
-    /// however many ask at once, and wherever.
+    /// Activates a device of the caller, or confirms that it is active. The limit of the caller's plan also holds for
+    /// concurrent requests and across servers.
     pub async fn validate_device(&self, caller: &Caller, device: &Device) -> Result<Validation> {
         let (user_id, limit, now) = (&caller.user_id, caller.plan.limits.activations, self.clock.now_ms());
         self.with_devices(user_id, |devices| Ok(validated(user_id, device, devices, limit, now))).await
     }
 
-    /// Forgets a device of a user, which may be activated again; one that was revoked stays so.
+    /// Removes an active device of a user. It may be activated again. Revoked devices stay revoked.
     pub async fn deactivate_device(&self, user_id: &Arc<str>, instance_id: &str) -> Result<Activation> {
         self.with_devices(user_id, |devices| {
             let found = active(devices).into_iter().find(|one| one.instance_id == instance_id);
@@ -58,7 +58,7 @@ impl Access {
         .await
     }
 
-    /// Revokes a device of a user: it does not come back by itself.
+    /// Revokes a device of a user. The device cannot activate itself again.
     pub async fn revoke_device(&self, user_id: &Arc<str>, id: &str) -> Result<()> {
         let now = self.clock.now_ms();
         self.with_devices(user_id, |devices| {
@@ -69,12 +69,12 @@ impl Access {
         .await
     }
 
-    /// All devices of a user, those that were revoked too; the oldest first.
+    /// Returns all devices of a user, including revoked ones, oldest first.
     pub async fn devices_of(&self, user_id: &str) -> Result<Vec<Activation>> {
         Ok(self.control.read_activations(user_id).await?.activations)
     }
 
-    /// Decides on the devices of a user, again where others decided meanwhile.
+    /// Makes a decision on the devices of a user. If another server changed them meanwhile, makes the decision again.
     async fn with_devices<T>(&self, user_id: &str, decide: impl Fn(&[Activation]) -> Result<(Change, T)>) -> Result<T> {
         let _turn = self.turns.take(user_id).await;
         for wait in retry::waits() {
@@ -94,12 +94,12 @@ impl Access {
         Err(store::Error::Conflict.into())
     }
 
-    /// The Ed25519 signature on a message.
+    /// Returns the Ed25519 signature of a message.
     pub async fn sign_license(&self, message: &[u8]) -> Result<Vec<u8>> {
         Ok(self.license_pair().await?.sign(message).as_ref().to_vec())
     }
 
-    /// The key by which whoever asks checks these signatures.
+    /// Returns the public key that verifies these signatures.
     pub async fn license_key(&self) -> Result<Vec<u8>> {
         Ok(self.license_pair().await?.public_key().as_ref().to_vec())
     }
@@ -116,16 +116,16 @@ impl Access {
     }
 }
 
-/// What becomes of the devices of a user.
+/// A change to the devices of a user.
 enum Change {
     None,
     Write(Activation),
-    /// The device that is revoked, and those that leave for it.
+    /// The revoked device, and the ids of older ones that are removed.
     Revoke(Activation, Vec<Arc<str>>),
     Forget(Arc<str>),
 }
 
-/// The revoked devices that leave when one more is revoked.
+/// Returns the revoked devices to remove when one more is revoked.
 fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     let mut revoked: Vec<&Activation> = devices.iter().filter(|one| one.revoked_at.is_some()).collect();
     revoked.sort_by_key(|one| one.revoked_at);
@@ -133,7 +133,7 @@ fn forgotten(devices: &[Activation]) -> Vec<Arc<str>> {
     revoked.into_iter().take(over).map(|one| one.id.clone()).collect()
 }
 
-/// What is decided on a device that asks.
+/// Decides on the validation of a device.
 fn validated(
     user_id: &Arc<str>,
     device: &Device,
@@ -163,7 +163,7 @@ fn active(devices: &[Activation]) -> Vec<Activation> {
     devices.iter().filter(|one| one.revoked_at.is_none()).cloned().collect()
 }
 
-/// A device as it is kept once it has presented itself. What it does not say stays as it was.
+/// Returns the record of a device after a validation. Fields that the device does not send stay unchanged.
 fn presented(user_id: &Arc<str>, device: &Device, known: Option<&Activation>, now: i64) -> Activation {
     let name = format!("activation/{user_id}/{}", device.instance_id);
     let said = |said: &Option<String>, before: fn(&Activation) -> &Option<String>| {

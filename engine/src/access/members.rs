@@ -1,4 +1,4 @@
-//! Members: who is in a workspace and as what, whom its owners invite, and who leaves.
+//! Members of workspaces: their roles, invitations and removal.
 
 use uuid::Uuid;
 
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::model::access::{Caller, Invitation, Membership, Role, UserRecord, WorkspaceRecord};
 use crate::store::members::Ground;
 
-/// Somebody who is in a workspace, or is invited to it.
+/// A member of a workspace, or an invitation to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Member {
     Joined(Membership, UserRecord),
@@ -16,12 +16,13 @@ pub enum Member {
 }
 
 impl Access {
-    /// What a user is in a workspace: `None` for somebody who is no user of it. This is the one place that decides it.
+    /// Returns the role of a user in a workspace, or `None` if the user is not a member. All checks of membership by
+    /// other modules use this function.
     pub async fn role_of(&self, workspace_id: &str, user_id: &str) -> Result<Option<Role>> {
         Ok(self.control.read_membership(workspace_id, user_id).await?.map(|member| member.role))
     }
 
-    /// Everybody in a workspace, and after them those who are invited; the oldest first.
+    /// Returns the members of a workspace, then its invitations, each oldest first.
     pub async fn members_of(&self, workspace_id: &str) -> Result<Vec<Member>> {
         let joined = self.control.read_members(workspace_id).await?;
         let invited = self.still_open(self.control.read_invitations(workspace_id).await?).await?;
@@ -29,7 +30,7 @@ impl Access {
         Ok(joined.chain(invited.into_iter().map(Member::Invited)).collect())
     }
 
-    /// Invites an address, in its normal form, on behalf of an owner. The invitation ends with the key that made it.
+    /// Invites an address in its normal form. If the owner used a key, the invitation expires with that key.
     pub async fn invite(
         &self,
         workspace: &WorkspaceRecord,
@@ -39,7 +40,7 @@ impl Access {
     ) -> Result<Invitation> {
         let name = format!("invitation/{}/{email}", workspace.id);
         let invitation = Invitation {
-            // The same address twice is one invitation, with the later role.
+            // Inviting the same address twice gives one invitation, with the later role.
             id: Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string().into(),
             workspace_id: workspace.id.clone(),
             email: email.into(),
@@ -49,7 +50,7 @@ impl Access {
             derived_from: Some(by.origin()),
         };
         let _turn = self.turns.take(&workspace.id).await;
-        let taken = Error::conflict("already_member", "somebody with this address is a member already");
+        let taken = Error::conflict("already_member", "a user with this address is already a member");
         let joined = self.control.read_members(&workspace.id).await?;
         if joined.iter().any(|(_, user)| user.verified_email() == Some(email)) {
             return Err(taken);
@@ -58,7 +59,7 @@ impl Access {
         Ok(invitation)
     }
 
-    /// Gives a member, or somebody who is invited, another role.
+    /// Changes the role of a member or of an invitation.
     pub async fn change_role(&self, workspace: &WorkspaceRecord, id: &str, role: Role) -> Result<Member> {
         keep_founder(workspace, id)?;
         let _turn = self.turns.take(&workspace.id).await;
@@ -73,7 +74,7 @@ impl Access {
         members.into_iter().find(|member| member.id() == id).ok_or_else(|| Error::not_found("member", id))
     }
 
-    /// Takes a member out of a workspace, with all their keys there, or takes an invitation back.
+    /// Removes a member from a workspace with all their keys there, or withdraws an invitation.
     pub async fn remove_member(&self, workspace: &WorkspaceRecord, id: &str) -> Result<()> {
         keep_founder(workspace, id)?;
         let _turn = self.turns.take(&workspace.id).await;
@@ -81,7 +82,7 @@ impl Access {
         self.known.forget();
         if let Some(keys) = removed? {
             self.held.end_above(&workspace.id, id, None);
-            // The keys may have opened other workspaces too, and so may what was derived from them there.
+            // The keys may have granted access to other workspaces as well, and so may keys derived from them there.
             for key in keys {
                 self.held.end(&Ground::Key(key.clone()));
                 self.sweep(&key).await;
@@ -95,16 +96,16 @@ impl Access {
     }
 }
 
-/// Whose workspace it is stays its owner: there is always somebody who decides who may be in it.
+/// Rejects changes to the workspace's founder, who stays an owner. That way, a workspace always has an owner.
 fn keep_founder(workspace: &WorkspaceRecord, id: &str) -> Result<()> {
     match *workspace.owner_id == *id {
-        true => Err(Error::conflict("workspace_owner", "whose workspace it is stays its owner")),
+        true => Err(Error::conflict("workspace_owner", "the founder of a workspace always stays its owner")),
         false => Ok(()),
     }
 }
 
 impl Member {
-    /// The user's id, or the invitation's.
+    /// Returns the id of the user or of the invitation.
     pub fn id(&self) -> &str {
         match self {
             Member::Joined(member, _) => &member.user_id,

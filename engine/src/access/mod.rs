@@ -1,7 +1,6 @@
-//! Who may enter which workspace: workspaces, their members, and the keys and tokens that open them, over the control
-//! database.
+//! Access control over the control database: workspaces, their members, and the keys and tokens that grant access.
 //!
-//! What is inside a workspace is not known here.
+//! This module does not know the contents of workspaces.
 
 pub mod admission;
 pub mod before;
@@ -35,10 +34,10 @@ use crate::model::access::{self, Caller, Membership, Scope, WorkspaceRecord};
 use crate::store::{Database, Store};
 use crate::turns::Turns;
 
-/// How often a key's last use is written down, at most; milliseconds.
+/// The minimum time between two updates of a key's last use, in milliseconds.
 const TOUCH_MS: i64 = 60_000;
 
-/// The control database, and what of it is known in this process.
+/// The control database, and the cache of its records in this process.
 pub struct Access {
     control: Database,
     clock: Arc<dyn Clock>,
@@ -46,15 +45,15 @@ pub struct Access {
     known: Known,
     held: HeldRights,
     signing: SigningKeys,
-    /// What answers about licenses are signed with, once it was read.
+    /// The key pair that signs license responses. Read on first use.
     license_pair: OnceLock<Arc<Ed25519KeyPair>>,
     policy: OnceLock<Policy>,
-    /// Taken, by user or by workspace, around changes that would conflict with each other. The store decides between
-    /// servers; turns only spare retries within this one.
+    /// Locks by user or by workspace, for changes that would conflict with each other. The store resolves conflicts
+    /// between servers; the locks only save retries within this one.
     turns: Arc<Turns>,
 }
 
-/// What the operator has decided.
+/// The operator's settings.
 #[derive(Default)]
 struct Policy {
     settings: AccessSettings,
@@ -77,20 +76,21 @@ impl Access {
         })
     }
 
-    /// Lets an operator's decisions hold, from before the first request on. Says what is wrong with them.
+    /// Applies the operator's settings. Must be called before the first request. Returns a message if the settings are
+    /// invalid.
     pub fn decide(&self, settings: AccessSettings, fetch: &Arc<dyn FetchKeys>) -> Result<(), String> {
         if !settings.plans.iter().any(|plan| plan.id == settings.default_plan) {
-            return Err(format!("there is no plan {}, which is to be the default", settings.default_plan));
+            return Err(format!("the default plan '{}' does not exist", settings.default_plan));
         }
         let tokens = Tokens::new(&settings.issuers, fetch)?;
-        self.policy.set(Policy { settings, tokens }).map_err(|_| "access was decided before".to_owned())
+        self.policy.set(Policy { settings, tokens }).map_err(|_| "the access settings are already applied".to_owned())
     }
 
     fn policy(&self) -> &Policy {
         self.policy.get_or_init(Policy::default)
     }
 
-    /// All workspaces of the store, the oldest first.
+    /// Returns all workspaces of the store, oldest first.
     pub async fn workspaces(&self) -> Result<Vec<WorkspaceRecord>> {
         Ok(self.control.read_workspaces().await?)
     }
@@ -100,7 +100,8 @@ impl Access {
         found.ok_or_else(|| Error::not_found("workspace", id))
     }
 
-    /// Who shows this bearer token, in the workspace that is asked for; else in the key's own, or the user's first.
+    /// Returns the caller that a bearer token identifies, in the given workspace. Without one, the workspace is the
+    /// key's own or the first that the user joined.
     pub async fn authenticate(&self, bearer: &str, workspace: Option<&str>) -> Result<Caller> {
         match access::is_key(bearer) {
             true => self.authenticate_key(bearer, workspace).await,
@@ -120,15 +121,15 @@ impl Access {
         }
         let workspace = workspace.unwrap_or(&key.workspace_id);
         if !key.opens_all && *workspace != *key.workspace_id {
-            // The same for workspaces that are the user's, that are others', and that do not exist.
-            return Err(Error::forbidden("other_workspace", "the key opens the workspace that it was made in alone"));
+            // The same error for the user's other workspaces, those of other users, and unknown ones.
+            return Err(Error::forbidden("other_workspace", "the key is valid only in its own workspace"));
         }
         let member = user.member_of(workspace)?;
         if key.last_used_at.is_none_or(|last| last + TOUCH_MS <= now) {
             self.known.touched(&key.hash, now);
-            // That it fails is no reason to refuse the caller.
+            // A failure to record the use must not reject the caller.
             if let Err(error) = self.control.touch_key(&key.id, now).await {
-                tracing::warn!(%error, key = %key.id, "the key's last use was not written");
+                tracing::warn!(%error, key = %key.id, "failed to write the last use of a key");
             }
         }
         let caller = self.caller(user, member, key.scopes.as_slice().into(), now);

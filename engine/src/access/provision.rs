@@ -1,4 +1,4 @@
-//! How a workspace comes to be: with an owner and a key of every scope, all at once.
+//! Creates a workspace with an owner and a key of every scope, in one transaction.
 
 use std::sync::Arc;
 
@@ -7,16 +7,16 @@ use super::keys::NewKey;
 use crate::error::{Error, Result};
 use crate::model::access::{self, KeyRecord, Scope, WorkspaceRecord};
 
-/// What the first start of an empty store made.
+/// The result of the first start on an empty store.
 pub struct FirstStart {
     pub workspace: WorkspaceRecord,
-    /// The owner's key; it cannot be asked for again.
+    /// The owner's key. It cannot be retrieved again.
     pub key: String,
 }
 
 impl Access {
-    /// On an empty store, makes the workspace `default`; on one whose first key was never used, puts a chosen key in its
-    /// place. See [`crate::Engine::first_start`].
+    /// On an empty store, creates the workspace `default`. On a store whose first key was never used, replaces that key
+    /// with the chosen one. See [`crate::Engine::first_start`].
     pub async fn first_start(&self, chosen_key: Option<String>) -> Result<Option<FirstStart>> {
         if let Some(key) = &chosen_key {
             check_key(key)?;
@@ -33,13 +33,13 @@ impl Access {
                 self.new_key(&unused.workspace_id, &unused.user_id, new, Some(chosen.clone())).0
             };
             if self.control.replace_unused_first_key(make).await? {
-                tracing::warn!("the owner key of the first start was never used; the chosen one has taken its place");
+                tracing::warn!("replaced the unused owner key of the first start with the chosen key");
             }
         }
         Ok(None)
     }
 
-    /// Makes a workspace with an owner, and a key that holds every scope.
+    /// Creates a workspace with an owner and a key that holds every scope.
     pub async fn provision(&self, name: &str, chosen_key: Option<String>) -> Result<(WorkspaceRecord, String)> {
         if let Some(key) = &chosen_key {
             check_key(key)?;
@@ -77,5 +77,5 @@ impl Access {
 }
 
 fn check_key(key: &str) -> Result<()> {
-    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("a key is sk_ and 64 hexadecimal characters")) }
+    if access::is_key(key) { Ok(()) } else { Err(Error::invalid("the key must be sk_ and 64 hexadecimal characters")) }
 }

@@ -1,17 +1,18 @@
-//! What an operator decides about access: whose tokens count, who gets a workspace, and which plans there are.
+//! The operator's settings for access: token issuers, workspaces of new users, and plans.
 
 use crate::model::plan::OfferedPlan;
 
-/// All of it.
+/// The access settings.
 #[derive(Debug, Clone)]
 pub struct AccessSettings {
     pub issuers: Vec<IssuerSettings>,
-    /// Whether users get a workspace of their own with their first token. Where they do not, only invited users sign in.
+    /// Whether a user's first token creates a workspace for them. If not, only invited users can sign in.
     pub auto_provision: bool,
-    /// Domains, in the normal form of addresses, one of which the verified address of whoever gets one has; none are all.
+    /// The email domains whose users get a workspace, in the normal form of addresses. The address must be verified. An
+    /// empty list allows all domains.
     pub allowed_email_domains: Vec<String>,
     pub plans: Vec<OfferedPlan>,
-    /// The id of the plan that users begin with.
+    /// The id of the plan of new users.
     pub default_plan: String,
 }
 
@@ -28,26 +29,26 @@ impl Default for AccessSettings {
     }
 }
 
-/// Somebody whose tokens are taken.
+/// A trusted token issuer.
 #[derive(Debug, Clone)]
 pub struct IssuerSettings {
-    /// The claim `iss`, exactly.
+    /// The required value of the claim `iss`.
     pub issuer: String,
-    /// What the claim `aud` has in it.
+    /// The value that the claim `aud` must contain.
     pub audience: String,
     pub trust: Trust,
-    /// Names of signature algorithms, all of one family.
+    /// The names of the accepted signature algorithms, all of one family.
     pub algorithms: Vec<String>,
-    /// Whether an address counts as verified though the token does not say so.
+    /// Whether an address counts as verified if the token has no claim about that.
     pub trusts_email: bool,
 }
 
-/// What an issuer's signatures are checked with.
+/// The keys that verify an issuer's signatures.
 #[derive(Clone)]
 pub enum Trust {
-    /// Public keys under a URL.
+    /// Public keys, fetched from a URL.
     KeySet { url: String },
-    /// A secret that is shared with the issuer.
+    /// A secret shared with the issuer.
     Secret(Vec<u8>),
 }
 

@@ -1,7 +1,7 @@
-//! Signatures on what is handed out for a while, as links to files: any server of the store can check them.
+//! Signatures on data with a limited lifetime, such as links to files. Every server of the store can verify them.
 //!
-//! The secrets are in the control database and change by themselves. What was signed with the one before stays valid
-//! for as long as anything that is signed does.
+//! The secrets are in the control database and rotate automatically. Signatures of the previous secret stay valid for
+//! the maximum lifetime of signed data.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,28 +15,29 @@ use super::Access;
 use crate::error::{Error, Result};
 use crate::store::signing_keys::SigningKeyRecord;
 
-/// How long new signatures are made with one key, in milliseconds.
+/// How long one key is used for new signatures, in milliseconds.
 const SIGNS_MS: i64 = 24 * 60 * 60 * 1_000;
-/// The longest that anything signed is valid, in milliseconds.
+/// The maximum lifetime of signed data, in milliseconds.
 pub const LONGEST_MS: i64 = 24 * 60 * 60 * 1_000;
-/// How long a key is known: what it signed last is valid to the end.
+/// How long a key is kept after its creation, in milliseconds, so that its last signatures stay valid until they
+/// expire.
 const KNOWN_MS: i64 = SIGNS_MS + LONGEST_MS;
-/// How often, at most, the store is asked for a key that is not known here; milliseconds.
+/// The minimum time between two lookups of unknown keys in the store, in milliseconds.
 const LOOK_MS: i64 = 1_000;
-/// How long before a key stops signing the next one is made. By the time that one signs, every server finds it in the
-/// store, also one that had looked for another just before it was made.
+/// How long before the end of a key's use the next key is created, in milliseconds. When the next key starts to sign,
+/// every server finds it in the store, even one that looked for another key just before its creation.
 const AHEAD_MS: i64 = 60_000;
-/// The longest text that is looked at for claims.
+/// The maximum length of a text with signed claims, in bytes.
 const MAX_LENGTH: usize = 8 << 10;
 
-/// What a signature is for: one that was made for one purpose is not valid for another.
+/// The purpose of a signature. A signature for one purpose is not valid for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A link by which a file is read without a token.
+    /// A link that allows reading a file without a token.
     FileLink,
-    /// A link by which a file is stored without a token.
+    /// A link that allows storing a file without a token.
     UploadLink,
-    /// The credential by which agents listen.
+    /// The credential for listening to agent feeds.
     Realtime,
 }
 
@@ -50,25 +51,25 @@ impl Purpose {
     }
 }
 
-/// A signature, and the key that it was made with.
+/// A signature and the id of its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signature {
     pub key_id: String,
-    /// HMAC-SHA256.
+    /// The HMAC-SHA256 of purpose and message.
     pub mac: Vec<u8>,
 }
 
-/// The keys that are known here.
+/// The signing keys cached in this process.
 #[derive(Default)]
 pub struct SigningKeys {
     known: Mutex<Known>,
-    /// Held by whoever makes a key: the others wait for it.
+    /// Held while a key is created. Other tasks wait for the new key.
     making: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// The newest first.
+    /// The keys, newest first.
     keys: Vec<SigningKeyRecord>,
     read_at: Option<i64>,
 }
@@ -80,7 +81,7 @@ impl SigningKeys {
 }
 
 impl Known {
-    /// Takes in what was read. Two who read at once may come in either order: what is known already stays.
+    /// Adds the keys read from the store. Keeps all other known keys, since concurrent reads may finish in any order.
     fn learn(&mut self, read: Vec<SigningKeyRecord>, now: i64) {
         let unknown: Vec<_> = read.into_iter().filter(|key| self.find(&key.id).is_none()).collect();
         self.keys.extend(unknown);
@@ -93,12 +94,12 @@ impl Known {
         self.keys.iter().find(|key| key.id == id)
     }
 
-    /// Whether there is a key that signs for a while.
+    /// Returns whether the newest key can be used for some time.
     fn is_ahead(&self, now: i64) -> bool {
         self.keys.first().is_some_and(|key| key.created_at.saturating_add(SIGNS_MS - AHEAD_MS) > now)
     }
 
-    /// The newest key that every server can know of, or else the oldest of those that sign.
+    /// Returns the newest key that every server can know, or else the oldest key in use.
     fn signing(&self, now: i64) -> Option<SigningKeyRecord> {
         let signing = || self.keys.iter().filter(|key| key.created_at.saturating_add(SIGNS_MS) > now);
         let settled = signing().find(|key| key.created_at.saturating_add(LOOK_MS) < now);
@@ -107,27 +108,27 @@ impl Known {
 }
 
 impl Access {
-    /// Signs a message, with a key that still signs at this time.
+    /// Signs a message with a key that is in use.
     pub async fn sign(&self, purpose: Purpose, message: &[u8]) -> Result<Signature> {
         let key = self.signing_key().await?;
         let mac = hmac::sign(&keyed(&key.secret)?, &signed(purpose, message)).as_ref().to_vec();
         Ok(Signature { key_id: key.id, mac })
     }
 
-    /// Whether a signature was made here, or by another server of this store, for this purpose and message.
+    /// Returns whether a server of this store made the signature for this purpose and message.
     pub async fn verify(&self, purpose: Purpose, message: &[u8], signature: &Signature) -> Result<bool> {
         let Some(key) = self.find_signing_key(&signature.key_id).await? else { return Ok(false) };
         Ok(hmac::verify(&keyed(&key.secret)?, &signed(purpose, message), &signature.mac).is_ok())
     }
 
-    /// Claims as a text that may stand in a URL, with their signature: whoever has it shows it, and can change nothing of it.
+    /// Returns claims with their signature, as text that can be part of a URL. The holder cannot change the claims.
     pub async fn sign_claims(&self, purpose: Purpose, claims: &impl Serialize) -> Result<String> {
         let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).map_err(Error::internal)?);
         let Signature { key_id, mac } = self.sign(purpose, claims.as_bytes()).await?;
         Ok(format!("{claims}.{key_id}.{}", URL_SAFE_NO_PAD.encode(mac)))
     }
 
-    /// The claims of such a text, where they were signed here for this purpose.
+    /// Returns the claims in a signed text, if the signature is valid for this purpose.
     pub async fn verified_claims<C: DeserializeOwned>(&self, purpose: Purpose, text: &str) -> Result<Option<C>> {
         let mut parts = text.splitn(3, '.');
         let (Some(claims), Some(key_id), Some(mac)) = (parts.next(), parts.next(), parts.next()) else {
@@ -142,7 +143,7 @@ impl Access {
         serde_json::from_slice(&claims).map(Some).map_err(Error::internal)
     }
 
-    /// The key to sign with. Where it is about to stop, or there is none, the next one is made.
+    /// Returns the key to sign with. If there is none, or if its use ends soon, creates the next one.
     async fn signing_key(&self) -> Result<SigningKeyRecord> {
         let now = self.clock.now_ms();
         let known = || {
@@ -157,7 +158,7 @@ impl Access {
         if let Some(key) = known() {
             return Ok(key);
         }
-        // Two servers may do so at once: then both keys sign, and both are known to everybody who reads them.
+        // If two servers create a key at the same time, both keys sign, and both are in the store.
         let (id, secret) = (self.clock.new_id().to_string(), hex::encode(self.clock.random()));
         let key = SigningKeyRecord { id, secret, created_at: now };
         self.control.write_signing_key(&key, now.saturating_sub(KNOWN_MS)).await?;
@@ -166,7 +167,8 @@ impl Access {
         Ok(known.signing(now).unwrap_or(key))
     }
 
-    /// The key of this id. One that is not known here is asked for, but not again and again: ids come from outside.
+    /// Returns the key with this id. An unknown id is looked up in the store at a limited rate, since ids are client
+    /// input.
     async fn find_signing_key(&self, id: &str) -> Result<Option<SigningKeyRecord>> {
         let now = self.clock.now_ms();
         let read_at = {
@@ -179,7 +181,7 @@ impl Access {
         if !read_at.is_some_and(|at| (at..at.saturating_add(LOOK_MS)).contains(&now)) {
             self.read_signing_keys(now).await?;
         }
-        // Somebody else may have read it meanwhile.
+        // Another task may have read the key meanwhile.
         Ok(self.signing.known().find(id).cloned())
     }
 
@@ -195,7 +197,7 @@ fn keyed(secret: &str) -> Result<hmac::Key> {
     Ok(hmac::Key::new(hmac::HMAC_SHA256, &secret))
 }
 
-/// What is signed: the purpose stands before the message, with an end that no purpose has in it.
+/// Returns the bytes to sign: the purpose and the message, with a separator that no purpose contains.
 fn signed(purpose: Purpose, message: &[u8]) -> Vec<u8> {
     [purpose.name().as_bytes(), b"\n", message].concat()
 }
@@ -209,7 +211,7 @@ mod tests {
     use crate::clock::Clock;
     use crate::store::Store;
 
-    /// A clock that is set by hand.
+    /// A clock that the test sets.
     struct Hand {
         now_ms: AtomicI64,
         drawn: AtomicU64,
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_one_server_signs_another_verifies() {
+    async fn one_server_verifies_signatures_of_another() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let signature = here.sign(Purpose::FileLink, b"a/b").await.expect("signed");
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_many_sign_at_once_is_verified_at_once() {
+    async fn concurrent_signatures_are_verified_immediately() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let access = Arc::new(opened(&store, &clock).await);
         let signed = |number: u64| {
@@ -265,18 +267,18 @@ mod tests {
         };
         let signed: Vec<_> = (0..50).map(signed).collect();
         for verified in signed {
-            assert!(verified.await.expect("not ended"));
+            assert!(verified.await.expect("the task ended normally"));
         }
         assert_eq!(store.control().await.expect("a database").read_signing_keys().await.expect("keys").len(), 1);
     }
 
     #[tokio::test]
-    async fn the_next_key_signs_when_every_server_can_know_it() {
+    async fn the_next_key_signs_once_every_server_can_know_it() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let (here, there) = (opened(&store, &clock).await, opened(&store, &clock).await);
         let first = here.sign(Purpose::Realtime, b"one").await.expect("signed");
         clock.now_ms.fetch_add(SIGNS_MS - AHEAD_MS, Ordering::SeqCst);
-        // The other server looks for what nobody has, and will not look again so soon.
+        // The other server looks up an unknown key, and therefore does not read the store again for a while.
         let unknown = Signature { key_id: "unknown".into(), ..first.clone() };
         assert!(!there.verify(Purpose::Realtime, b"one", &unknown).await.expect("verified"));
         let second = here.sign(Purpose::Realtime, b"one").await.expect("signed");
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_stops_signing_before_it_stops_being_known() {
+    async fn a_key_stops_signing_before_servers_forget_it() {
         let (store, clock) = (Store::connect("mem://").await.expect("a store"), hand());
         let access = opened(&store, &clock).await;
         let first = access.sign(Purpose::Realtime, b"one").await.expect("signed");

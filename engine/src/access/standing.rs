@@ -1,5 +1,5 @@
-//! A right that is held for long: it ends when its key is revoked, its user leaves the workspace or gets a lower role
-//! there, in this process or another one, or what was shown expires.
+//! Rights of long-running callers. A right ends when its key is revoked, when its user leaves the workspace or gets a
+//! lower role there, or when its credential expires. The change may happen in this process or in another one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,12 +13,12 @@ use crate::error::Result;
 use crate::model::access::{Caller, Role};
 use crate::store::members::Ground;
 
-/// How often it is looked what other processes have ended, while rights are held.
+/// How often changes by other processes are checked while rights are held.
 const LOOK: Duration = Duration::from_millis(300);
-/// The longest wait between two looks at the clock: it may be set while somebody waits for a time to come.
+/// The maximum time between two reads of the clock, since the clock may be changed while a task waits.
 const CLOCK_LOOK: Duration = Duration::from_millis(500);
 
-/// The grounds on which rights are held in this process, each with what tells that it is gone.
+/// The grounds of the rights held in this process, each with a channel that signals its end.
 #[derive(Default)]
 pub struct HeldRights {
     held: Mutex<Held>,
@@ -27,19 +27,19 @@ pub struct HeldRights {
 #[derive(Default)]
 struct Held {
     gone: HashMap<Ground, watch::Sender<bool>>,
-    /// Whether a task looks for what other processes end.
+    /// Whether a task checks for changes by other processes.
     is_watched: bool,
 }
 
 impl HeldRights {
-    /// Ends the rights that are held on a ground.
+    /// Ends the rights that depend on a ground.
     pub fn end(&self, ground: &Ground) {
         if let Some(gone) = self.held().gone.remove(ground) {
             gone.send_replace(true);
         }
     }
 
-    /// Ends the rights of a user in a workspace that take a higher role than is given; all of them where none is.
+    /// Ends the rights of a user in a workspace that need a higher role than `role`. `None` ends all of them.
     pub fn end_above(&self, workspace_id: &str, user_id: &str, role: Option<Role>) {
         self.held().gone.retain(|ground, gone| {
             let is_over = matches!(ground, Ground::Member(workspace, user, least)
@@ -56,12 +56,12 @@ impl HeldRights {
     }
 }
 
-/// The right of a caller, for as long as it is held.
+/// A held right of a caller.
 pub struct Standing {
     access: Arc<Access>,
     expires_at: Option<i64>,
     grounds: Vec<HeldGround>,
-    /// Whether the grounds were looked for in the store since they are held: they may have gone just before.
+    /// Whether the store was checked after the grounds were registered. They may have ended just before.
     is_checked: bool,
 }
 
@@ -71,7 +71,7 @@ struct HeldGround {
 }
 
 impl Access {
-    /// Holds the right of a caller.
+    /// Registers the right of a caller.
     pub fn standing(self: &Arc<Self>, caller: &Caller) -> Standing {
         let member = Ground::Member(caller.workspace_id.clone(), caller.user_id.clone(), caller.role);
         let grounds = caller.key_id.clone().map(Ground::Key).into_iter().chain([member]);
@@ -89,7 +89,7 @@ impl Access {
 }
 
 impl Standing {
-    /// Returns when the right has ended.
+    /// Waits until the right has ended.
     pub async fn ended(&mut self) {
         let Standing { access, expires_at, grounds, is_checked } = self;
         tokio::select! {
@@ -100,7 +100,7 @@ impl Standing {
 }
 
 impl Standing {
-    /// Whether the right is held still, as the store knows it now.
+    /// Returns whether the right is still valid, according to the store.
     pub async fn is_held(&self) -> Result<bool> {
         if self.expires_at.is_some_and(|end| end <= self.access.clock.now_ms()) {
             return Ok(false);
@@ -114,7 +114,7 @@ impl Drop for Standing {
     fn drop(&mut self) {
         let mut held = self.access.held.held();
         for HeldGround { ground, .. } in &self.grounds {
-            // The last one that holds it is this one.
+            // This is the last holder of the ground.
             if held.gone.get(ground).is_some_and(|gone| gone.receiver_count() <= 1) {
                 held.gone.remove(ground);
             }
@@ -139,15 +139,15 @@ async fn gone(access: &Access, grounds: &mut [HeldGround], is_checked: &mut bool
         match access.control.existing_grounds(&names).await {
             Ok(existing) if existing.len() < names.len() => return,
             Ok(_) => *is_checked = true,
-            Err(error) => tracing::warn!(%error, "whether a right is held still was not found out"),
+            Err(error) => tracing::warn!(%error, "failed to check whether a right is still valid"),
         }
     }
-    // Where the sender is gone, it told so before.
+    // If the sender is gone, it has already signalled the end.
     let each = grounds.iter_mut().map(|held| Box::pin(async { drop(held.gone.wait_for(|gone| *gone).await) }));
     select_all(each).await;
 }
 
-/// Asks the store for all grounds at once, for as long as rights are held.
+/// Checks all grounds in the store with one query, periodically, while rights are held.
 async fn watch_grounds(access: Arc<Access>) {
     loop {
         tokio::time::sleep(LOOK).await;
@@ -163,7 +163,7 @@ async fn watch_grounds(access: Arc<Access>) {
             Ok(existing) => {
                 grounds.iter().filter(|ground| !existing.contains(ground)).for_each(|ground| access.held.end(ground));
             }
-            Err(error) => tracing::warn!(%error, "what was ended elsewhere was not found out"),
+            Err(error) => tracing::warn!(%error, "failed to check for rights ended by other processes"),
         }
     }
 }
@@ -184,7 +184,7 @@ mod tests {
         Arc::new(Access::open(store, Arc::new(SystemClock)).await.expect("access"))
     }
 
-    /// A store with a workspace, and a key of it.
+    /// Returns a caller with a new key in a new workspace, and the workspace's id.
     async fn held(access: &Access, expires_at: Option<i64>) -> (Caller, Arc<str>) {
         let (workspace, _) = access.provision("one", None).await.expect("a workspace");
         let new = NewKey { name: "key".into(), scopes: vec![Scope::ApiRead], expires_at, ..NewKey::default() };
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_that_is_held_too_late_has_ended() {
+    async fn a_right_held_after_its_revocation_has_ended() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, workspace_id) = held(&access, None).await;
         access.revoke_key(&workspace_id, caller.key_id().expect("a key"), None).await.expect("revoked");
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_ends_with_its_time() {
+    async fn a_right_ends_when_it_expires() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, _) = held(&access, Some(SystemClock.now_ms() + 1_000)).await;
         let mut standing = access.standing(&caller);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_kept_of_rights_that_nobody_holds() {
+    async fn dropped_rights_leave_no_entries() {
         let access = opened(&Store::connect("mem://").await.expect("a store")).await;
         let (caller, _) = held(&access, None).await;
         let (first, second) = (access.standing(&caller), access.standing(&caller));

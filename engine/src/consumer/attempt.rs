@@ -1,4 +1,5 @@
-//! Calls a plugin for a run of events: tried again where it fails, put aside, and left alone once its circuit opens.
+//! Calls a plugin for a run of events, with retries. Failed steps are parked, and no call is made once the circuit is
+//! open.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,37 +11,37 @@ use crate::core::State;
 use crate::core::plugins::{HookCall, PluginIndex};
 use crate::hook::{Failure, OnError, Outcome};
 
-/// Waits before a failed call is tried again.
+/// Waits before the retries of a failed call.
 const WAITS: [Duration; 3] = [Duration::from_millis(5), Duration::from_millis(25), Duration::from_millis(100)];
-/// Waits of a plugin whose failures hold the log up grow to this.
+/// Longest wait between retries of a plugin whose failures block the log.
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// What became of one call.
+/// The outcome of one call.
 pub enum Attempt<T> {
     Done(T),
-    /// To be put aside, after so many tries.
+    /// The step must be parked, after this many attempts.
     Failed {
         failure: Failure,
         attempts: u32,
-        /// The circuit opened with it.
+        /// Whether this failure opened the circuit.
         opened: bool,
     },
-    /// Not called: the circuit is open.
+    /// No call was made, because the circuit is open.
     Refused,
-    /// Failed, and nobody minds.
+    /// The call failed, and the plugin's `on_error` ignores failures.
     Skipped,
 }
 
-/// How long a plugin is tried whose failures hold the log up.
+/// How long to retry a plugin whose failures block the log.
 #[derive(Clone, Copy)]
 pub enum RetryPolicy<'a> {
-    /// Until it succeeds, or somebody wants the worker.
+    /// Until the call succeeds or another task requests the worker.
     UntilWanted(&'a Interrupt),
-    /// As often as one whose failures are parked.
+    /// As often as a plugin whose failures are parked.
     Limited,
 }
 
-/// One plugin at work in one workspace.
+/// The calls of one plugin in one workspace.
 pub struct Calls<'a> {
     pub state: &'a State,
     pub plugin: PluginIndex,
@@ -49,7 +50,7 @@ pub struct Calls<'a> {
 }
 
 impl Calls<'_> {
-    /// Calls a hook for each input, in order. `step_of` tells the step that an input stands for.
+    /// Calls a hook for each input, in order. `step_of` returns the step of an input.
     pub async fn run<I, T>(
         &mut self,
         inputs: &[Arc<I>],
@@ -69,7 +70,7 @@ impl Calls<'_> {
             }
             let outcomes = self.call(rest.to_vec(), hook).await;
             if outcomes.is_empty() {
-                // The threads are gone: nothing is known of these events.
+                // The threads have ended, so the outcome of these events is unknown.
                 return Err(Interrupted);
             }
             let outcomes = self.again(rest, outcomes, &step_of, hook, on_error).await?;
@@ -102,10 +103,10 @@ impl Calls<'_> {
         self.state.plugins.call(self.plugin, inputs, hook, self.circuit.bears()).await
     }
 
-    /// Tries the failed ones again, all of them after each wait. Returns how often each was tried.
+    /// Retries the failed calls, all of them after each wait. Returns each outcome with the number of attempts.
     ///
-    /// A failure for an aggregate that is failing already is parked at once: the circuit does not open for one aggregate,
-    /// whose events would otherwise hold up the log with a wait each.
+    /// A failure for an aggregate that is already failing is parked without a retry. The circuit does not open for a
+    /// single aggregate, so each of that aggregate's events would otherwise delay the log by all waits.
     async fn again<I, T>(
         &self,
         inputs: &[Arc<I>],

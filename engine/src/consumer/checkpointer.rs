@@ -1,4 +1,4 @@
-//! What is to be written of the graph, and the checkpoint that says so: both are one transaction.
+//! Writes changes of the graph and the checkpoint of its follower in one transaction.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use crate::model::value::Object;
 use crate::resident::graph::Changes;
 use crate::store::graph::{Effects, GraphCheckpoint};
 
-/// Events that changed nothing are passed without writing that down, up to so many and so many bytes: after a crash they
-/// are taken through the plugins again.
+/// Limits on the events without changes, in number and bytes, after which the checkpoint is written anyway. After a
+/// crash, these events go through the plugins again.
 const UNSTORED: u64 = 4_096;
 const UNSTORED_BYTES: usize = 16 << 20;
 
-/// Effects that are in the graph already and not yet stored, and where the follower stands.
+/// Effects that are in the graph but not yet stored, and the follower's position.
 pub struct Checkpointer {
     state: Arc<State>,
-    /// Where it stands; what is stored may be behind, by events that changed nothing.
+    /// The follower's position. The stored position may be lower, by events that changed nothing.
     checkpoint: GraphCheckpoint,
     stored: u64,
-    /// Bytes of the events since then.
+    /// Bytes of the events after the stored position.
     unstored_bytes: usize,
     facts: IndexMap<AggregateId, Option<Arc<EnrichmentFacts>>>,
     edges: Vec<Arc<Edge>>,
@@ -38,17 +38,17 @@ impl Checkpointer {
         Checkpointer { state: state.clone(), checkpoint, stored, unstored_bytes, facts, edges }
     }
 
-    /// The last event that was taken in.
+    /// Returns the position of the last event processed.
     pub fn position(&self) -> u64 {
         self.checkpoint.position
     }
 
-    /// Notes that events of so many bytes were taken in.
+    /// Adds the bytes of processed events.
     pub fn pass(&mut self, bytes: usize) {
         self.unstored_bytes += bytes;
     }
 
-    /// Notes what is to be written.
+    /// Adds changes to be written.
     pub fn note(&mut self, changes: Changes) {
         for id in changes.nodes {
             let facts = self.state.graph.facts(id.as_str());
@@ -57,8 +57,8 @@ impl Checkpointer {
         self.edges.extend(changes.edges);
     }
 
-    /// Writes what changed, with the checkpoint that says so, and shows it. Where nothing changed, it is written down
-    /// now and then.
+    /// Writes the changes together with the checkpoint, and shows them to pipelines and search. Without changes, the
+    /// checkpoint is written only occasionally.
     pub async fn commit(&mut self, position: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         let unchanged = self.facts.is_empty() && self.edges.is_empty() && parking.is_empty();
         let unchanged = unchanged && circuits == self.checkpoint.circuits;
@@ -72,7 +72,7 @@ impl Checkpointer {
         self.write(after, parking).await
     }
 
-    /// Writes where the follower stands, if it passed events since that was written last.
+    /// Writes the checkpoint if events were processed since the last write.
     pub async fn settle(&mut self, circuits: Object, parking: &mut Parking) -> Result<()> {
         if self.checkpoint.position == self.stored {
             return Ok(());
@@ -81,7 +81,7 @@ impl Checkpointer {
         self.write(after, parking).await
     }
 
-    /// Writes that another generation serves. What is not written yet belongs to the one before.
+    /// Writes that another generation serves. Changes not yet written belong to the old generation and are dropped.
     pub async fn swap(&mut self, generation: u64, circuits: Object, parking: &mut Parking) -> Result<()> {
         self.facts.clear();
         self.edges.clear();
@@ -89,7 +89,7 @@ impl Checkpointer {
         self.write(after, parking).await
     }
 
-    /// After a failure it is not known what is stored: whoever failed has to be loaded again.
+    /// After an error the stored state is unknown, so the caller must load the worker again.
     async fn write(&mut self, after: GraphCheckpoint, parking: &mut Parking) -> Result<()> {
         let (parked, released) = parking.take();
         let edges = std::mem::take(&mut self.edges);
@@ -106,7 +106,7 @@ impl Checkpointer {
     }
 }
 
-/// Lets pipelines and search see what was found about aggregates, or that nothing is any more.
+/// Shows pipelines and search what was found about aggregates; `None` removes it.
 pub fn show<'a>(state: &State, found: impl Iterator<Item = (&'a AggregateId, Option<&'a EnrichmentFacts>)> + Clone) {
     let derived = found.clone().map(|(id, facts)| (id.clone(), facts.map_or_else(no_facts, facts_of)));
     state.folded.set_facts(derived);

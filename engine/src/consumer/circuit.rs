@@ -1,15 +1,16 @@
-//! The circuit of a plugin: open after too many failures in a row, so that one bad script does not hold up the rest.
+//! The circuit of a plugin. It opens after too many consecutive failures, so that one broken script does not delay the
+//! others.
 //!
-//! Failures count by aggregate: a plugin that one aggregate's content stops goes on with all others.
+//! Failures count per aggregate: a plugin that fails only on the content of one aggregate keeps running for all others.
 
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
 
-/// Aggregates for which a plugin fails one after the other, with no success in between, until its circuit opens.
+/// Number of aggregates for which a plugin must fail, without a success in between, to open its circuit.
 pub const FAILURES: usize = 5;
 
-/// What a call of a plugin was about.
+/// The event and the aggregate of a plugin call.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     pub event_id: &'a Arc<str>,
@@ -17,19 +18,19 @@ pub struct Step<'a> {
     pub aggregate_id: &'a str,
 }
 
-/// Kept with the checkpoint: after a crash it is where it was.
+/// The state of a circuit. It is stored with the checkpoint and survives a crash.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Circuit {
-    /// Aggregates for which the plugin failed since it succeeded last, each once; at most [`FAILURES`].
+    /// Aggregates for which the plugin failed since its last success, each once; at most [`FAILURES`].
     failing: Vec<Arc<str>>,
-    /// The event whose failure opened it.
+    /// The event whose failure opened the circuit.
     opened_by: Option<Arc<str>>,
-    /// It never opens: whoever repairs what a broken plugin did calls it however often it fails.
+    /// Whether the circuit never opens, so that a repair calls the plugin however often it fails.
     forced_closed: bool,
 }
 
 impl Circuit {
-    /// One that never opens.
+    /// Returns a circuit that never opens.
     pub fn forced_closed() -> Circuit {
         Circuit { forced_closed: true, ..Circuit::default() }
     }
@@ -42,12 +43,12 @@ impl Circuit {
         self.opened_by.is_some()
     }
 
-    /// Failures that it still bears, if each is for another aggregate.
+    /// Returns how many failures for different aggregates open the circuit.
     pub fn bears(&self) -> usize {
         if self.forced_closed { usize::MAX } else { FAILURES.saturating_sub(self.failing.len()).max(1) }
     }
 
-    /// Whether the plugin failed for an aggregate since it succeeded last.
+    /// Returns whether the plugin has failed for an aggregate since its last success.
     pub fn is_failing(&self, aggregate_id: &str) -> bool {
         self.failing.iter().any(|failing| **failing == *aggregate_id)
     }
@@ -56,7 +57,7 @@ impl Circuit {
         self.failing.clear();
     }
 
-    /// Returns whether this failure opened it.
+    /// Records a failure. Returns whether it opened the circuit.
     pub fn failed(&mut self, step: Step<'_>) -> bool {
         if self.failing.len() < FAILURES && !self.is_failing(step.aggregate_id) {
             self.failing.push(step.aggregate_id.into());
@@ -68,7 +69,7 @@ impl Circuit {
         opens
     }
 
-    /// As it is stored; nothing where there is nothing to say.
+    /// Returns the circuit in its stored form; `None` for a circuit without failures.
     pub fn stored(&self) -> Option<Value> {
         let failing: Vec<Value> = self.failing.iter().cloned().map(Value::from).collect();
         let opened_by = self.opened_by.clone();
@@ -76,8 +77,8 @@ impl Circuit {
             .then(|| Object::from_iter([("failing", Value::from(failing)), ("opened_by", opened_by.into())]).into())
     }
 
-    /// Reads what [`Circuit::stored`] wrote. A count of failures without their aggregates, as older versions wrote it, says
-    /// too little and begins anew.
+    /// Reads what [`Circuit::stored`] wrote. Older versions stored a count of failures without their aggregates. Such a
+    /// count is ignored and counting starts at 0.
     pub fn restore(stored: Option<&Value>) -> Circuit {
         let field = |name: &str| stored.and_then(Value::as_object).and_then(|stored| stored.get(name));
         let failing = field("failing").and_then(Value::as_array).unwrap_or_default();
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_for_five_aggregates_in_a_row_open_it_and_no_fewer() {
+    fn failures_for_five_aggregates_in_a_row_open_the_circuit() {
         let mut circuit = Circuit::default();
         assert_eq!(fails(&mut circuit, 0..4), [false; 4]);
         circuit.succeeded();
@@ -109,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn one_aggregate_counts_once_however_often_it_fails() {
+    fn an_aggregate_that_fails_repeatedly_counts_once() {
         let mut circuit = Circuit::default();
         for _ in 0..100 {
             assert_eq!(fails(&mut circuit, 0..4), [false; 4]);
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_counts_on_after_a_restart() {
+    fn a_restored_circuit_continues_its_count() {
         let mut circuit = Circuit::default();
         fails(&mut circuit, 0..4);
         let mut restored = Circuit::restore(circuit.stored().as_ref());
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circuit_that_an_older_version_opened_stays_open() {
+    fn a_circuit_opened_by_an_older_version_stays_open() {
         let stored = Object::from_iter([("failures", Value::Int(5)), ("opened_by", "e".into())]).into();
         let restored = Circuit::restore(Some(&stored));
         assert_eq!((restored.is_open(), restored.failing.len()), (true, 0));

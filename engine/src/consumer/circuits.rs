@@ -11,25 +11,25 @@ use crate::model::value::Object;
 pub struct Circuits {
     state: Arc<State>,
     circuits: PluginMap<Circuit>,
-    /// Plugins whose circuit opened, and the event with which it did.
+    /// Plugins whose circuit opened, each with the event whose failure opened it.
     opened: Vec<(PluginIndex, Arc<Event>)>,
 }
 
 impl Circuits {
-    /// As they were stored with a checkpoint.
+    /// Restores the circuits that were stored with a checkpoint.
     pub fn restore(state: &Arc<State>, stored: &Object) -> Circuits {
         let plugins = &state.plugins;
         let circuits = PluginMap::new(plugins, |plugin| Circuit::restore(stored.get(plugins.name(plugin))));
         Circuits { state: state.clone(), circuits, opened: Vec::new() }
     }
 
-    /// Circuits that never open.
+    /// Returns circuits that never open.
     pub fn forced_closed(state: &Arc<State>) -> Circuits {
         let circuits = PluginMap::new(&state.plugins, |_| Circuit::forced_closed());
         Circuits { state: state.clone(), circuits, opened: Vec::new() }
     }
 
-    /// As they are stored.
+    /// Returns the circuits in their stored form.
     pub fn stored(&self) -> Object {
         let name = |plugin| self.state.plugins.name(plugin).clone();
         self.circuits.iter().filter_map(|(plugin, circuit)| Some((name(plugin), circuit.stored()?))).collect()
@@ -52,7 +52,7 @@ impl Circuits {
         std::mem::take(&mut self.circuits[plugin]).is_open()
     }
 
-    /// Notes that a circuit opened with an event.
+    /// Records that an event opened a circuit.
     pub fn note_opened(&mut self, plugin: PluginIndex, event: &Arc<Event>) {
         self.opened.push((plugin, event.clone()));
     }

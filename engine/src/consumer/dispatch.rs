@@ -1,6 +1,6 @@
-//! Dispatch: what plugins want appended, as events of the log: derived events, and tasks for whoever gets work.
+//! Appends what plugins request as events: derived events, and tasks.
 //!
-//! Their ids follow from the event, the plugin and a number: however often a step runs, it appends once.
+//! The ids follow from the event, the plugin and a number, so a step that runs several times appends its events once.
 
 use std::sync::Arc;
 
@@ -20,21 +20,21 @@ use crate::model::facts::{Assignee, Assignment, EventFact, Priority};
 use crate::model::task::{Status, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// How long a chain of events that cause events may grow.
+/// Maximum length of a chain of events that cause events.
 const MAX_DEPTH: i64 = 8;
-/// Events made here are told by their actor: it cannot be chosen by a client.
+/// Prefix of the actor of events made here. Clients cannot choose such an actor.
 const ACTOR: &str = "plugin:";
 
-/// The id of what a plugin makes of an event.
+/// Returns the id of an event that a plugin derives from another event.
 pub fn derived_id(event_id: &str, maker: &str, number: usize) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{event_id}/{maker}/{number}").as_bytes()).to_string()
 }
 
-/// The events that a plugin's facts about an event ask for; none where the chain is long enough.
+/// Returns the events that a plugin's facts request; none if the chain has reached its maximum length.
 pub fn derived_events(context: &EventContext, plugin: &Arc<str>, facts: Vec<EventFact>) -> Vec<NewEvent> {
     let depth = depth_of(&context.event) + 1;
     if depth > MAX_DEPTH && !facts.is_empty() {
-        tracing::warn!(%plugin, event = %context.event.event_id, "a chain of derived events was cut");
+        tracing::warn!(%plugin, event = %context.event.event_id, "a chain of derived events was too long and was cut");
         return Vec::new();
     }
     let derive = |(number, fact): (usize, EventFact)| NewEvent {
@@ -57,13 +57,13 @@ fn of_stream(aggregate: &Aggregate, fact: EventFact, occurred_at: i64) -> NewEve
     }
 }
 
-/// How long the chain of events is that an event ends.
+/// Returns the length of the chain of derived events that ends with this event.
 pub fn depth_of(event: &Event) -> i64 {
     let said = event.metadata.get("depth").and_then(Value::as_int).unwrap_or(0);
     if event.actor.starts_with(ACTOR) { said } else { 0 }
 }
 
-/// The metadata of what a plugin makes of an event.
+/// Returns the metadata of an event that a plugin derives from another event.
 pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
     Object::from_iter([
         ("source", Value::from("plugin")),
@@ -73,7 +73,7 @@ pub fn caused_by(event: &Event, plugin: &Arc<str>, depth: i64) -> Object {
     ])
 }
 
-/// The task events of a plugin's assignments. One of an unknown or disabled agent fails them all.
+/// Returns the task events of a plugin's assignments. Fails for all of them if one names an unknown or disabled agent.
 pub fn tasks(
     context: &EventContext,
     plugin: &Arc<str>,
@@ -85,11 +85,11 @@ pub fn tasks(
         if let Assignee::Agent(id) = &assignment.assignee
             && roster.agent(id).is_none()
         {
-            let message = format!("agent '{id}' is not registered, or disabled");
+            let message = format!("the agent '{id}' is not registered or is disabled");
             return Err(Failure { kind: FailureKind::Result, message, line: None, column: None });
         }
         let task = task(context, plugin, assignment);
-        // Assigned twice for one event, it is still one task.
+        // Assigning twice for one event still makes one task.
         if !tasks.iter().any(|known| known.event_id == task.event_id) {
             tasks.push(task);
         }
@@ -108,7 +108,7 @@ fn task(context: &EventContext, plugin: &Arc<str>, assignment: Assignment) -> Ne
     new_task(&context.event, Some(&context.after), plugin, given, assignment.metadata)
 }
 
-/// What a task is about, apart from its cause.
+/// The content of a task, apart from its cause.
 pub struct Given {
     pub title: String,
     pub assignee: Assignee,
@@ -116,7 +116,7 @@ pub struct Given {
     pub due_at: Option<Value>,
 }
 
-/// The event that makes a task. There is one per event and assignee, ever.
+/// Returns the event that creates a task. Each pair of event and assignee has only one such task.
 pub fn new_task(
     event: &Event,
     about: Option<&Aggregate>,
@@ -165,7 +165,7 @@ pub fn new_task(
     }
 }
 
-/// Appends what plugins make.
+/// Appends the events that plugins request.
 pub struct Dispatcher {
     appender: Appender,
 }
@@ -175,12 +175,12 @@ impl Dispatcher {
         Dispatcher { appender }
     }
 
-    /// Appends what a plugin made of one event, all of it or nothing. Returns why it is refused, where it is.
+    /// Appends the events that a plugin derived from one event, all or none. Returns the reason if they are rejected.
     ///
-    /// What is there already is passed over, and what belongs to a deleted aggregate is dropped: nobody asked for that to
-    /// come back.
+    /// Events that exist already are skipped. Events of a deleted aggregate are dropped, because no plugin may bring a
+    /// deleted aggregate back.
     pub async fn append(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
-        // Of several, the first may have deleted the aggregate of the others.
+        // The first of several events may have deleted the aggregate of the others.
         let several = if events.len() > 1 { events.clone() } else { Vec::new() };
         let mut result = self.append_together(plugin, events).await;
         if is_deleted(&result) {
@@ -193,7 +193,7 @@ impl Dispatcher {
         }
         match result {
             Err(Error::Conflict { code: AGGREGATE_DELETED, .. }) => {
-                tracing::debug!(%plugin, "what it made of a deleted aggregate is dropped");
+                tracing::debug!(%plugin, "the plugin's events for a deleted aggregate were dropped");
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),
@@ -217,8 +217,8 @@ impl Dispatcher {
         self.appender.append(append).await.map(drop)
     }
 
-    /// Appends what a scripted agent made of a task, decided as everything else about tasks is. What comes too late is
-    /// dropped: the task went on without it. Returns why anything else is refused.
+    /// Appends the output of a scripted agent, decided like any other act on a task. If the task has moved on without
+    /// the output, the output is dropped. Returns the reason if the output is rejected otherwise.
     pub async fn deliver(&self, plugin: &Arc<str>, delivery: Delivery) -> Result<Result<(), Failure>> {
         let (event_id, size_bytes) = (Arc::from(delivery.event_id.as_str()), delivery.size_bytes());
         let append = Append {
@@ -233,14 +233,15 @@ impl Dispatcher {
         match self.appender.append(append).await.map_err(effect::explain) {
             Ok(_) => Ok(Ok(())),
             Err(error @ (Error::Conflict { code: TASK_STATE_CONFLICT, .. } | Error::NotFound { .. })) => {
-                tracing::info!(%plugin, reason = %error, "what it made of a task is dropped");
+                tracing::info!(%plugin, reason = %error, "output that came too late for its task was dropped");
                 Ok(Ok(()))
             }
             Err(error) => refusal(&error).map(Err).ok_or(error),
         }
     }
 
-    /// Appends events one by one. Returns why the first that is refused is so; the others are appended all the same.
+    /// Appends events one by one. Returns the reason of the first rejection; the other events are appended
+    /// nevertheless.
     pub async fn append_each(&self, plugin: &Arc<str>, events: Vec<NewEvent>) -> Result<Result<(), Failure>> {
         let mut outcome = Ok(());
         for event in events {
@@ -254,11 +255,11 @@ fn is_deleted(result: &Result<()>) -> bool {
     matches!(result, Err(Error::Conflict { code: AGGREGATE_DELETED, .. }))
 }
 
-/// Whether an append that failed would fail again: what the plugin wanted is wrong.
+/// Returns a failure if retrying the append cannot succeed, because the plugin's events are invalid.
 fn refusal(error: &Error) -> Option<Failure> {
     match error {
         Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. } | Error::NotFound { .. } => {
-            let message = format!("what it wants appended is refused: {error}");
+            let message = format!("the plugin's events were rejected: {error}");
             Some(Failure { kind: FailureKind::Result, message, line: None, column: None })
         }
         _ => None,

@@ -1,4 +1,4 @@
-//! A dry run: what a plugin would make of events, with nothing written.
+//! A dry run: returns what a plugin would make of events, and writes nothing.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::model::facts::{Assignment, Facts};
 use crate::model::graph::PluginFacts;
 use crate::resident::graph::StateView;
 
-/// What a plugin would make of one event.
+/// The result of a plugin's hook for one event.
 pub struct Trial {
     pub context: Arc<EventContext>,
     pub hook: Hook,
@@ -24,12 +24,12 @@ pub struct Trial {
 }
 
 pub enum HookResult {
-    /// With what it found of the aggregate so far.
+    /// The facts, and what the plugin has found about the aggregate so far.
     Facts(Facts, Option<PluginFacts>),
     Assignments(Vec<Assignment>),
 }
 
-/// Calls a plugin's hooks for an event, as they would be called were it appended now.
+/// Calls a plugin's hooks for an event, as if the event were appended now.
 pub async fn dry_run(state: &State, plugin: PluginIndex, context: Arc<EventContext>) -> Result<Vec<Trial>> {
     let about = state.plugins.about(plugin);
     let mut trials = Vec::new();

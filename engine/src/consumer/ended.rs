@@ -1,15 +1,15 @@
-//! Why a step of the follower ended early.
+//! The reasons why a step of the follower ends early.
 
 use crate::error::Error;
 
-/// The waits of a plugin ended, since somebody wants the worker.
+/// The waits for a plugin ended because another task requested the worker.
 #[derive(Debug)]
 pub struct Interrupted;
 
 pub enum Ended {
-    /// Somebody wants the worker, while a plugin is tried again and again.
+    /// Another task requested the worker while a plugin was being retried.
     Interrupted,
-    /// Another process took these events in; what it wrote is what counts.
+    /// Another server has processed these events. What that server wrote counts.
     Overtaken,
     Failed(Error),
 }

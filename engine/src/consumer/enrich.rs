@@ -1,4 +1,4 @@
-//! Enrichment: every plugin's facts about each event of a batch.
+//! Enrichment: collects every plugin's facts about each event of a batch.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::hook::{Enrich, Failure, FailureKind, Hook, Outcome, Plugin};
 use crate::model::depth::{MAX_KEPT_DEPTH, too_deep};
 use crate::model::facts::Facts;
 
-/// What became of one plugin's call for one event.
+/// The outcome of one plugin's call for one event.
 pub struct Enriched {
     pub plugin: PluginIndex,
     pub attempt: Attempt<Facts>,
@@ -32,8 +32,8 @@ impl<'a> Enricher<'a> {
         Enricher { state, policy }
     }
 
-    /// Calls every plugin that wants the events, side by side; one plugin sees its events in order. Returns what became
-    /// of each event.
+    /// Calls every plugin that matches the events. Different plugins run concurrently; each plugin sees its events in
+    /// order. Returns the outcomes for each event.
     pub async fn enrich(
         &self,
         circuits: &mut Circuits,
@@ -73,13 +73,13 @@ pub fn call(plugin: &dyn Plugin, context: &EventContext) -> Outcome<Facts> {
     let enrich = Enrich { event: &context.event, aggregate: &context.after, definition: &context.definition };
     let mut done = plugin.enrich(&enrich)?;
     let facts = &mut done.value;
-    // Facts are stored as JSON: the store must be able to give back what is found here.
+    // Facts are stored as JSON, so the store must be able to read them back.
     if !facts.derived.nests_within(MAX_KEPT_DEPTH) {
         return Err(refused(FailureKind::Depth, format!("derived: {}", too_deep(MAX_KEPT_DEPTH))));
     }
     facts.derived = std::mem::take(&mut facts.derived).into_json();
     match facts.edges.iter().position(|edge| !edge.weight.is_finite()) {
-        Some(index) => Err(refused(FailureKind::Result, format!("edges[{index}].weight is no finite number"))),
+        Some(index) => Err(refused(FailureKind::Result, format!("edges[{index}].weight is not a finite number"))),
         None => Ok(done),
     }
 }

@@ -1,4 +1,4 @@
-//! The aggregates as the follower of the log sees them while it takes a batch of events in.
+//! The aggregates as the log's follower sees them while it processes a batch of events.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::resident::graph::StateView;
 
-/// Aggregates after the event at which the follower stands.
+/// The aggregates after the last event that the follower has processed.
 pub struct FollowerView<'a> {
     pub state: &'a State,
-    /// Those that the batch has changed so far.
+    /// Aggregates that the batch has changed so far.
     pub changed: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
 
@@ -49,17 +49,17 @@ pub struct EventContext {
     pub definition: Arc<Definition>,
 }
 
-/// Events with the aggregates around them, as many as were observed at a time.
+/// The part of a batch that was observed in one step, with the aggregates around each event.
 pub struct Observed {
     pub contexts: Vec<Arc<EventContext>>,
-    /// Position of the last event that was looked at.
+    /// Position of the last event read.
     pub position: u64,
     /// Bytes of the events, and of the states that were folded for them.
     pub bytes: usize,
 }
 
-/// Folds a batch of events over the aggregates as the follower sees them, up to the event with which it takes so many
-/// bytes: each event of a large aggregate has a state of its own. Events of unknown types are passed over.
+/// Folds a batch of events over the aggregates as the follower sees them. Stops after the event that reaches
+/// `most_bytes`, because each event of a large aggregate has a whole state. Events of unknown types are skipped.
 pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Observed {
     let mut view = FollowerView::new(state);
     let mut observed = Observed { contexts: Vec::with_capacity(events.len()), position: 0, bytes: 0 };
@@ -86,7 +86,7 @@ pub fn observe(state: &State, events: &[Arc<Event>], most_bytes: usize) -> Obser
     observed
 }
 
-/// The event and the aggregate around it, whenever that was.
+/// Folds the aggregate before and after an event from the log, however old the event is.
 pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
     let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
     let earlier = event.version.saturating_sub(1);
@@ -95,7 +95,8 @@ pub async fn recall(state: &State, event: Arc<Event>) -> Result<Option<EventCont
     Ok(Some(EventContext { event, before, after, definition }))
 }
 
-/// Says of every aggregate that changed after a position, up to where it is resident, how it was there.
+/// Sets the state at the follower's position for every aggregate that changed between this position and its resident
+/// state.
 pub async fn look_back(state: &State, position: u64) -> Result<()> {
     let mut visited: rustc_hash::FxHashSet<AggregateId> = Default::default();
     let (mut next, end) = (position, state.folded.position());

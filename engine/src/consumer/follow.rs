@@ -1,4 +1,4 @@
-//! How a follower steps behind the log's end: it rests near it, waits after failures, and ends when it is told to.
+//! The loop of a follower: it rests near the log's end, waits after failures, and ends when it is stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,38 +9,38 @@ use crate::core::State;
 use crate::core::background::Stopped;
 use crate::error::Result;
 
-/// Events for which a batch is worth its while.
+/// Distance from the log's end, in events, from which a batch is processed without a rest.
 const FAR: u64 = 256;
-/// Waits after failures grow from the first to the last.
+/// Shortest and longest wait after a failure; each failure doubles the wait.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(10);
-/// How long the consumer goes on after it was told to stop, to leave little for the next start to do again.
+/// How long the consumer continues after a stop, so that little work is left for the next start.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
 /// When a follower rests.
 #[derive(Clone, Copy)]
 pub enum Rest {
-    /// After each step while others append.
+    /// After each step, while appends go on.
     WhileAppending(Duration),
-    /// Where it is not [`FAR`] behind the log's end.
+    /// While less than [`FAR`] events from the log's end.
     NearTheEnd(Duration),
 }
 
-/// What came of a step.
+/// The outcome of a step.
 pub enum Stepped {
-    /// The follower stands at this position.
+    /// The follower has reached this position.
     To(u64),
-    /// The follower stands at this position, and has nothing to do before a time unless the log grows.
+    /// The follower has reached this position, and has nothing to do before a time unless the log grows.
     Resting {
         reached: u64,
         /// Milliseconds since the epoch.
         until_ms: i64,
     },
-    /// It made way for somebody, and has to take the same events in again.
+    /// The step gave way to another task or server, and its events must be processed again.
     MadeWay,
 }
 
-/// Steps behind the log's end for as long as it is not told to stop.
+/// Runs steps after the log until the consumer is stopped.
 pub async fn follow(
     state: Arc<State>,
     name: &'static str,
@@ -68,7 +68,7 @@ pub async fn follow(
             Ok(Stepped::MadeWay) if stopped.has_begun() => return,
             Ok(Stepped::MadeWay) => u64::MAX,
             Err(error) => {
-                tracing::warn!(%error, consumer = name, "step failed, will be tried again");
+                tracing::warn!(%error, consumer = name, "the step failed and will be retried");
                 wait = (wait * 2).clamp(FIRST_WAIT, LONGEST_WAIT);
                 u64::MAX
             }
@@ -99,7 +99,7 @@ pub async fn follow(
     }
 }
 
-/// Returns when a time has come, if there is one.
+/// Returns when a time has come; never, if there is none.
 async fn until(state: &State, at_ms: Option<i64>) {
     match at_ms {
         Some(at_ms) => state.clock.wait_until(at_ms).await,
@@ -107,7 +107,7 @@ async fn until(state: &State, at_ms: Option<i64>) {
     }
 }
 
-/// Waits, but no longer than until the consumer is told to stop.
+/// Waits for a time, or until the consumer is stopped.
 pub async fn rest(stopped: &mut Stopped, time: Duration) {
     if !stopped.has_begun() {
         tokio::select! {

@@ -1,16 +1,16 @@
-//! Lets long waits of the follower end early where somebody wants the worker.
+//! Ends long waits of the follower early when another task requests the worker.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// How many want the worker between two of its steps.
+/// Counts the tasks that request the worker between two of its steps.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     waiting: Arc<watch::Sender<usize>>,
 }
 
-/// Somebody wants the worker until this is dropped.
+/// A request for the worker. Dropping it ends the request.
 pub struct Wanted {
     waiting: Arc<watch::Sender<usize>>,
 }
@@ -21,9 +21,9 @@ impl Interrupt {
         Wanted { waiting: self.waiting.clone() }
     }
 
-    /// Returns once somebody wants the worker.
+    /// Returns once the worker is requested.
     pub async fn wanted(&self) {
-        // The sender lives as long as this.
+        // The sender lives as long as this value.
         let _ = self.waiting.subscribe().wait_for(|waiting| *waiting > 0).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps the index of labels up with the log, so that a search finds little to take in.
+//! Keeps the label index current with the log, so that a search has little to index itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::core::State;
 use crate::core::background::Stopped;
 
-/// A pause between steps lets many changes of one aggregate become one.
+/// A pause between steps lets several changes of one aggregate become one.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Follows the log until it is told to stop. Nothing happens before somebody has searched.
+/// Follows the log until the consumer is stopped. Does nothing before the first search.
 pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let mut head = state.folded.head().follow();
     while !stopped.has_begun() {
@@ -17,7 +17,7 @@ pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
         if behind {
             let kept = state.clone();
             behind = tokio::task::spawn_blocking(move || kept.keep_labels()).await.unwrap_or_else(|error| {
-                tracing::error!(%error, "labels were not taken in");
+                tracing::error!(%error, "labels were not indexed");
                 false
             });
         }

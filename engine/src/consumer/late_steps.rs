@@ -1,4 +1,4 @@
-//! Parked steps, taken again after their events came by.
+//! Retries parked steps, after their events were processed.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use crate::model::fold::Folding;
 use crate::model::id::AggregateId;
 use crate::store::parked::{Parked, Reason, StepId};
 
-/// Steps that are taken again in one turn of the worker. Between two turns the events of others are worked on.
+/// Number of steps retried in one turn of the worker. New events are processed between two turns.
 pub const STEPS_PER_TURN: usize = 64;
 
-/// Tries parked steps again, in the order of their events, and returns those that failed. They stay parked, with the new
+/// Retries parked steps, in the order of their events. Returns the steps that failed; these stay parked with the new
 /// reason.
 pub async fn replay_parked(worker: &mut Worker, parked: Vec<Parked>) -> Result<Vec<Parked>> {
     let mut streams = Streams::default();
@@ -43,10 +43,10 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
     let plugin = state.plugins.find(&parked.id.plugin);
     let hook = Hook::ALL.into_iter().find(|hook| hook.name() == &*parked.id.hook);
     let (Some(event), Some(plugin), Some(hook)) = (event, plugin, hook) else {
-        return Ok(Err(with_message(parked, "no plugin of this name and hook is enabled")));
+        return Ok(Err(with_message(parked, "no plugin with this name and hook is enabled")));
     };
     let Some(context) = streams.recall(&state, event).await?.map(Arc::new) else {
-        return Ok(Err(with_message(parked, "the type of its aggregate is not defined")));
+        return Ok(Err(with_message(parked, "the type of the aggregate is not defined")));
     };
     let step = LateStep { worker: &mut *worker, plugin, context, streams };
     let result = match hook {
@@ -70,14 +70,14 @@ async fn replay_step(worker: &mut Worker, parked: Parked, streams: &mut Streams)
     Ok(outcome)
 }
 
-/// What one turn has read of the streams of parked steps, so that each stream is read once for all of its steps.
+/// The parts of streams read in one turn, so that each stream is read once for all of its parked steps.
 #[derive(Default)]
 struct Streams {
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
     newest: FxHashMap<(PluginIndex, AggregateId), Newest>,
 }
 
-/// The newest version of a stream at which a plugin's step was taken, looked for among those after a version.
+/// The newest version of a stream whose step by a plugin is done, among the versions after `after`.
 #[derive(Clone, Copy)]
 struct Newest {
     done: Option<u64>,
@@ -85,7 +85,7 @@ struct Newest {
 }
 
 impl Streams {
-    /// The event and the aggregate around it. The stream is folded on from the step before.
+    /// Returns the event and the aggregate around it. Folds the stream on from the previous step.
     async fn recall(&mut self, state: &State, event: Arc<Event>) -> Result<Option<EventContext>> {
         let Some(definition) = state.types.get(&event.aggregate_type) else { return Ok(None) };
         let known = self.states.remove(&event.aggregate_id).filter(|known| known.version < event.version);
@@ -107,7 +107,7 @@ impl Streams {
         Ok(Some(EventContext { event, before, after, definition }))
     }
 
-    /// Whether the plugin was called for a later event of the stream, and that step is not parked itself.
+    /// Returns whether the plugin has been called for a later event of the stream whose step is not parked itself.
     async fn is_superseded(&mut self, worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<bool> {
         let key = (plugin, event.aggregate_id.clone());
         let newest = match self.newest.get(&key).filter(|newest| newest.after <= event.version) {
@@ -122,7 +122,7 @@ impl Streams {
         Ok(newest.done.is_some_and(|done| done > event.version))
     }
 
-    /// A step was taken.
+    /// Records that a step is done.
     fn done(&mut self, plugin: PluginIndex, event: &Event) {
         if let Some(newest) = self.newest.get_mut(&(plugin, event.aggregate_id.clone())) {
             newest.done = newest.done.max(Some(event.version));
@@ -130,8 +130,8 @@ impl Streams {
     }
 }
 
-/// The newest version after an event's for which the plugin was called and whose step is not parked. The stream is looked
-/// through from its end.
+/// Returns the newest version after the event for which the plugin was called and whose step is not parked. Searches
+/// the stream from its end.
 async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Result<Option<u64>> {
     let state = &worker.state;
     let about = state.plugins.about(plugin);
@@ -161,7 +161,7 @@ async fn newest_done(worker: &Worker, plugin: PluginIndex, event: &Event) -> Res
     Ok(None)
 }
 
-/// A step that is taken after its event came by.
+/// A parked step that is being retried.
 struct LateStep<'a> {
     worker: &'a mut Worker,
     plugin: PluginIndex,

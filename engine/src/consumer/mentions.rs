@@ -1,4 +1,4 @@
-//! Which aggregates a text mentions: their labels stand in it word for word.
+//! Finds the aggregates that a text mentions: their labels occur in the text word for word.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::resident::graph::StateView;
 
-/// Shorter labels are words of any text.
+/// Shorter labels are ordinary words that occur in any text.
 const SHORTEST_LABEL: usize = 4;
-/// Words of the longest label that is looked for.
+/// Maximum length, in words, of a label that is searched for.
 const LONGEST_LABEL: usize = 12;
 
-/// Aggregates by project and the words of their labels, as the follower sees them. It is made when it is first asked for.
+/// Aggregates by project and by the words of their labels, as the follower sees them. Built on first use.
 #[derive(Default)]
 pub struct Mentions {
     index: Option<Index>,
 }
 
-/// Who is called by some words, by the position of their first event.
+/// Aggregates with the same label, by the position of their first event.
 type Called = BTreeMap<u64, AggregateId>;
 
 #[derive(Default)]
 struct Index {
     called: FxHashMap<Option<Arc<str>>, FxHashMap<String, Called>>,
-    /// The fields by which aggregates of a type were known when they were taken in.
+    /// The label fields of each type when its aggregates were indexed.
     fields: FxHashMap<Arc<str>, Vec<Arc<str>>>,
 }
 
 impl Mentions {
-    /// Takes in what an event changed.
+    /// Updates the index after an event.
     pub fn observe(&mut self, before: Option<&Aggregate>, after: &Aggregate, definition: &Definition) {
         let Some(index) = &mut self.index else { return };
         if index.is_outdated(definition) {
@@ -46,8 +46,8 @@ impl Mentions {
         index.insert(after, definition);
     }
 
-    /// Other aggregates of the project whose labels stand word for word in the texts of this one: the oldest, at most so
-    /// many of each label.
+    /// Returns other aggregates of the project whose labels occur word for word in the texts of `about`: the oldest
+    /// `most` of each label.
     pub fn find(&mut self, view: &FollowerView<'_>, about: &Aggregate, most: usize) -> Vec<AggregateId> {
         let is_outdated = |index: &Index| {
             let mut types = index.fields.keys().filter_map(|type_name| view.definition(type_name));
@@ -71,7 +71,7 @@ impl Index {
         index
     }
 
-    /// Whether aggregates of a type are known by other fields now.
+    /// Returns whether the label fields of a type have changed since its aggregates were indexed.
     fn is_outdated(&self, definition: &Definition) -> bool {
         self.fields.get(&definition.type_name).is_some_and(|fields| *fields != label_fields(definition))
     }
@@ -128,7 +128,7 @@ fn label_fields(definition: &Definition) -> Vec<Arc<str>> {
     definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
 }
 
-/// The words of an aggregate's label, if it is one that texts mention.
+/// Returns the words of an aggregate's label; `None` if the label is not searched for.
 fn label_words(aggregate: &Aggregate, definition: &Definition) -> Option<String> {
     let label = definition.label_of(&aggregate.state).filter(|label| label.len() >= SHORTEST_LABEL)?;
     let words = words(&label);
@@ -164,7 +164,7 @@ mod tests {
         }
     }
 
-    /// What was looked for in every aggregate of the project, one by one.
+    /// Searches for every aggregate of the project, one by one.
     fn one_by_one(all: &[Aggregate], about: &Aggregate, definition: &Definition) -> Vec<AggregateId> {
         let texts = about.state.iter().filter_map(|(_, value)| value.as_str());
         let texts: Vec<String> = texts.map(|text| format!(" {} ", words(text).join(" "))).collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_was_kept_up_finds_what_a_look_at_everything_finds() {
+    fn an_updated_index_finds_the_same_mentions_as_a_full_scan() {
         const WORDS: [&str; 6] = ["Alpha", "beta", "gamma ray", "of", "Delta-Echo", "ÉTÉ"];
         let definition = Definition::new("note", "note", Vec::new(), Vec::new());
         let mut random = fastrand::Rng::with_seed(11);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn other_label_fields_make_the_index_anew() {
+    fn a_change_of_label_fields_discards_the_index() {
         let definition = Definition::new("note", "note", Vec::new(), Vec::new());
         let mut mentions = Mentions { index: Some(Index::default()) };
         let node = aggregate(1, "", &[("title", "Alpha")], false);

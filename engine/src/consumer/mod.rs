@@ -1,8 +1,8 @@
-//! What follows an append: the consumer reads the log after its checkpoints and keeps what is derived from it.
+//! The consumer: follows the log after its checkpoints and maintains what is derived from events.
 //!
-//! Two followers, each with a checkpoint of its own. `nodes` writes the snapshots of folded states. `graph` takes every
-//! event through enrichment, projection and dispatch; its effects are committed together with the checkpoint that
-//! says so, so after a crash it resumes there, and whatever runs twice makes the same again.
+//! There are two followers, each with its own checkpoint. `nodes` writes the snapshots of folded states. `graph` takes
+//! every event through enrichment, projection and dispatch. The effects are committed together with the checkpoint, so
+//! the follower resumes there after a crash. Work that runs twice has the same result.
 
 mod attempt;
 mod checkpointer;
@@ -45,11 +45,11 @@ use ended::Ended;
 use follow::{Rest, Stepped, follow};
 pub use working::{WorkerTurn, Working};
 
-/// A pause between the writes of snapshots, while appends go on, lets many events of one aggregate become one write.
+/// Pause between the writes of snapshots during appends. Lets several events of one aggregate become one write.
 const PAUSE: Duration = Duration::from_millis(300);
-/// A shorter one, near the log's end, lets appends that come one by one become one batch.
+/// Shorter pause near the log's end. Lets single appends become one batch.
 const GATHER: Duration = Duration::from_millis(10);
-/// A follower that has not ended by then is ended where it stands.
+/// A follower that has not ended by then is aborted.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// The followers of one open workspace.
@@ -85,29 +85,29 @@ impl Consumer {
         Consumer { stop, working: kept, tasks: [Background::spawn(nodes), Background::spawn(graph), labels], vectors }
     }
 
-    /// Lets the followers come as close to the log's end as they do in a short while, and ends them.
+    /// Gives the followers a short time to approach the log's end, then ends them.
     pub async fn stop(self) {
         self.stop.begin();
         let _hurry = self.working.hurry();
-        // A model may take its time; what it leaves undone is found at the next start.
+        // A model may be slow; the next start resumes what is left.
         self.vectors.abort();
         let end = Instant::now() + END_WITHIN;
         for mut task in self.tasks {
             match tokio::time::timeout_at(end, task.ended()).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a follower of the log did not end well"),
-                // It waits for a plugin. What it had not committed is done again at the next start.
+                Ok(Err(error)) => tracing::error!(%error, "a follower of the log did not end cleanly"),
+                // The follower waits for a plugin. Uncommitted work is repeated at the next start.
                 Err(_) => task.abort(),
             }
         }
         match tokio::time::timeout_at(end, self.working.settle()).await {
             Ok(Ok(())) | Err(_) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "where the graph's follower stands was not written"),
+            Ok(Err(error)) => tracing::warn!(%error, "the position of the graph's follower was not written"),
         }
     }
 }
 
-/// A step of the follower that grows the graph. One that ends early is taken again from what is stored.
+/// Runs a step of the graph's follower. A step that ended early is repeated from the stored state.
 async fn work_on(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Stepped> {
     let mut turn = working.next_step(state, appender).await?;
     match turn.step().await {
@@ -117,7 +117,7 @@ async fn work_on(state: &Arc<State>, appender: &Appender, working: &Working) -> 
         }
         Err(Ended::Interrupted) => Ok(Stepped::MadeWay),
         Err(Ended::Overtaken) => {
-            tracing::debug!("another server took these events in");
+            tracing::debug!("another server has processed these events");
             Ok(Stepped::MadeWay)
         }
         Err(Ended::Failed(error)) => Err(error),

@@ -1,4 +1,4 @@
-//! Keeps the node records: for each aggregate its folded snapshot and the position it stands for.
+//! Writes the node records: for each aggregate a snapshot of its folded state and of the version that it includes.
 
 use std::sync::Arc;
 
@@ -7,14 +7,15 @@ use crate::core::State;
 use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 
-/// The most that one transaction writes.
+/// Limits on one transaction, in records and in bytes.
 const NODES: usize = 1_024;
 const BYTES: usize = 4 << 20;
 
-/// Writes the snapshots of the aggregates that have waited longest. Tells the position that snapshots now stand for.
+/// Writes the snapshots of the aggregates that have waited longest. Returns the position up to which snapshots include
+/// every event.
 ///
-/// A snapshot is written as the aggregate is now, for all the events that it got meanwhile. It tells the version it
-/// stands for, so that replaying some of them over it changes nothing.
+/// A snapshot holds the current state, including events appended meanwhile. It names its version, so replaying some of
+/// these events over it changes nothing.
 pub async fn step(state: &State) -> Result<Stepped> {
     let taken = state.folded.take_dirty(NODES, state.clock.now_ms());
     let reached = taken.reached;
@@ -33,7 +34,8 @@ pub async fn step(state: &State) -> Result<Stepped> {
 }
 
 async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
-    // Before the states: one that is folded anew meanwhile may be told to be older than it is, and never newer.
+    // Read before the states: a state that is folded again meanwhile may be labelled with an older revision, never with
+    // a newer one.
     let definitions = state.types.all();
     let now_ms = state.clock.now_ms();
     let mut nodes: Vec<(Arc<Aggregate>, u64)> = Vec::with_capacity(ids.len());
@@ -41,11 +43,11 @@ async fn write(state: &State, ids: &[&str], reached: u64) -> Result<()> {
     for aggregate in ids.iter().filter_map(|id| state.folded.get(id)) {
         let revision = definitions.get(&aggregate.aggregate_type).map_or(0, |definition| definition.revision);
         bytes += aggregate.state.size_bytes();
-        // Before the write: what changes while it goes on waits for the next one.
+        // Before the write, so that a change during the write waits for the next snapshot.
         state.folded.rest_dirty(&aggregate, now_ms);
         nodes.push((aggregate, revision));
         if bytes >= BYTES {
-            // Large states go in transactions of their own; the checkpoint moves with the last of them.
+            // Large states get their own transactions; the checkpoint moves with the last one.
             state.log.write_nodes(&nodes, None, None).await?;
             nodes.clear();
             bytes = 0;

@@ -1,4 +1,4 @@
-//! Parking: a step that failed is put aside with its reason, and the log goes on.
+//! Parking: a failed step is stored with its reason, and the follower continues with the log.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::hook::{Failure, Hook};
 use crate::model::event::Event;
 use crate::store::parked::{Parked, Reason, StepId};
 
-/// The kind of a step that was not tried: its plugin's circuit was open.
+/// The failure kind of a step that was not attempted because its plugin's circuit was open.
 const CIRCUIT_OPEN: &str = "circuit_open";
 
-/// Steps that are put aside or done at last, and not yet written.
+/// Parked and released steps that are not yet written.
 pub struct Parking {
     state: Arc<State>,
     parked: Vec<Parked>,
@@ -26,7 +26,7 @@ impl Parking {
         Parking { state: state.clone(), parked: Vec::new(), released: Vec::new() }
     }
 
-    /// Returns what a call gave, if it gave anything; what failed is put aside.
+    /// Returns the value of a call. A failed call is parked.
     pub fn receive<T>(
         &mut self,
         circuits: &mut Circuits,
@@ -56,7 +56,7 @@ impl Parking {
         None
     }
 
-    /// Puts a step aside that failed after so many tries.
+    /// Parks a step that failed after this many attempts.
     pub fn park(&mut self, plugin: PluginIndex, hook: Hook, event: &Event, failure: Failure, attempts: u32) {
         let name = self.state.plugins.name(plugin).clone();
         tracing::warn!(plugin = %name, hook = hook.name(), event = %event.event_id, %failure, "step parked");
@@ -67,12 +67,12 @@ impl Parking {
         self.parked.push(parked);
     }
 
-    /// Puts a step aside that was parked before, with its new reason.
+    /// Parks a step again, with its new reason.
     pub fn park_again(&mut self, parked: Parked) {
         self.parked.push(parked);
     }
 
-    /// A parked step is done.
+    /// Releases a parked step, because the step is done.
     pub fn release(&mut self, step: StepId) {
         self.released.push(step);
     }
@@ -81,7 +81,7 @@ impl Parking {
         self.parked.is_empty() && self.released.is_empty()
     }
 
-    /// What is to be written: steps that are parked, and those that are so no more.
+    /// Takes the changes to be written: parked steps and released ones.
     pub fn take(&mut self) -> (Vec<Parked>, Vec<StepId>) {
         (std::mem::take(&mut self.parked), std::mem::take(&mut self.released))
     }
@@ -104,7 +104,7 @@ impl Parking {
     }
 }
 
-/// The step that a plugin's hook for an event is.
+/// Returns the id of the step of a plugin's hook for an event.
 pub fn step_id(event: &Event, hook: Hook, plugin: &Arc<str>) -> StepId {
     StepId { position: event.position, hook: hook.name().into(), plugin: plugin.clone() }
 }

@@ -1,4 +1,4 @@
-//! Projection: events, with what was found in them, become the graph; agents and their tasks become the roster.
+//! Projection: applies events and the facts found in them to the graph, and agents and their tasks to the roster.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::model::event::Event;
 use crate::model::facts::Facts;
 use crate::resident::graph::{Changes, EnrichedEvent, StateView};
 
-/// What events are taken into: the graph in memory, and the roster.
+/// The targets of a projection: the graph in memory, and the roster.
 pub struct Projection {
     state: Arc<State>,
     roster: Roster,
 }
 
 impl Projection {
-    /// With the agents and tasks as they are in a view.
+    /// Creates a projection with the agents and tasks of a view.
     pub fn new(state: &Arc<State>, view: &FollowerView<'_>) -> Projection {
         let mut roster = Roster::default();
         view.aggregates().for_each(|aggregate| roster.observe(&aggregate));
@@ -32,7 +32,8 @@ impl Projection {
         &mut self.roster
     }
 
-    /// Takes an event in, with the facts that plugins found in it. The view stands right after the event.
+    /// Applies an event and the facts that plugins found in it. The view must show the aggregates right after the
+    /// event.
     pub fn take(
         &mut self,
         view: &FollowerView<'_>,
@@ -48,7 +49,7 @@ impl Projection {
         changes
     }
 
-    /// Takes in what a plugin found later than the event came by, when the follower stood at a position.
+    /// Applies facts that a plugin found after its event was applied. `position` is the follower's position.
     pub fn amend(&self, plugin: PluginIndex, event: &Event, facts: Facts, position: u64) -> Changes {
         let view = FollowerView::new(&self.state);
         self.state.graph.amend(&view, self.state.plugins.name(plugin), event, facts, position)

@@ -1,4 +1,4 @@
-//! Rebuild: the graph once more from the log's first event, beside the one that serves, and then in its place.
+//! Rebuild: builds the graph again from the log's first event while the old graph serves, then replaces the old graph.
 
 use std::sync::Arc;
 
@@ -23,14 +23,14 @@ use crate::resident::graph::{Changes, Edges, EnrichedEvent, StateView};
 use crate::store::graph::{Claim, Effects};
 use crate::store::{self, retry};
 
-/// Whoever is this close to the follower of the log catches up with it while it waits.
+/// Distance from the follower, in events, below which the rebuild catches up while the follower waits.
 const CLOSE: u64 = 2_048;
 
-/// What a rebuild made.
+/// The result of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rebuilt {
     pub events: u64,
-    /// Aggregates about which something was found.
+    /// Aggregates that have facts.
     pub nodes: u64,
     /// Open edges.
     pub edges: u64,
@@ -38,7 +38,7 @@ pub struct Rebuilt {
     pub parked: u64,
 }
 
-/// The log's aggregates as a rebuild has folded them so far.
+/// The log's aggregates, as far as the rebuild has folded them.
 struct Past<'a> {
     state: &'a State,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
@@ -69,26 +69,26 @@ struct Rebuild<'a> {
     failed: Vec<(PluginIndex, Arc<Event>, Failure)>,
 }
 
-/// Rebuilds the graph of a workspace. The old one serves until the new one is whole.
+/// Rebuilds the graph of a workspace. The old graph serves until the new one is complete.
 ///
-/// Each rebuild has a generation that nobody else writes to. Of two that began beside the same generation, on two servers,
-/// the first to be whole serves, and the other is dropped.
+/// Each rebuild writes to its own generation. If two servers begin a rebuild on the same generation, the first to
+/// complete serves, and the other is dropped.
 pub async fn rebuild(state: &Arc<State>, appender: &Appender, working: &Working) -> Result<Rebuilt> {
     let _one = working.begin_rebuild()?;
     let claim = {
-        // Between two steps: the checkpoint that is claimed from is the one that a step writes.
+        // Taken between two steps, because a step writes the checkpoint that is claimed.
         let _paused = working.pause().await;
         state.log.claim_generation().await?
     };
     let result = build(state, appender, working, &claim).await;
-    // What serves no more, or never will: generations are claimed in order, so that whoever still builds an older one
-    // began beside one that is gone, and drops what it writes itself.
+    // Drops the generations that no longer serve, or never will. Generations are claimed in order: a rebuild that still
+    // builds an older generation began on one that is gone, and drops its own data itself.
     let gone = if result.is_ok() { 0..claim.generation } else { claim.generation..claim.generation + 1 };
     let dropped = state.log.drop_generations(gone).await;
     match (result, dropped) {
         (Ok(rebuilt), Ok(())) => Ok(rebuilt),
         (Ok(rebuilt), Err(error)) => {
-            tracing::warn!(%error, "the graph that was replaced is left behind, until the next rebuild");
+            tracing::warn!(%error, "the replaced graph could not be deleted; the next rebuild deletes it");
             Ok(rebuilt)
         }
         (Err(error), _) => Err(error),
@@ -130,9 +130,9 @@ async fn build(state: &Arc<State>, appender: &Appender, working: &Working, claim
             Err(error) => return Err(error),
         }
         drop(turn);
-        // Another server was faster: to take events in, or to rebuild.
+        // Another server was faster, with events or with a rebuild.
         if state.log.read_graph_checkpoint().await?.generation != claim.serving {
-            return Err(Error::conflict("rebuild_overtaken", "the graph was rebuilt by another server meanwhile"));
+            return Err(Error::conflict("rebuild_overtaken", "another server has rebuilt the graph in the meantime"));
         }
     }
     Err(Error::Unavailable(store::Error::Conflict))
@@ -168,7 +168,7 @@ impl Rebuild<'_> {
             let Some(definition) = state.types.get(&event.aggregate_type) else { continue };
             let id = event.aggregate_id.clone();
             let before = changed.get(&id).or_else(|| self.past.states.get(&id)).cloned();
-            // Shared with the resident state wherever that stands at the same event.
+            // Shared with the resident state if that has the same version.
             let resident = state.folded.get(id.as_str()).filter(|known| known.version == event.version);
             let fold = || Arc::new(Aggregate::fold(before.as_deref(), &event, &definition));
             let after = resident.unwrap_or_else(fold);

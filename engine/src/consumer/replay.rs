@@ -1,4 +1,4 @@
-//! Replay: a plugin's enrichment once more over the log.
+//! Replay: runs a plugin's enrichment again over the log.
 
 use std::sync::Arc;
 
@@ -21,23 +21,23 @@ use crate::model::facts::Facts;
 use crate::model::id::AggregateId;
 use crate::store::parked::StepId;
 
-/// Aggregates whose facts are taken in at a time.
+/// Number of aggregates whose facts are applied in one commit.
 const PAGE: usize = 512;
 
-/// What a replay changed.
+/// The changes that a replay made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events for which the plugin was called.
     pub events: u64,
     /// Calls that failed; their steps are parked.
     pub failed: u64,
-    /// Aggregates of which the plugin says something else now.
+    /// Aggregates for which the plugin's facts changed.
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
 }
 
-/// Runs a plugin's enrichment again for the events after a position. What it found before is replaced.
+/// Runs a plugin's enrichment again for the events after a position. The new facts replace the earlier ones.
 pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, from_position: u64) -> Result<Tally> {
     let mut replay = PluginReplay { worker, plugin, tally: Tally::default(), last: IndexMap::new() };
     let contexts = Contexts { state: replay.worker.state.clone(), plugin, end: replay.worker.position() };
@@ -53,12 +53,12 @@ pub async fn replay_plugin(worker: &mut Worker, plugin: PluginIndex, from_positi
 struct Contexts {
     state: Arc<State>,
     plugin: PluginIndex,
-    /// The last of them that the follower has taken in.
+    /// Position of the last event that the follower has processed.
     end: u64,
 }
 
 impl Contexts {
-    /// The next ones with the states after them, folded on from where the page before left their streams.
+    /// Returns the next events with the states after them. Folds on from the states of the previous page.
     async fn page(
         &self,
         position: &mut u64,
@@ -102,7 +102,8 @@ impl Contexts {
     }
 }
 
-/// What a replay found about an aggregate: the last facts, and the parked steps that are done once these are taken in.
+/// The result of a replay for one aggregate: the last facts, and the parked steps that are done once these facts are
+/// applied.
 struct Replayed {
     event: Arc<Event>,
     facts: Facts,
@@ -150,8 +151,8 @@ impl PluginReplay<'_> {
         Ok(())
     }
 
-    /// Takes the facts in, a page at a time. A step is released together with the facts for which it was parked: who ends
-    /// between two pages loses neither.
+    /// Applies the facts, page by page. A step is released in the same commit as its facts, so a crash between two
+    /// pages loses neither.
     async fn take_in(self) -> Result<Tally> {
         let PluginReplay { worker, plugin, mut tally, last } = self;
         let mut left = last.into_values().peekable();

@@ -1,4 +1,5 @@
-//! The agents and their open tasks, as the follower of the log sees them: what a `route` hook chooses among.
+//! The roster: the agents and their open tasks as the log's follower sees them. A `route` hook chooses among these
+//! agents.
 
 use std::sync::Arc;
 
@@ -16,23 +17,23 @@ use crate::model::value::{Object, Value};
 #[derive(Default)]
 pub struct Roster {
     agents: IndexMap<AggregateId, Arc<Aggregate>>,
-    /// Open tasks and the agent that each waits for.
+    /// Each open task and the agent for which it waits.
     tasks: FxHashMap<AggregateId, Arc<str>>,
     open: FxHashMap<Arc<str>, i64>,
-    /// The agents as hooks are given them; made when they are asked for. There is a list for all, and one for each list
-    /// of traits that types have.
+    /// The agents in the form that hooks get, built on demand. There is one list of all agents, and one for each list
+    /// of traits that a type has.
     lists: FxHashMap<(Candidates, Vec<Arc<str>>), List>,
 }
 
 /// Some of the agents.
 struct List {
-    /// Their places among all.
+    /// Indices into the list of all agents.
     agents: Vec<usize>,
     shown: Option<Arc<[Value]>>,
 }
 
 impl Roster {
-    /// Takes in an aggregate as it is now; most are neither agents nor tasks.
+    /// Updates the roster from the current state of an aggregate; most aggregates are neither agents nor tasks.
     pub fn observe(&mut self, aggregate: &Arc<Aggregate>) {
         match &*aggregate.aggregate_type {
             AGENT => {
@@ -67,13 +68,13 @@ impl Roster {
         }
     }
 
-    /// An agent that gets work.
+    /// Returns an agent, if it is registered and not disabled.
     pub fn agent(&self, id: &str) -> Option<&Arc<Aggregate>> {
         self.agents.get(id).filter(|agent| !is_disabled(agent))
     }
 
-    /// The agents that get work and are candidates for a type of these traits: `{id, name, traits, capabilities, status,
-    /// open_tasks}` each.
+    /// Returns the enabled agents that are candidates for a type with these traits, each as `{id, name, traits,
+    /// capabilities, status, open_tasks}`.
     pub fn shown(&mut self, candidates: Candidates, traits: &[Arc<str>]) -> Arc<[Value]> {
         let (agents, open) = (&self.agents, &self.open);
         let key = match candidates {
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_disabled_or_gone_gets_no_work() {
+    fn disabled_and_deleted_agents_get_no_work() {
         let mut roster = Roster::default();
         roster.observe(&aggregate(AGENT, "a", &[("name", "one"), ("status", "active")]));
         assert_eq!((roster.shown(Candidates::All, &[]).len(), roster.agent("a").is_some()), (1, true));
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_open_for_whoever_it_waits_for() {
+    fn a_task_counts_as_open_for_the_agent_it_waits_for() {
         let mut roster = Roster::default();
         roster.observe(&aggregate(AGENT, "a", &[("name", "one")]));
         roster.observe(&aggregate(AGENT, "b", &[("name", "two")]));
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_subscribe_to_a_trait_of_the_type_are_shown_in_the_order_of_their_registration() {
+    fn subscribers_of_a_trait_are_listed_in_order_of_registration() {
         let agent = |id: &str, traits: &[&str]| {
             let subscribed: Vec<Value> = traits.iter().copied().map(Value::from).collect();
             let state = Object::from_iter([(SUBSCRIBED_TRAITS, Value::from(subscribed))]);

@@ -1,4 +1,4 @@
-//! Routing: who gets work because of an event, and the tasks that they get.
+//! Routing: calls the `route` hooks for events and appends the tasks that the hooks assign.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::model::facts::Assignment;
 use crate::model::graph::facts_of;
 use crate::model::value::Value;
 
-/// What a `route` hook is called with.
+/// The input of a `route` hook.
 pub struct RouteInput {
     context: Arc<EventContext>,
     /// The aggregate after the event, with its facts.
@@ -28,7 +28,7 @@ pub struct RouteInput {
 }
 
 impl RouteInput {
-    /// Puts together what a plugin's hook is given for an event, with the facts and the agents as they are known now.
+    /// Prepares the input of a plugin's hook for an event, with the facts and agents known now.
     pub fn prepare(state: &State, roster: &mut Roster, plugin: PluginIndex, context: &Arc<EventContext>) -> RouteInput {
         let candidates = state.plugins.about(plugin).candidates;
         let facts = state.graph.facts(context.after.id.as_str());
@@ -54,7 +54,7 @@ pub fn call(plugin: &dyn Plugin, input: &RouteInput) -> Outcome<Vec<Assignment>>
     })
 }
 
-/// The calls of `route` that the events of a batch ask for.
+/// The calls of `route` that the events of a batch require.
 pub struct Router {
     state: Arc<State>,
     waiting: Waiting<RouteInput>,
@@ -65,7 +65,7 @@ impl Router {
         Router { state: state.clone(), waiting: Waiting::new(state, Hook::Route) }
     }
 
-    /// Notes the calls that an event asks for, with what they are given.
+    /// Records the calls that an event requires, with their inputs.
     pub fn note(&mut self, roster: &mut Roster, context: &Arc<EventContext>) {
         let plugins = &self.state.plugins;
         let called = plugins.called(Hook::Route, &context.event.event_type, &context.definition.traits);
@@ -75,7 +75,7 @@ impl Router {
         }
     }
 
-    /// Calls the hooks and appends the tasks that they give.
+    /// Calls the hooks and appends the tasks that they return.
     pub async fn run(
         &mut self,
         circuits: &mut Circuits,
@@ -95,7 +95,7 @@ impl Router {
         Ok(())
     }
 
-    /// Appends the tasks of a plugin's assignments. Returns why they are refused, where they are.
+    /// Appends the tasks of a plugin's assignments. Returns the reason if they are rejected.
     pub async fn assign(
         &self,
         plugin: PluginIndex,

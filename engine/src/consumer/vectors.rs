@@ -1,4 +1,4 @@
-//! Keeps the vectors of labels up with the log, where an embedding is switched on.
+//! Keeps the vectors of labels current with the log, if an embedding is enabled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::core::State;
 use crate::core::background::Stopped;
 
-/// A pause after changes, so that many of one aggregate become one.
+/// A pause after changes lets several changes of one aggregate become one.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Waits after failures grow from the pause up to this.
+/// Longest wait after failures; the wait starts with the pause and doubles.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// Follows the log until it is told to stop.
+/// Follows the log until the consumer is stopped.
 pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
     let Some(vectors) = &state.search.vectors else { return };
     let mut head = state.folded.head().follow();
@@ -22,7 +22,7 @@ pub async fn follow(state: Arc<State>, mut stopped: Stopped) {
             Err(error) => {
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
-                    "labels were not embedded, will be tried again"
+                    "labels were not embedded; this will be retried"
                 );
                 wait = (wait * 2).min(LONGEST_WAIT);
                 super::follow::rest(&mut stopped, wait).await;

@@ -1,4 +1,4 @@
-//! The calls of one hook that the events of a batch ask for: noted with what they are given, then made, plugin by plugin.
+//! The calls of one hook for the events of a batch: they are recorded with their inputs, then made plugin by plugin.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use crate::core::plugins::{HookCall, PluginIndex};
 use crate::error::Result;
 use crate::hook::Hook;
 
-/// What a hook is called with because of an event.
+/// The input of a hook that is called for an event.
 pub trait Input: Send + Sync + 'static {
     fn context(&self) -> &Arc<EventContext>;
 
-    /// The aggregate whose content the hook works on: the event's, unless the event is only about it.
+    /// Returns the aggregate whose content the hook works on. By default this is the event's aggregate.
     fn aggregate_id(&self) -> &str {
         self.context().event.aggregate_id.as_str()
     }
 }
 
-/// Calls that wait for their turn.
+/// Calls that wait to be made.
 pub struct Waiting<I> {
     state: Arc<State>,
     hook: Hook,
     by_plugin: BTreeMap<PluginIndex, Vec<Arc<I>>>,
 }
 
-/// What the calls of one plugin gave; what failed is put aside.
+/// The values that the calls of one plugin returned; failed calls are parked.
 pub struct Given<I, T> {
     pub plugin: PluginIndex,
     pub values: Vec<(Arc<I>, T)>,
@@ -47,12 +47,12 @@ impl<I: Input> Waiting<I> {
         self.by_plugin.entry(plugin).or_default().push(input);
     }
 
-    /// All that waits; from now on nothing does, whatever becomes of it.
+    /// Takes all waiting calls. None are left, even if the caller fails.
     pub fn take(&mut self) -> Waiting<I> {
         Waiting { by_plugin: std::mem::take(&mut self.by_plugin), ..Waiting::new(&self.state, self.hook) }
     }
 
-    /// Makes the calls of the next plugin, if one waits.
+    /// Makes the calls of the next plugin, if any wait.
     pub async fn next<T: Send + 'static>(
         &mut self,
         circuits: &mut Circuits,

@@ -1,4 +1,4 @@
-//! Work: a scripted agent answers its task.
+//! Work: a scripted agent works on its task.
 
 use std::sync::Arc;
 
@@ -25,14 +25,14 @@ use crate::model::task::{Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 use crate::resident::graph::{Kinds, StateView, Walk};
 
-/// The agent's field that names the plugin by which it works.
+/// The field of an agent that names the plugin that does its work.
 pub const PLUGIN: &str = "plugin";
-/// Nodes that are told of at most.
+/// Limit on the related nodes passed to the hook.
 const RELATED: usize = 200;
 
-/// Everything a scripted agent is given for a task.
+/// The input of a scripted agent for a task.
 pub struct WorkInput {
-    /// The event that made the task.
+    /// The event from which on the task waits for its agent.
     pub context: Arc<EventContext>,
     task: Value,
     messages: Vec<Value>,
@@ -41,7 +41,7 @@ pub struct WorkInput {
     now_ms: i64,
 }
 
-/// The plugin whose work an event asks for: from then on a task waits for its agent.
+/// Returns the plugin that must work because of an event: from this event on, a task waits for the plugin's agent.
 pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Option<PluginIndex> {
     if &*context.event.aggregate_type != TASK || !asks_for_work(&context.event)? {
         return None;
@@ -54,17 +54,17 @@ pub fn worker(plugins: &Plugins, roster: &Roster, context: &EventContext) -> Opt
     plugins.find(plugin).filter(|plugin| plugins.about(*plugin).hooks.contains(&Hook::Work))
 }
 
-/// Whether an event may leave a task waiting for its agent.
+/// Returns whether an event can leave a task waiting for its agent.
 fn asks_for_work(event: &Event) -> Option<bool> {
     Some(match TaskEvent::parse(&event.event_type)? {
         TaskEvent::Created | TaskEvent::Assigned | TaskEvent::Asked | TaskEvent::Resumed => true,
-        // A scripted agent claims nothing, so nothing of the kind is taken from it.
+        // A scripted agent claims no task, so these events do not concern it.
         TaskEvent::Released | TaskEvent::Expired | TaskEvent::Claimed => false,
         TaskEvent::Unassigned | TaskEvent::Message | TaskEvent::Artifact | TaskEvent::InputRequested => false,
         TaskEvent::Delivered | TaskEvent::Completed | TaskEvent::Failed | TaskEvent::Canceled => false,
         TaskEvent::Approved | TaskEvent::Edited | TaskEvent::Rejected | TaskEvent::Deferred => false,
         TaskEvent::Read | TaskEvent::Unread | TaskEvent::Overdue => false,
-        // Where it stays with its agent, that one has it already.
+        // If the task stays with its agent, that agent has it already.
         TaskEvent::Escalated => event.payload.contains(field::ASSIGNEE_ID),
     })
 }
@@ -74,14 +74,15 @@ impl Input for WorkInput {
         &self.context
     }
 
-    /// What the task is about: each task is an aggregate of its own, and tells nothing of why work on it fails.
+    /// Returns the subject of the task. Each task is a separate aggregate, so failures caused by the subject's content
+    /// would not be recognized by the task's own id.
     fn aggregate_id(&self) -> &str {
         Task::new(&self.context.after).subject().unwrap_or(self.context.event.aggregate_id.as_str())
     }
 }
 
 impl WorkInput {
-    /// Puts together what the work is about, as of the task's event.
+    /// Prepares the input as of the task's event.
     pub fn prepare(
         state: &State,
         view: &FollowerView<'_>,
@@ -103,7 +104,7 @@ impl WorkInput {
     }
 }
 
-/// The aggregate that a task is about.
+/// Returns the aggregate that a task is about.
 pub fn subject(task: &EventContext) -> Option<Arc<str>> {
     Task::new(&task.after).subject().map(Arc::from)
 }
@@ -119,13 +120,13 @@ pub fn call(plugin: &dyn Plugin, input: &WorkInput) -> Outcome<Product> {
     })
 }
 
-/// The nodes that the aggregate is linked with, and those of its project whose labels its texts mention.
+/// Returns the nodes that are linked with the aggregate, and the nodes of its project whose labels its texts mention.
 fn related(state: &State, view: &FollowerView<'_>, mentions: &mut Mentions, about: &Aggregate) -> Vec<Value> {
     let walk = Walk { kinds: Kinds::default(), direction: Direction::Both, depth: 1, most: RELATED };
     let near = state.graph.walk(&about.id, &walk).nodes;
     let mut linked: FxHashSet<AggregateId> = near.into_iter().map(|(id, _)| id).collect();
     linked.remove(&about.id);
-    // Of those that are mentioned, the linked ones stand there already.
+    // The linked nodes may be among the mentioned ones.
     let mentioned = mentions.find(view, about, RELATED + linked.len());
     let mut ids: Vec<&AggregateId> = linked.iter().chain(mentioned.iter().filter(|id| !linked.contains(*id))).collect();
     ids.truncate(RELATED);
@@ -146,7 +147,7 @@ fn show(view: &FollowerView<'_>, node: &Aggregate, linked: bool) -> Option<Value
     Some(shown.into())
 }
 
-/// What a scripted agent made of its task, as it is delivered.
+/// Returns the delivery of a scripted agent's output for its task.
 pub fn delivery(context: &EventContext, plugin: &Arc<str>, product: Product) -> Delivery {
     let event = &context.event;
     let draft = |artifact: Artifact| Draft {

@@ -1,4 +1,4 @@
-//! The follower of the log that enriches, projects and dispatches: one batch of events after another.
+//! The worker: the follower of the log that enriches, projects and dispatches one batch of events after another.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::resident::graph::Edges;
 use crate::store;
 use crate::store::key_range::{KeyRange, read_ahead};
 
-/// What follows the log of one workspace: a sequence of steps, each of which keeps what it needs to itself. There is one
+/// Processes the log of one workspace in steps. Each step keeps its own intermediate data. A workspace has one worker
 /// at a time.
 pub struct Worker {
     pub(super) state: Arc<State>,
@@ -46,7 +46,7 @@ pub struct Worker {
     interrupt: Interrupt,
 }
 
-/// Events that a plugin derives from one, to be appended.
+/// Events that a plugin derives from an event, to be appended.
 struct Derived {
     plugin: PluginIndex,
     context: Arc<EventContext>,
@@ -54,7 +54,7 @@ struct Derived {
 }
 
 impl Worker {
-    /// Takes up the work where it was left: reads what is stored, and sees the aggregates as they were there.
+    /// Resumes from the stored checkpoint, with the aggregates as they were at its position.
     pub async fn resume(state: Arc<State>, appender: Appender, interrupt: Interrupt) -> Result<Worker> {
         let checkpoint = state.log.read_graph_checkpoint().await?;
         state.folded.follower_caught_up();
@@ -76,14 +76,14 @@ impl Worker {
         })
     }
 
-    /// The last event that was taken in.
+    /// Returns the position of the last event processed.
     pub fn position(&self) -> u64 {
         self.checkpointer.position()
     }
 
-    /// Takes the next events in. Returns the position that the worker has come to.
+    /// Processes the next events. Returns the position reached.
     ///
-    /// Whoever gets an error must not step again: what is in memory may be ahead of what is stored.
+    /// After an error the worker must not be used for another step: its memory may be ahead of the store.
     pub async fn step(&mut self) -> Result<u64, Ended> {
         if self.state.plugins.is_empty() && self.state.graph.is_empty() {
             return Ok(self.pass_over());
@@ -108,8 +108,8 @@ impl Worker {
         Ok(position)
     }
 
-    /// With nobody to call and nothing to keep up, events are not even read. A plugin that is enabled later begins
-    /// where the last one ended.
+    /// Without plugins and without a graph, events are not even read. A plugin that is enabled later begins where the
+    /// last one ended.
     fn pass_over(&self) -> u64 {
         self.state.folded.follower_caught_up();
         let position = self.state.folded.position();
@@ -117,7 +117,8 @@ impl Worker {
         position
     }
 
-    /// Takes the events and what was found in them into the graph, one after the other, and notes what they ask for.
+    /// Applies the events and the facts found in them to the graph, one after the other, and records the calls that
+    /// they require.
     fn project(&mut self, contexts: &[Arc<EventContext>], enriched: Vec<Vec<Enriched>>) -> Vec<Derived> {
         let state = self.state.clone();
         let mut derived = Vec::new();
@@ -142,7 +143,8 @@ impl Worker {
         derived
     }
 
-    /// Appends derived events, all at once and in their order. A refused one is a failure of its step.
+    /// Sends all appends of derived events in their order, then waits for their results. A rejected event is a failure
+    /// of its step.
     async fn append_derived(&mut self, derived: Vec<Derived>) -> Result<()> {
         let Worker { state, dispatcher, .. } = self;
         let appends = derived.into_iter().map(|Derived { plugin, context, events }| {
@@ -157,13 +159,13 @@ impl Worker {
         Ok(())
     }
 
-    /// A task for the owner of the workspace for each plugin that was stopped.
+    /// Creates a task for the workspace's owner for each plugin whose circuit opened.
     async fn tell_owner(&mut self) -> Result<()> {
         for (plugin, event) in self.circuits.take_opened() {
             let task = self.stopped_task(plugin, &event);
-            // A workspace whose owner can be given no task goes on all the same.
+            // If no task can be created for the owner, the worker continues nevertheless.
             if let Err(failure) = self.dispatcher.append(self.state.plugins.name(plugin), vec![task]).await? {
-                tracing::error!(%failure, "the owner is not told that a plugin was stopped");
+                tracing::error!(%failure, "no task could be created for the owner about a stopped plugin");
             }
         }
         Ok(())
@@ -187,12 +189,12 @@ impl Worker {
         Ok(was_open)
     }
 
-    /// Writes down where the worker stands, where that was not worth a write before. The next start goes on from there.
+    /// Writes the checkpoint if earlier steps left it unwritten. The next start resumes there.
     pub(super) async fn settle(&mut self) -> Result<()> {
         self.checkpointer.settle(self.circuits.stored(), &mut self.parking).await
     }
 
-    /// Writes what changed, with the checkpoint that says so, and shows it.
+    /// Writes the changes together with the checkpoint, and shows them to pipelines and search.
     pub(super) async fn commit(&mut self, position: u64) -> Result<()> {
         self.checkpointer.commit(position, self.circuits.stored(), &mut self.parking).await
     }
@@ -204,8 +206,8 @@ impl Worker {
         }
     }
 
-    /// Takes in what a plugin found later than the event came by. Returns how many aggregates it says something else of,
-    /// and the edges that it opened and closed.
+    /// Applies facts that a plugin found after its event was applied. Returns the numbers of aggregates with changed
+    /// facts, opened edges and closed edges.
     pub(super) fn amend(&mut self, plugin: PluginIndex, event: &Event, facts: Facts) -> (u64, u64, u64) {
         let changes = self.projection.amend(plugin, event, facts, self.position());
         let closed = changes.edges.iter().filter(|edge| edge.valid_to.is_some()).count() as u64;
@@ -214,7 +216,7 @@ impl Worker {
         tally
     }
 
-    /// Puts a rebuilt graph in the place of the one that serves, once it is written that it does.
+    /// Replaces the graph that serves with a rebuilt one, after this is written to the store.
     pub(super) async fn swap(&mut self, edges: &mut Edges, generation: u64) -> Result<()> {
         self.checkpointer.swap(generation, self.circuits.stored(), &mut self.parking).await?;
         let before = self.state.graph.replace(std::mem::take(edges));
@@ -225,7 +227,7 @@ impl Worker {
     }
 }
 
-/// The graph as it is stored; what was found is shown as it is read.
+/// Reads the stored graph and shows the facts found while reading.
 async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     let state = view.state;
     let ranges = KeyRange::of(state.folded.snapshot().iter().map(|known| known.id.text()));
@@ -237,9 +239,9 @@ async fn restored(view: &FollowerView<'_>, generation: u64) -> Result<Edges> {
     while let Some(found) = pages.try_next().await? {
         let readable = found.into_iter().filter_map(|(id, found)| match found {
             Ok(found) => Some((id, found)),
-            // The next event of the aggregate, or a rebuild, replaces them.
+            // The next event of the aggregate, or a rebuild, replaces these facts.
             Err(error) => {
-                tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are left out");
+                tracing::error!(%error, aggregate = %id, "stored facts cannot be read and are skipped");
                 None
             }
         });

@@ -1,7 +1,7 @@
-//! Whose turn it is to work on the graph: the follower's, or a request's that repairs something.
+//! Shares the worker between the follower and requests that repair the graph.
 //!
-//! A worker that failed, or whose work was cancelled, knows more or less than the store does. It is dropped, and the next
-//! turn begins with what is stored.
+//! A worker that failed, or whose work was cancelled, may differ from the store. Such a worker is dropped, and the next
+//! turn starts from the stored state.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::core::State;
 use crate::core::append::Appender;
 use crate::error::{Error, Result};
 
-/// The worker of one open workspace, once it has taken up its work.
+/// The worker of one open workspace, once it has resumed.
 pub type Working = Arc<WorkerSlot>;
 
 #[derive(Default)]
@@ -24,17 +24,17 @@ pub struct WorkerSlot {
     rebuilding: Mutex<()>,
 }
 
-/// The worker, for as long as nobody else may have it.
+/// Exclusive access to the worker.
 ///
-/// It is kept for the next turn by [`WorkerTurn::keep`] only: whatever ends the turn otherwise, a failure or a request that went
-/// away, leaves the next one to begin with what is stored.
+/// The worker is kept for the next turn only by [`WorkerTurn::keep`]. If the turn ends otherwise, by a failure or a
+/// cancelled request, the next turn starts from the stored state.
 pub struct WorkerTurn<'a> {
     slot: MutexGuard<'a, Option<Worker>>,
     worker: Worker,
 }
 
 impl WorkerSlot {
-    /// Waits for the worker. A plugin that is tried again and again is left alone meanwhile.
+    /// Waits for the worker. Retries of a failing plugin end early meanwhile.
     pub async fn turn(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         let wanted = self.interrupt.want();
         let slot = self.worker.lock().await;
@@ -42,7 +42,7 @@ impl WorkerSlot {
         self.begin(slot, state, appender).await
     }
 
-    /// The follower's turn: it waits for others, and interrupts nobody.
+    /// Takes the follower's turn. Waits for other turns without interrupting them.
     pub(super) async fn next_step(&self, state: &Arc<State>, appender: &Appender) -> Result<WorkerTurn<'_>> {
         let slot = self.worker.lock().await;
         self.begin(slot, state, appender).await
@@ -61,7 +61,7 @@ impl WorkerSlot {
         Ok(WorkerTurn { slot, worker })
     }
 
-    /// Holds the worker up, for whoever writes what it writes too.
+    /// Pauses the worker while the caller writes the same records.
     pub async fn pause(&self) -> impl Drop + Send {
         let wanted = self.interrupt.want();
         let paused = self.worker.lock().await;
@@ -69,7 +69,7 @@ impl WorkerSlot {
         paused
     }
 
-    /// Writes down where the worker stands, for the next start.
+    /// Writes the worker's checkpoint for the next start.
     pub(super) async fn settle(&self) -> Result<()> {
         let mut slot = self.worker.lock().await;
         let Some(mut worker) = slot.take() else { return Ok(()) };
@@ -78,19 +78,19 @@ impl WorkerSlot {
         Ok(())
     }
 
-    /// Lets nobody wait for a plugin any more.
+    /// Ends waits for failing plugins until the returned value is dropped.
     pub fn hurry(&self) -> Wanted {
         self.interrupt.want()
     }
 
-    /// The right to rebuild the graph; one rebuild at a time has it.
+    /// Acquires the right to rebuild the graph. Only one rebuild runs at a time.
     pub(super) fn begin_rebuild(&self) -> Result<impl Drop + Send> {
-        self.rebuilding.try_lock().map_err(|_| Error::conflict("rebuild_running", "the graph is being rebuilt already"))
+        self.rebuilding.try_lock().map_err(|_| Error::conflict("rebuild_running", "the graph is already being rebuilt"))
     }
 }
 
 impl WorkerTurn<'_> {
-    /// All that was begun was written: the next turn goes on from here.
+    /// Keeps the worker for the next turn. Everything that the turn began must be written.
     pub fn keep(self) {
         let WorkerTurn { mut slot, worker } = self;
         *slot = Some(worker);

@@ -1,4 +1,4 @@
-//! The workshop: scripted agents get their tasks, and what they make of them is delivered.
+//! The workshop: calls the `work` hooks of scripted agents for their tasks and delivers their output.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::hook::{Failure, Hook};
 use crate::model::facts::Product;
 
-/// The calls of `work` that the events of a batch ask for.
+/// The calls of `work` that the events of a batch require.
 pub struct Workshop {
     state: Arc<State>,
     mentions: Mentions,
@@ -30,7 +30,7 @@ impl Workshop {
         Workshop { state: state.clone(), mentions: Mentions::default(), waiting: Waiting::new(state, Hook::Work) }
     }
 
-    /// Takes an event in, and notes the call that it asks for. The view stands right after the event.
+    /// Applies an event and records the call that it requires. The view must show the aggregates right after the event.
     pub fn note(&mut self, view: &FollowerView<'_>, roster: &Roster, context: &Arc<EventContext>) {
         self.mentions.observe(context.before.as_deref(), &context.after, &context.definition);
         if let Some(plugin) = work::worker(&self.state.plugins, roster, context) {
@@ -39,12 +39,12 @@ impl Workshop {
         }
     }
 
-    /// Puts together what the work on a task is about.
+    /// Prepares the input for the work on a task.
     pub fn prepare(&mut self, view: &FollowerView<'_>, context: &Arc<EventContext>) -> WorkInput {
         WorkInput::prepare(&self.state, view, &mut self.mentions, context)
     }
 
-    /// Calls the hooks and delivers what they make.
+    /// Calls the hooks and delivers their output.
     pub async fn run(
         &mut self,
         circuits: &mut Circuits,
@@ -63,7 +63,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Appends what a scripted agent made of its task. Returns why it is refused, where it is.
+    /// Appends the output of a scripted agent for its task. Returns the reason if the output is rejected.
     pub async fn deliver(
         &self,
         plugin: PluginIndex,

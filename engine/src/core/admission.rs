@@ -1,4 +1,4 @@
-//! Which queries of a workspace may run: so many at a time, of one caller and of all, within the memory that they share.
+//! Admission of queries: limits how many run at the same time, per caller and per workspace, and the memory they share.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, Result};
 
-/// The largest number of queries of one workspace that wait for others to end. One more is rejected at once.
+/// The maximum number of waiting queries of one workspace. Further queries are rejected immediately.
 const WAITING: usize = 256;
 
-/// How many queries run at a time, and how many bytes they build together. 0 is no limit.
+/// The limits on concurrent queries and on the bytes that they allocate together. 0 means no limit.
 #[derive(Debug, Clone)]
 pub struct QueryLimits {
     pub workspace_queries: usize,
@@ -35,7 +35,7 @@ impl Default for QueryLimits {
     }
 }
 
-/// What the queries of a workspace, or of one caller there, have together.
+/// The shared capacity of the queries of a workspace, or of one caller in it.
 struct Share {
     places: Arc<Semaphore>,
     bytes_left: AtomicUsize,
@@ -61,11 +61,11 @@ impl Share {
     }
 }
 
-/// The queries of one workspace.
+/// Admits the queries of one workspace.
 pub struct Admission {
     limits: QueryLimits,
     workspace: Arc<Share>,
-    /// Of each caller with a query that runs or waits.
+    /// The shares of callers with running or waiting queries.
     callers: Mutex<HashMap<Arc<str>, Weak<Share>>>,
     waiting: AtomicUsize,
 }
@@ -76,11 +76,12 @@ impl Admission {
         Admission { limits, workspace, callers: Mutex::default(), waiting: AtomicUsize::new(0) }
     }
 
-    /// Admits a query of a caller, when there is a place for it. A query that waits for too long is rejected.
+    /// Waits until a query of this caller may run. Rejects the query if it waits too long.
     pub async fn admit(&self, caller: &Arc<str>) -> Result<Admitted> {
         let _waiting = Waiting::begin(&self.waiting)?;
         let (workspace, key) = (self.workspace.clone(), self.share_of(caller));
-        // A query that waits for its caller's others takes no place of the workspace meanwhile.
+        // The permit of the caller comes first, so a query that waits for the caller's other queries holds no permit of
+        // the workspace.
         let places = async {
             let of_key = key.places.clone().acquire_owned().await.map_err(Error::internal)?;
             let of_workspace = workspace.places.clone().acquire_owned().await.map_err(Error::internal)?;
@@ -104,14 +105,14 @@ impl Admission {
     }
 }
 
-/// One of the queries that wait, or are about to be admitted.
+/// A query that waits or is about to be admitted.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl Waiting<'_> {
     fn begin(waiting: &AtomicUsize) -> Result<Waiting<'_>> {
         let begun = Waiting(waiting);
         if waiting.fetch_add(1, Ordering::AcqRel) >= WAITING {
-            return Err(Error::TooManyQueries("too many queries wait for others to end"));
+            return Err(Error::TooManyQueries("too many queries are waiting"));
         }
         Ok(begun)
     }
@@ -123,7 +124,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// The right of a query to run, with what it has taken of the memory that queries share. Dropping it gives both back.
+/// The permission of a query to run, and its part of the shared memory. Dropping it releases both.
 pub struct Admitted {
     _places: [OwnedSemaphorePermit; 2],
     workspace: Arc<Share>,
@@ -132,7 +133,7 @@ pub struct Admitted {
 }
 
 impl Admitted {
-    /// Takes further bytes of what queries share; `false` where there are not as many.
+    /// Reserves more of the shared memory. Returns `false` if there is not enough left.
     pub fn grant(&self, bytes: usize) -> bool {
         if !self.key.take(bytes) {
             return false;
@@ -145,9 +146,9 @@ impl Admitted {
         true
     }
 
-    /// The error of a query that got no further bytes.
+    /// Returns the error for a query that could not reserve more memory.
     pub fn out_of_memory() -> Error {
-        Error::TooManyQueries("the queries that run at the same time have used up the memory that they share")
+        Error::TooManyQueries("the concurrent queries have used up their shared memory")
     }
 }
 
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_caller_and_a_workspace_have_so_many_queries_at_a_time() {
+    async fn concurrent_queries_are_limited_per_caller_and_workspace() {
         let admission = Admission::new(limits());
         let [a, b, c]: [Arc<str>; 3] = ["a", "b", "c"].map(Arc::from);
         let of_a = admission.admit(&a).await.expect("a place");
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_query_waits_for_others_to_end() {
+    async fn a_query_waits_until_another_one_ends() {
         let admission = Arc::new(Admission::new(QueryLimits { wait_ms: 60_000, ..limits() }));
         let caller: Arc<str> = "a".into();
         let first = admission.admit(&caller).await.expect("a place");

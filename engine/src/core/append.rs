@@ -1,4 +1,4 @@
-//! The appender: the one writer of a workspace's log. It collects waiting appends and commits them together.
+//! The appender: the single writer of a workspace's log. It collects waiting appends and commits them together.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -17,53 +17,53 @@ use crate::error::{Error, Result};
 use crate::model::event::{Event, NewEvent};
 use crate::store::{self, log::Batch, retry};
 
-/// Appends that wait at most; a further one waits until one is taken out.
+/// The capacity of the queue. Senders wait while it is full.
 const QUEUE: usize = 4_096;
-/// Appends and bytes that go into one transaction.
+/// The maximum number of appends and of bytes in one transaction.
 const MAX_APPENDS: usize = 512;
 const MAX_BYTES: usize = 4 << 20;
 
-/// What an operation wants appended, decided against the state at the head of the log.
+/// Decides which events an operation appends, given the state at the head of the log.
 ///
-/// It may run more than once: again after another writer was faster.
+/// May run more than once: if another writer was faster, it runs again against the new state.
 pub type Decide = Box<dyn Fn(&View<'_>) -> Result<Vec<NewEvent>> + Send + Sync>;
 
-/// One append request: all of its events or none.
+/// One append request. Either all of its events are appended or none.
 pub struct Append {
     pub decide: Decide,
-    /// Ids that a client chose.
+    /// The ids that a client chose for its events.
     pub event_ids: Vec<Arc<str>>,
-    /// The request, where a repeat of it is to be answered with the same events.
+    /// The identity of the request. Set if a repeat must return the same events.
     pub request: Option<RequestId>,
     pub actor: Arc<str>,
-    /// The managed types' own operations may append to them.
+    /// Whether the append may write to managed types. Only their own operations may.
     pub managed: bool,
-    /// Bytes of the payloads, roughly.
+    /// The approximate size of the payloads, in bytes.
     pub size_bytes: usize,
-    /// The upload that a file is to name.
+    /// The upload that a file will refer to.
     pub upload: Option<Arc<str>>,
 }
 
 impl Append {
-    /// Whether the store may tell that it was done before.
+    /// Returns whether the store may know the append already.
     fn may_be_known(&self) -> bool {
         self.request.is_some() || self.upload.is_some() || !self.event_ids.is_empty()
     }
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Debug, Clone)]
 pub struct Appended {
-    /// In the order asked; those that were in the log before stand among them.
+    /// The events in the requested order, including those that were already in the log.
     pub events: Vec<Arc<Event>>,
-    /// Which of them were there before.
+    /// For each event, whether it was already in the log.
     pub repeated: Vec<bool>,
-    /// It was appended for an earlier request, which was answered with the same.
+    /// Whether an earlier request appended the events and got the same response.
     pub replayed: bool,
 }
 
 impl Appended {
-    /// Whether nothing new was appended.
+    /// Returns whether nothing new was appended.
     pub fn is_repeat(&self) -> bool {
         self.replayed || (!self.events.is_empty() && self.repeated.iter().all(|repeated| *repeated))
     }
@@ -71,22 +71,22 @@ impl Appended {
 
 struct Waiting {
     append: Append,
-    /// The events already in the log under ids that were made here.
+    /// The events already in the log whose ids were generated here.
     known: HashMap<Arc<str>, Event>,
     answer: oneshot::Sender<Result<Appended>>,
 }
 
-/// What stands in the queue.
+/// An entry of the queue.
 enum Task {
     Append(Waiting),
-    /// Define a type, and show its aggregates as they were folded aside where it folds otherwise than before.
+    /// Defines a type. If the new definition folds differently, also replaces its aggregates with the refolded ones.
     Define {
         redefinition: Redefinition,
         answer: oneshot::Sender<Result<()>>,
     },
 }
 
-/// The queue's near end. Dropping all of them ends the appender once it has answered everyone.
+/// A handle to the queue. The appender ends when all handles are dropped and all requests are answered.
 #[derive(Clone)]
 pub struct Appender {
     state: Arc<State>,
@@ -94,31 +94,32 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Starts the appender of an open workspace. The task ends when all are answered and nobody can ask any more.
+    /// Starts the appender of an open workspace. Its task ends when all handles are dropped and all requests are
+    /// answered.
     pub fn start(state: Arc<State>) -> (Appender, JoinHandle<()>) {
         let (queue, waiting) = mpsc::channel(QUEUE);
         let task = tokio::spawn(run(state.clone(), waiting));
         (Appender { state, queue }, task)
     }
 
-    /// Appends and answers when the events are on disk and folded.
+    /// Appends events. Returns when they are durable and folded.
     pub async fn append(&self, append: Append) -> Result<Appended> {
-        // What an id says about its event is looked up here and not in the queue, where others would wait for it: what is
-        // in the log by now is there, and nobody can guess the id of what comes.
+        // Generated ids are looked up here, since in the queue other appends would wait for the lookup. An event with
+        // such an id is already in the log, since nobody can guess the id of a future event.
         let known = self.state.log.find_generated(&append.event_ids, self.state.folded.position()).await?;
         let (answer, answered) = oneshot::channel();
         self.queue.send(Task::Append(Waiting { append, known, answer })).await.map_err(|_| closing())?;
         answered.await.map_err(|_| self.unanswered())?
     }
 
-    /// Defines a type between two batches, and answers when states folded as it says are visible.
+    /// Defines a type between two batches. Returns when the states folded under the definition are visible.
     pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
         let (answer, answered) = oneshot::channel();
         self.queue.send(Task::Define { redefinition, answer }).await.map_err(|_| closing())?;
         answered.await.map_err(|_| self.unanswered())?
     }
 
-    /// Why nobody answered what was taken from the queue: the queue's end is gone, or a panic ended the batch.
+    /// Returns the error for a request that got no response: the appender has ended, or a panic ended the batch.
     fn unanswered(&self) -> Error {
         if self.queue.is_closed() { closing() } else { Error::Internal("the appender panicked".into()) }
     }
@@ -158,7 +159,7 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
                 Err(_) => break,
             }
         }
-        // A panic ends the batch, whose waiters learn of it as their answers are dropped, and nothing else.
+        // A panic ends only this batch. Its waiters notice because their response channels are dropped.
         if AssertUnwindSafe(commit(&state, batch, &mut course)).catch_unwind().await.is_err() {
             course.doubtful = true;
         }
@@ -168,22 +169,22 @@ async fn run(state: Arc<State>, mut queue: mpsc::Receiver<Task>) {
     }
 }
 
-/// What the appender learnt of the batches so far.
+/// What the appender remembers from earlier batches.
 #[derive(Default)]
 struct Course {
-    /// After a failure whose outcome is not known, the log is read before anything is decided.
+    /// Whether the outcome of the last batch is unknown. If so, the log is read before the next decision.
     doubtful: bool,
-    /// For so many batches, what clients chose is looked up before they are written.
+    /// The number of further batches for which client-chosen ids and keys are looked up before writing.
     asking: u32,
 }
 
-/// How many batches are looked up after one that held something known.
+/// The number of batches with lookups after a batch that contained a repeat.
 const ASKED: u32 = 64;
 
-/// Commits a batch and answers its waiters.
+/// Commits a batch and responds to its waiters.
 ///
-/// Event ids and idempotency keys are new almost always, and the store refuses those that are not: so they are looked up
-/// only where it did so lately, or where an append is refused that may be a repeat.
+/// Event ids and idempotency keys are almost always new, and the store rejects those that are not. Therefore they are
+/// looked up only if the store rejected some recently, or if a rejected append may be a repeat.
 async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
     let folding = state.folding().await;
     if course.doubtful
@@ -211,7 +212,7 @@ async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
                 metrics::counter!("foldwork_events_appended_total").increment(staged.events.len() as u64);
                 state.publish(&staged.events, staged.aggregates, &staged.feed);
                 for (waiting, outcome) in batch.into_iter().zip(outcomes) {
-                    // Whoever stopped waiting does not mind.
+                    // The waiter may be gone.
                     let _ = waiting.answer.send(outcome);
                 }
                 return;
@@ -240,8 +241,7 @@ async fn commit(state: &State, batch: Vec<Waiting>, course: &mut Course) {
     refuse_all(batch, Error::Unavailable(store::Error::Conflict));
 }
 
-/// Puts a batch together. What is refused may be a repeat of what was done: then everything is looked up and put
-/// together anew.
+/// Stages a batch. If an append that may be a repeat is rejected, looks up everything known and stages the batch again.
 async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Result<(Staged, Vec<Result<Appended>>)> {
     loop {
         let mut known = Known::default();
@@ -251,7 +251,8 @@ async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Resu
         for (id, event) in batch.iter().flat_map(|waiting| &waiting.known) {
             known.events.entry(id.clone()).or_insert_with(|| event.clone());
         }
-        // Before the definitions: what changes in between is refused, and decided again.
+        // Read before the definitions: if a definition changes in between, the store rejects the batch, and it is
+        // decided again.
         let types_changed = state.types.changed();
         let definitions = state.types.all();
         let mut staging = Staging::new(state, &definitions, &known);
@@ -264,7 +265,7 @@ async fn stage(state: &State, batch: &[Waiting], asks: &mut bool) -> store::Resu
     }
 }
 
-/// Answers each waiter of a batch with the same error: the batch failed as a whole, and none of them is to blame for it.
+/// Responds to each waiter of a batch with the same error. The batch failed as a whole.
 fn refuse_all(batch: Vec<Waiting>, error: Error) {
     let error = Arc::new(error);
     for waiting in batch {
@@ -272,7 +273,7 @@ fn refuse_all(batch: Vec<Waiting>, error: Error) {
     }
 }
 
-/// An error that several are told. What may succeed later remains so.
+/// Returns a copy of an error for one of several waiters. An error that allows a retry still does so.
 fn repeated(error: &Arc<Error>) -> Error {
     match &**error {
         Error::Unavailable(store::Error::Conflict) => Error::Unavailable(store::Error::Conflict),
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_batch_that_fails_answers_each_of_its_waiters_alike() {
+    fn a_failed_batch_returns_the_same_error_to_every_waiter() {
         let failures = [
             Error::Unavailable(store::Error::Unwritable("no room".into())),
             Error::Unavailable(store::Error::Conflict),
@@ -314,7 +315,7 @@ mod tests {
                 .iter_mut()
                 .map(|answered| format!("{:?}", answered.try_recv().expect("an answer").expect_err("an error")))
                 .collect();
-            assert!(told.iter().all(|error| *error == told[0]), "{told:?}");
+            assert!(told.iter().all(|error| *error == told[0]), "errors differ: {told:?}");
         }
     }
 }

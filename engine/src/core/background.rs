@@ -1,9 +1,9 @@
-//! Background tasks of an open workspace: how they are told to end, and what ends them when nobody holds them any more.
+//! Background tasks of an open workspace: signals to stop them, and handles that abort them when dropped.
 
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
-/// Tells tasks to end. Dropping it tells them as well: a task whose owner is gone must not go on.
+/// Signals tasks to stop. Dropping it does so as well: a task must not outlive its owner.
 pub struct Stop(watch::Sender<bool>);
 
 /// The receiving end of a [`Stop`].
@@ -16,21 +16,21 @@ impl Stop {
         (Stop(sender), Stopped(receiver))
     }
 
-    /// Tells the tasks to end.
+    /// Signals the tasks to stop.
     pub fn begin(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stopped {
-    /// Whether the task has to end.
+    /// Returns whether the task must stop.
     pub fn has_begun(&self) -> bool {
         *self.0.borrow() || self.0.has_changed().is_err()
     }
 
-    /// Returns once the task has to end.
+    /// Waits until the task must stop.
     pub async fn begun(&mut self) {
-        // An error means that the sender is gone, which is the same.
+        // An error means that the sender is gone, so the task must stop as well.
         let _ = self.0.wait_for(|begun| *begun).await;
     }
 }
@@ -43,7 +43,7 @@ impl Background {
         Background(tokio::spawn(task))
     }
 
-    /// Returns when the task has ended by itself.
+    /// Waits until the task ends by itself.
     pub async fn ended(&mut self) -> Result<(), JoinError> {
         (&mut self.0).await
     }
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_dropped_stop_means_stop() {
+    async fn dropping_the_stop_handle_stops_tasks() {
         let (stop, mut stopped) = Stop::new();
         assert!(!stopped.has_begun());
         assert!(poll!(pin!(stopped.clone().begun())).is_pending());
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_dropped_handle_ends_its_task() {
+    async fn dropping_a_handle_ends_its_task() {
         let (kept, mut gone) = watch::channel(());
         let task = Background::spawn(async move {
             let _kept = kept;

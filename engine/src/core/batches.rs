@@ -1,4 +1,4 @@
-//! Reading the log in batches that are bounded by number and by bytes, for whoever takes in all of it.
+//! Reads the log in batches that are limited by number and by bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,23 +8,23 @@ use crate::error::Result;
 use crate::model::event::Event;
 use crate::store::log::EventRef;
 
-/// How much is read at a time. A batch ends where either is reached, and holds one event at least.
+/// The limits of a batch. It ends at whichever limit is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchLimit {
     pub events: usize,
     pub bytes: usize,
 }
 
-/// What followers of the log take in at a time.
+/// The batch limit for followers of the log.
 pub const BATCH: BatchLimit = BatchLimit { events: 512, bytes: 4 << 20 };
 
-/// Bytes of events that the store reads with one query.
+/// The size of events that the store reads with one query, in bytes.
 const QUERY_BYTES: usize = 4 << 20;
-/// What an event counts whose commit does not tell its size.
+/// The assumed size of an event whose size is not recorded in its commit.
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl State {
-    /// The next events after a position, from memory where it reaches back that far.
+    /// Returns the next events after a position, from memory if it reaches back that far.
     pub async fn batch_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Arc<Event>>> {
         if let Some(mut events) = self.folded.last_events(position, limit.events) {
             events.truncate(fitting(&events, limit.bytes));
@@ -33,8 +33,8 @@ impl State {
         Ok(self.stored_after(position, limit).await?.into_iter().map(Arc::new).collect())
     }
 
-    /// The next events after a position, from the store. It ends with the end of a commit: what was appended together is
-    /// taken in together.
+    /// Returns the next events after a position from the store. The batch ends with the end of a commit, so events
+    /// appended together are applied together.
     pub(super) async fn stored_after(&self, position: u64, limit: BatchLimit) -> Result<Vec<Event>> {
         let refs = self.log.event_refs_after(position, limit.events).await?;
         let (mut events, mut bytes) = (Vec::new(), 0);
@@ -50,7 +50,7 @@ impl State {
     }
 }
 
-/// How many of the events, from the first on, are within so many bytes; one at least, if there is one.
+/// Returns how many of the first events fit into `most_bytes`, but at least one if there is one.
 fn fitting(events: &[Arc<Event>], most_bytes: usize) -> usize {
     let mut bytes = 0;
     let fits = events.iter().take_while(|event| {
@@ -60,7 +60,7 @@ fn fitting(events: &[Arc<Event>], most_bytes: usize) -> usize {
     fits.count().max(1).min(events.len())
 }
 
-/// The references in parts of whole commits, each of which the store reads with one query.
+/// Splits references into ranges of whole commits. The store reads each range with one query.
 fn queries(refs: &[EventRef]) -> Vec<Range<usize>> {
     let (mut parts, mut first, mut bytes) = (Vec::new(), 0, 0);
     for (index, event_ref) in refs.iter().enumerate() {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_at_its_bytes_and_holds_one_event_at_least() {
+    fn a_batch_ends_at_its_byte_limit_but_holds_at_least_one_event() {
         let large: Vec<_> = (1..=500).map(|position| event(position, 900_000)).collect();
         assert_eq!(fitting(&large, BATCH.bytes), 4);
         assert_eq!((fitting(&large, 1), fitting(&[], 1)), (1, 0));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_reads_whole_commits_and_few_events_whose_size_is_unknown() {
+    fn a_query_reads_whole_commits_and_few_events_of_unknown_size() {
         let event_ref = |position: u64, ends_commit| EventRef {
             aggregate_id: "a".into(),
             version: position,

@@ -1,5 +1,5 @@
-//! The last events that concern agents, in memory, and who waits for them: a reader of an agent's feed is woken by what
-//! concerns that agent, and by nothing else.
+//! Keeps the last events that concern agents in memory, and wakes their readers. A reader of an agent's feed is woken
+//! only by events that concern this agent.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ use tokio::sync::watch;
 use super::followed::Followed;
 use crate::model::event::Event;
 
-/// What is kept, by bytes and by number; whoever lags further behind reads the store.
+/// The maximum size and number of events kept. Readers that are further behind read the store.
 const MAX_BYTES: usize = 4 << 20;
 const MAX_CONCERNS: usize = 10_000;
 
-/// A window on the feeds of all agents.
+/// A window over the feeds of all agents.
 #[derive(Default)]
 pub struct Feeds {
     inner: Mutex<Inner>,
@@ -23,13 +23,13 @@ pub struct Feeds {
 
 #[derive(Default)]
 struct Inner {
-    /// In the order of the log.
+    /// The concerned agents and events, in the order of the log.
     concerns: VecDeque<Concern>,
     bytes: usize,
-    /// What concerns an agent after one position and up to another is here.
+    /// The window contains all events concerning agents after `begin` and up to `end`.
     begin: u64,
     end: u64,
-    /// Agents whose feeds are followed.
+    /// The agents whose feeds are followed.
     followed: Followed<Arc<str>, ()>,
 }
 
@@ -43,14 +43,15 @@ impl Feeds {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins at a position: nothing before it is known here.
+    /// Starts the window at a position. Earlier events are unknown.
     pub fn begin_at(&self, position: u64) {
         let mut inner = self.inner();
         inner.restart(position);
         inner.end = position;
     }
 
-    /// Adds events that follow one another, with the agents that they concern and their indexes, and wakes who waits.
+    /// Adds consecutive events and wakes the readers. `feed` contains the concerned agents, each with the index of the
+    /// event.
     pub fn extend(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let mut inner = self.inner();
@@ -72,8 +73,8 @@ impl Feeds {
         }
     }
 
-    /// Up to `limit` events after a position that concern an agent, or any, and the position up to which there are no
-    /// others; `None` where the window begins later.
+    /// Returns up to `limit` events after a position that concern one agent or any agent, and the position up to which
+    /// there are no others. Returns `None` if the window begins later.
     pub fn after(&self, position: u64, agent: Option<&str>, limit: usize) -> Option<(Vec<Arc<Event>>, u64)> {
         let inner = self.inner();
         if position < inner.begin {
@@ -96,7 +97,7 @@ impl Feeds {
         Some((events, inner.end.max(position)))
     }
 
-    /// Tells when something concerns an agent, or any.
+    /// Returns a receiver that changes when an event concerns one agent or any agent.
     pub fn follow(&self, agent: Option<&Arc<str>>) -> watch::Receiver<u64> {
         match agent {
             Some(agent) => self.inner().followed.follow(agent),
@@ -104,7 +105,7 @@ impl Feeds {
         }
     }
 
-    /// Bytes of the events here.
+    /// Returns the size of the events in the window.
     pub fn size_bytes(&self) -> usize {
         self.inner().bytes
     }
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_woken_by_what_concerns_it_alone() {
+    fn only_events_that_concern_an_agent_wake_it() {
         let feeds = Feeds::default();
         feeds.begin_at(7);
         let (a, b) = (Arc::from("a"), Arc::from("b"));
@@ -171,11 +172,11 @@ mod tests {
         assert_eq!([changed(&mut of_a), changed(&mut of_b), changed(&mut of_all)], [true, false, true]);
         drop(of_b);
         feeds.extend(&events(13..=13), &[(a, 0), (b.clone(), 0)]);
-        assert!(changed(&mut of_a) && feeds.inner().followed.get(&b).is_none(), "nobody follows the other any more");
+        assert!(changed(&mut of_a) && feeds.inner().followed.get(&b).is_none(), "the other agent has no followers");
     }
 
     #[test]
-    fn what_is_here_is_found_and_what_is_not_is_known_to_be_missing() {
+    fn a_feed_returns_events_in_memory_and_reports_missing_ones() {
         let feeds = Feeds::default();
         feeds.begin_at(7);
         assert_eq!(positions(feeds.after(7, None, 9)), Some((vec![], 7)));
@@ -186,14 +187,14 @@ mod tests {
         assert_eq!(positions(feeds.after(8, Some("b"), 9)), Some((vec![10], 12)));
         assert_eq!(positions(feeds.after(7, None, 2)), Some((vec![8, 10], 10)));
         assert_eq!(positions(feeds.after(99, None, 2)), Some((vec![], 99)));
-        // A gap: what is between is in the store.
+        // After a gap, the events in between are only in the store.
         feeds.extend(&events(20..=21), &[("b".into(), 1)]);
         assert_eq!(positions(feeds.after(12, Some("b"), 9)), None);
         assert_eq!(positions(feeds.after(19, Some("b"), 9)), Some((vec![21], 21)));
     }
 
     #[test]
-    fn it_is_bounded() {
+    fn a_feed_keeps_a_bounded_number_of_events() {
         let feeds = Feeds::default();
         let many = events(1..=MAX_CONCERNS as u64 + 5);
         let feed: Vec<(Arc<str>, usize)> = (0..many.len()).map(|index| ("a".into(), index)).collect();

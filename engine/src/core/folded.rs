@@ -1,6 +1,7 @@
-//! What the log folds to, up to one position: states, the last events, and what waits for its snapshot.
+//! The fold of the log in memory: the states up to one position, the last events, and the aggregates without a current
+//! snapshot.
 //!
-//! All of it moves together when events are published, so that no reader sees one without the other.
+//! Publishing events updates all of these together, so that readers see a consistent whole.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -29,24 +30,24 @@ pub struct Folded {
     dirty: DirtyAggregates,
     follower: FollowerStates,
     workloads: Workloads,
-    /// The position up to which events are committed and folded; whoever follows the log waits on it.
+    /// The position up to which events are committed and folded. Followers of the log wait on it.
     head: Progress,
-    /// The bytes of all states at a position.
+    /// The total size of all states, with the position at which it was measured.
     counted: Mutex<(u64, usize)>,
 }
 
 impl Folded {
-    /// An aggregate as it is now.
+    /// Returns the current state of an aggregate.
     pub fn get(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.resident.get(id)
     }
 
-    /// An aggregate as it is in a snapshot.
+    /// Returns the state of an aggregate in a snapshot.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
         self.resident.get_in(snapshot, id)
     }
 
-    /// The aggregates that have this slug among those of a type and project.
+    /// Returns the aggregates with this slug within a type and project.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
         self.resident.by_slug(aggregate_type, project_id, slug)
     }
@@ -55,7 +56,8 @@ impl Folded {
         self.resident.snapshot()
     }
 
-    /// A snapshot with columns of these paths. Making those that are missing is work: not for threads that serve.
+    /// Returns a snapshot with columns of these paths. Building missing columns takes processor time, so it must not
+    /// run on threads that serve requests.
     pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
         self.resident.snapshot_with(paths)
     }
@@ -64,27 +66,27 @@ impl Folded {
         self.resident.has_columns(paths)
     }
 
-    /// Position of the last event that is folded.
+    /// Returns the position of the last folded event.
     pub fn position(&self) -> u64 {
         self.resident.position()
     }
 
-    /// The agents whose first events stand before a position, newest first.
+    /// Returns the agents whose first event is before a position, newest first.
     pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
         self.workloads.agents_before(position)
     }
 
-    /// The tasks that some agents hold.
+    /// Returns the tasks that these agents hold.
     pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
         self.workloads.held_by(agents)
     }
 
-    /// The open tasks of an agent, counted.
+    /// Returns the counts of an agent's open tasks.
     pub fn workload(&self, agent: &str) -> Workload {
         self.workloads.of(agent)
     }
 
-    /// The log's end, as it moves.
+    /// Returns the position of the log's end, for followers.
     pub fn head(&self) -> &Progress {
         &self.head
     }
@@ -93,57 +95,57 @@ impl Folded {
         self.tail.size_bytes() + self.feeds.size_bytes() + self.streams.size_bytes()
     }
 
-    /// Events after a position; `None` where only the store reaches back that far.
+    /// Returns the events after a position, or `None` if only the store reaches back that far.
     pub fn last_events(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         self.tail.after(position, limit)
     }
 
-    /// The last events that concern agents.
+    /// Returns the last events that concern agents.
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
     }
 
-    /// The aggregates that somebody follows.
+    /// Returns the followed aggregates.
     pub fn streams(&self) -> &Streams {
         &self.streams
     }
 
-    /// The fields and types of values seen so far.
+    /// Returns the fields observed so far and the types of their values.
     pub fn observed(&self) -> &ObservedSchema {
         &self.observed
     }
 
-    /// The states at the position of whoever follows the log.
+    /// Returns the state of an aggregate at the position of the log's follower.
     pub fn at_follower(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.follower.state(&self.resident, id)
     }
 
-    /// Says how an aggregate was at the follower's position.
+    /// Sets the state of an aggregate at the follower's position.
     pub fn set_at_follower(&self, id: AggregateId, state: Option<Arc<Aggregate>>) {
         self.follower.set(id, state);
     }
 
-    /// Moves the follower: these are the aggregates as they are after the events that it has passed.
+    /// Advances the follower. `aggregates` are the states after the events that it has passed.
     pub fn pass_follower(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         self.follower.pass(&self.resident, aggregates);
     }
 
-    /// The follower stands at the log's end.
+    /// Records that the follower has reached the end of the log.
     pub fn follower_caught_up(&self) {
         self.follower.clear();
     }
 
-    /// The aggregate in less room: what it has in common with others is held once.
+    /// Returns the aggregate with its common parts shared with other aggregates, to save memory.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.resident.share(aggregate)
     }
 
-    /// Replaces what plugins derived about aggregates.
+    /// Replaces the facts that plugins derived about aggregates.
     pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
         self.resident.set_facts(facts);
     }
 
-    /// Takes in states that were loaded: they are nobody's news.
+    /// Sets loaded states without notifying followers.
     pub fn restore(&self, states: Vec<Arc<Aggregate>>, position: u64) {
         let observed = Workloads::observed_among(&states);
         self.resident.publish(states, position);
@@ -153,29 +155,29 @@ impl Folded {
         self.head.advance(position);
     }
 
-    /// Says that the snapshots stand for every event up to a position.
+    /// Records that the snapshots include every event up to a position.
     pub fn snapshots_stand_at(&self, position: u64) {
         self.dirty.begin_at(position);
     }
 
-    /// Marks the aggregates of events that no snapshot stands for.
+    /// Marks the aggregates of events that their snapshots do not include yet.
     pub fn mark_dirty(&self, events: &[Arc<Event>]) {
         self.dirty.mark(events);
     }
 
-    /// Has the snapshots of aggregates written that were folded again while they were loaded.
+    /// Schedules new snapshots for aggregates that were refolded while loading.
     pub fn touch(&self, refolded: &[AggregateId]) {
         self.dirty.touch(refolded);
     }
 
-    /// Makes states visible that were folded again from the same events, and has their snapshots written.
+    /// Makes states visible that were refolded from the same events, and schedules new snapshots for them.
     pub fn replace(&self, refolded: &[Arc<Aggregate>]) {
         self.resident.publish(refolded.iter().cloned(), 0);
         self.workloads.observe(&self.resident, &Workloads::observed_among(refolded));
         self.dirty.touch(refolded.iter().map(|aggregate| &aggregate.id));
     }
 
-    /// Makes committed events and the states after them visible. Whoever follows the log is woken by
+    /// Makes committed events and the states after them visible. Followers of the log are woken by
     /// [`Folded::announce`].
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>) {
         let Some(last) = events.last() else { return };
@@ -183,11 +185,11 @@ impl Folded {
         let observed = Workloads::observed_among(&aggregates);
         self.follower.publish(&self.resident, aggregates, last.position);
         self.workloads.observe(&self.resident, &observed);
-        // After the states: whoever takes a mark finds at least the state that it was made for.
+        // Marked after the states: a task that takes a mark then finds at least the state that the mark was set for.
         self.dirty.mark(events);
     }
 
-    /// Tells followers of events that are visible, and of the agents that they concern, with the indexes of the events.
+    /// Notifies followers of visible events. `feed` contains the concerned agents, each with the index of the event.
     pub fn announce(&self, events: &[Arc<Event>], feed: &[(Arc<str>, usize)]) {
         let Some(last) = events.last() else { return };
         self.tail.extend(events);
@@ -196,27 +198,27 @@ impl Folded {
         self.head.advance(last.position);
     }
 
-    /// Takes those aggregates whose snapshots have waited longest, and are not to rest any more.
+    /// Takes the aggregates whose snapshots have waited longest and may be written now.
     pub fn take_dirty(&self, most: usize, now_ms: i64) -> Taken {
         self.dirty.take(most, now_ms)
     }
 
-    /// Says that the snapshot of an aggregate is written now: the next one comes after a rest.
+    /// Records that the snapshot of an aggregate is written now. The next one is delayed.
     pub fn rest_dirty(&self, aggregate: &Aggregate, now_ms: i64) {
         self.dirty.rest(&aggregate.id, aggregate.state.size_bytes(), now_ms);
     }
 
-    /// From now on snapshots are written without rests.
+    /// Disables the delays between snapshots.
     pub fn hurry_dirty(&self) {
         self.dirty.hurry();
     }
 
-    /// Takes back those whose snapshots could not be written.
+    /// Puts back aggregates whose snapshots could not be written.
     pub fn put_back_dirty(&self, taken: Taken) {
         self.dirty.put_back(taken);
     }
 
-    /// Bytes that it takes in memory, roughly. What is counted once is counted again after an event.
+    /// Returns the approximate memory in bytes. The size of the states is cached until the next event.
     pub fn size_bytes(&self) -> usize {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let snapshot = self.resident.snapshot();

@@ -1,17 +1,17 @@
-//! Who follows what, live: each key has a position that whoever follows it waits on, and something that is kept meanwhile.
+//! Keys with live followers: each key has a position to wait on, and a value kept while the key is followed.
 
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
 
-/// Keys that are looked through at least before those are forgotten that nobody follows any more.
+/// The minimum number of keys at which unfollowed keys are removed.
 const FEW: usize = 64;
 
-/// What is followed, as long as somebody does.
+/// The followed keys and their values.
 pub struct Followed<K, V> {
     by_key: FxHashMap<K, (watch::Sender<u64>, V)>,
-    /// At so many keys those are forgotten that nobody follows.
+    /// The number of keys at which unfollowed keys are removed.
     full: usize,
 }
 
@@ -22,7 +22,7 @@ impl<K, V> Default for Followed<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
-    /// Follows a key: the receiver tells when it is woken.
+    /// Follows a key. The receiver changes when the key is woken.
     pub fn follow(&mut self, key: &K) -> watch::Receiver<u64> {
         if self.by_key.len() >= self.full {
             self.by_key.retain(|_, (sender, _)| sender.receiver_count() > 0);
@@ -31,7 +31,7 @@ impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
         self.by_key.entry(key.clone()).or_default().0.subscribe()
     }
 
-    /// Wakes whoever follows a key, after a change of what is kept. What nobody follows is forgotten.
+    /// Changes the value of a key and wakes its followers. Removes the key instead if it has none.
     pub fn wake(&mut self, key: &K, position: u64, change: impl FnOnce(&mut V)) {
         let Some((sender, kept)) = self.by_key.get_mut(key) else { return };
         if sender.receiver_count() == 0 {
@@ -46,7 +46,7 @@ impl<K: Hash + Eq + Clone, V: Default> Followed<K, V> {
         self.by_key.get(key).map(|(_, kept)| kept)
     }
 
-    /// What is kept, of all keys.
+    /// Returns the values of all keys.
     pub fn kept(&self) -> impl ExactSizeIterator<Item = &V> {
         self.by_key.values().map(|(_, kept)| kept)
     }
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_follows_is_forgotten() {
+    fn entries_without_followers_are_removed() {
         let mut followed: Followed<usize, ()> = Followed::default();
         let first = followed.follow(&0);
         (1..10 * FEW).for_each(|key| drop(followed.follow(&key)));

@@ -1,5 +1,5 @@
-//! What the store knows of appends that may have been done before: the events of ids that clients chose, and what
-//! requests with an idempotency key were answered with.
+//! Looks up appends that the store may know already: events with ids chosen by clients, and the responses to requests
+//! with an idempotency key.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use crate::model::event::Event;
 use crate::store;
 use crate::store::answers::Run;
 
-/// What was there before a batch, as far as it was looked up.
+/// The known events, responses and uploads, as far as they were looked up.
 #[derive(Default)]
 pub struct Known {
     pub events: HashMap<Arc<str>, Event>,
     pub answers: HashMap<Arc<str>, KnownAnswer>,
-    /// Uploads that were given up: no file may name them.
+    /// Uploads that were cancelled. No file may refer to them.
     pub lost_uploads: HashSet<Arc<str>>,
 }
 
-/// What is known under an idempotency key.
+/// The stored response under an idempotency key.
 pub struct KnownAnswer {
-    /// Which request it is the answer to.
+    /// The fingerprint of the request that got this response.
     pub fingerprint: Arc<str>,
-    /// `None` where nobody asks for it, and where it was no append that was asked for.
+    /// `None` if no request of the batch matches the fingerprint, or if the stored request was not an append.
     pub appended: Option<Appended>,
 }
 
 impl Known {
-    /// Looks up everything that these appends name.
+    /// Looks up everything that these appends refer to.
     pub async fn look_up<'a>(
         &mut self,
         state: &State,
@@ -70,13 +70,13 @@ impl Known {
     }
 }
 
-/// What an append was answered with, read from the log.
+/// Reads the events of a stored response from the log.
 async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
     let mut appended = Appended { events: Vec::new(), repeated: Vec::new(), replayed: true };
     for run in runs {
         let events = state.log.read_run(*run).await?;
         if events.len() as u64 != run.count {
-            return Err(store::Error::Corrupt("events that a request was answered with are not there".into()));
+            return Err(store::Error::Corrupt("events of a stored response are missing".into()));
         }
         appended.repeated.extend(events.iter().map(|_| run.repeated));
         appended.events.extend(events.into_iter().map(Arc::new));
@@ -84,7 +84,7 @@ async fn read(state: &State, runs: &[Run]) -> store::Result<Appended> {
     Ok(appended)
 }
 
-/// Where the events of an answer stand.
+/// Returns the positions of a response's events, as runs.
 pub fn runs(appended: &Appended) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (event, repeated) in appended.events.iter().zip(&appended.repeated) {

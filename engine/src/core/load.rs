@@ -1,4 +1,4 @@
-//! How a workspace's state is read from the store, and kept up with what other processes append to it.
+//! Loads a workspace's state from the store, and applies what other processes append to the store.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,10 +36,10 @@ use crate::store::definitions::StoredDefinition;
 use crate::store::key_range::read_ahead;
 use crate::store::nodes::Unreadable;
 
-/// A version that no stream reaches: as far as a stream goes.
+/// The upper bound of a range of versions that covers a whole stream.
 const LAST_VERSION: u64 = i64::MAX as u64;
 
-/// The definitions that clients made. What was left out of one is told in the log.
+/// Reads the definitions made by clients. Logs the parts of stored definitions that cannot be used.
 async fn read_definitions(log: &Database) -> Result<Vec<Definition>> {
     let stored = log.read_definitions().await?;
     for StoredDefinition { definition, left_out } in stored.iter().filter(|stored| !stored.left_out.is_empty()) {
@@ -49,16 +49,16 @@ async fn read_definitions(log: &Database) -> Result<Vec<Definition>> {
     Ok(stored.into_iter().map(|stored| stored.definition).collect())
 }
 
-/// Held by whoever folds events into the state, or changes how they are folded.
+/// A lock on folding. Held while events are folded into the state, or while the definitions change.
 pub struct FoldGuard<'a> {
     _one: tokio::sync::MutexGuard<'a, ()>,
 }
 
 impl State {
-    /// Loads a workspace: snapshots first, then the events after each of them.
+    /// Loads a workspace: the snapshots first, then the events after each of them.
     pub async fn load(record: WorkspaceRecord, log: Database, environment: Environment) -> Result<State> {
         let Environment { clock, settings, plugins, patterns, embed, storage, exclusive } = environment;
-        // Before the definitions: of a change in between, the next look tells.
+        // Read before the definitions: the next check detects a change in between.
         let types_changed = log.types_changed().await?;
         let state = State {
             record,
@@ -104,7 +104,7 @@ impl State {
             for snapshot in page {
                 let aggregate = match snapshot {
                     Ok(snapshot) => match definitions.get(&snapshot.aggregate.aggregate_type) {
-                        // The type's folds changed after the snapshot was written.
+                        // The type's folding rules changed after the snapshot was written.
                         Some(definition) if definition.revision != snapshot.revision => {
                             let Aggregate { id, version, .. } = &snapshot.aggregate;
                             refolded.push(id.clone());
@@ -116,7 +116,7 @@ impl State {
                     Err(Unreadable { id, reason }) => {
                         tracing::warn!(
                             aggregate = %id, workspace = %self.record.id, %reason,
-                            "a stored snapshot cannot be read: the aggregate is folded again from the log"
+                            "cannot read a stored snapshot; folding the aggregate again from the log"
                         );
                         refolded.push(id.clone());
                         self.fold_again(&id, &definitions).await?
@@ -145,7 +145,7 @@ impl State {
         Ok(())
     }
 
-    /// Folds an aggregate of which nothing but the id is known.
+    /// Folds an aggregate of which only the id is known.
     async fn fold_again(&self, id: &AggregateId, definitions: &Definitions) -> Result<Option<Aggregate>> {
         let first = self.log.read_stream(id, 1, 1).await?;
         let definition = first.first().and_then(|first| definitions.get(&first.aggregate_type));
@@ -162,20 +162,20 @@ impl State {
         }
     }
 
-    /// Takes in what other writers of the same store have appended and defined. Types that fold otherwise than before are
-    /// folded before anybody is held back.
+    /// Applies the events and definitions that other writers added to the store. Types that fold differently now are
+    /// refolded first, without blocking other folds.
     pub async fn catch_up(&self) -> Result<()> {
         let aside = self.fold_redefined().await?;
         let folding = self.folding().await;
         self.catch_up_with(aside, &folding).await
     }
 
-    /// Holds back whoever else folds events, or changes how they are folded.
+    /// Locks folding: blocks other tasks that fold events or change how they are folded.
     pub async fn folding(&self) -> FoldGuard<'_> {
         FoldGuard { _one: self.folding.lock().await }
     }
 
-    /// Like [`State::catch_up`], for one who holds the others back already.
+    /// Like [`State::catch_up`], for a caller that already holds the lock.
     pub async fn catch_up_while(&self, folding: &FoldGuard<'_>) -> Result<()> {
         self.catch_up_with(Aside::none(), folding).await
     }
@@ -194,7 +194,7 @@ impl State {
                 if let Some(known) = self.folded.get(event.aggregate_id.as_str()) {
                     states.entry(event.aggregate_id.clone()).or_insert(known);
                 }
-                // Others are folded in their place: nobody else holds them.
+                // Only the earlier state of a task is cloned. Other states stay unshared, so they are folded in place.
                 let task = states.get(&event.aggregate_id).filter(|known| &*known.aggregate_type == TASK).cloned();
                 self.fold_into(&mut states, event, &definitions);
                 if let Some(after) = states.get(&event.aggregate_id) {
@@ -208,7 +208,7 @@ impl State {
         }
     }
 
-    /// Before a read: with other writers about, their appends and definitions are taken in first.
+    /// Must be called before a read. If other processes write to the store, applies their events and definitions.
     pub async fn refresh(&self) -> Result<()> {
         if self.exclusive {
             return Ok(());
@@ -220,9 +220,9 @@ impl State {
         self.catch_up().await
     }
 
-    /// Folds a stream from its first event up to a version, and of these the events that happened up to a time.
+    /// Folds the events of a stream up to a version that occurred up to time `at`, if given.
     ///
-    /// The stream is read in parts, so that no more than one of them is in memory beside the state.
+    /// Reads the stream in pages, so that only one page at a time is in memory.
     pub async fn fold_stream(
         &self,
         id: &AggregateId,
@@ -239,19 +239,19 @@ impl State {
             for event in events.iter().filter(|event| at.is_none_or(|at| event.occurred_at <= at)) {
                 folded.get_or_insert_with(|| Folding::new(event)).fold(event, definition);
             }
-            // Folding is work: others get their turn on this thread.
+            // Folding takes processor time, so other tasks get their turn on this thread.
             tokio::task::yield_now().await;
         }
         Ok(folded.map(Folding::into_aggregate))
     }
 }
 
-/// Folds an event into the state of its aggregate, unless it is folded already.
+/// Folds an event into the state of its aggregate, unless the state already contains it.
 pub(super) fn fold_event(states: &mut FxHashMap<AggregateId, Arc<Aggregate>>, event: &Event, definition: &Definition) {
     if states.get(&event.aggregate_id).is_some_and(|before| before.version >= event.version) {
         return;
     }
-    // One that nobody else holds is folded in its place.
+    // An aggregate without other owners is folded in place.
     let mut folding = match states.remove(&event.aggregate_id) {
         Some(before) => Folding::from(Arc::unwrap_or_clone(before)),
         None => Folding::new(event),

@@ -1,14 +1,14 @@
-//! What the calls of a plugin cost in one workspace, and how the last one failed.
+//! Measures the calls of a plugin in one workspace: their number, duration and last failure.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use crate::hook::{Failure, Outcome};
 
-/// Calls whose times are remembered, for the percentiles.
+/// The number of recent calls whose durations are kept for the percentiles.
 const REMEMBERED: usize = 1_024;
 
-/// Counts since the workspace was opened.
+/// The counts since the workspace was opened.
 #[derive(Default)]
 pub struct Meter {
     inner: Mutex<Inner>,
@@ -19,17 +19,17 @@ struct Inner {
     runs: u64,
     errors: u64,
     operations: u64,
-    /// Microseconds of the last calls.
+    /// The durations of the last calls, in microseconds.
     times: VecDeque<u64>,
     last_error: Option<Failure>,
 }
 
-/// What is told of a plugin's calls.
+/// The measures of a plugin's calls.
 #[derive(Debug, Clone, Default)]
 pub struct Measures {
     pub runs: u64,
     pub errors: u64,
-    /// Steps of the script, of all calls that succeeded.
+    /// The script operations of all successful calls.
     pub operations: u64,
     pub p50_ms: f64,
     pub p99_ms: f64,

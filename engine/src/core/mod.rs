@@ -1,6 +1,6 @@
-//! The running core of one workspace: its log, the states folded from it, and the one writer that both have.
+//! The core of an open workspace: its log, the states folded from the log, and the single writer of both.
 //!
-//! No requests, no callers and no rights here: who may do what is decided above.
+//! The core knows no requests, callers or rights. The layers above decide who may do what.
 
 pub mod admission;
 pub mod append;
@@ -61,35 +61,35 @@ use crate::resident::graph::Graph;
 use crate::store::Database;
 use crate::store::log::take_part;
 
-/// Names of the followers of the log: of their checkpoints, and in what is told of them.
+/// The names of the followers of the log, as used in checkpoints and status reports.
 pub const NODES: &str = "nodes";
 pub const GRAPH: &str = "graph";
 
-/// How often other servers' appends are looked for by whoever waits for them.
+/// How often a waiting reader checks for appends by other servers.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Bytes of events that are read from the store together.
+/// The maximum size of events read from the store at a time, in bytes.
 const PART_BYTES: usize = 8 << 20;
 
-/// Bytes that an open workspace takes without any event, roughly: measured over 300 of them.
+/// The approximate memory of an open workspace without events, in bytes. Measured over 300 such workspaces.
 const EMPTY_BYTES: usize = 128 << 10;
 
-/// What an engine is told by whoever embeds it.
+/// The settings that the embedding program passes to an engine.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Longest run of one pipeline, in milliseconds.
+    /// The maximum duration of one pipeline, in milliseconds.
     pub pipeline_ms: u64,
-    /// Bytes that one pipeline may build.
+    /// The maximum number of bytes that one pipeline may allocate.
     pub pipeline_bytes: usize,
-    /// How many queries of a workspace and of a key run together, and the memory that they share.
+    /// The limits on concurrent queries per workspace and per key, and on the memory that they share.
     pub queries: QueryLimits,
-    /// Bytes of open workspaces beyond which those that nobody uses are closed; 0: no limit.
+    /// The memory of open workspaces in bytes above which unused ones are closed. 0 means no limit.
     pub resident_bytes: usize,
-    /// How long nobody entered a workspace that is closed, in milliseconds.
+    /// How long a workspace must be unused before it may be closed, in milliseconds.
     pub idle_ms: i64,
-    /// Bytes of files that a workspace may keep; 0: no limit.
+    /// The maximum size of a workspace's files, in bytes. 0 means no limit.
     pub quota_bytes: u64,
-    /// How long an upload is taken for alive that another server does not hear of, in milliseconds.
+    /// How long an upload counts as alive without a renewal of its lease, in milliseconds.
     pub upload_lease_ms: u64,
 }
 
@@ -107,79 +107,79 @@ impl Default for Settings {
     }
 }
 
-/// What the workspaces of one engine have in common.
+/// The environment that all workspaces of one engine share.
 #[derive(Clone)]
 pub struct Environment {
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
     pub plugins: Arc<Plugins>,
-    /// Compiled patterns of types and queries.
+    /// The compiled patterns of types and queries.
     pub patterns: Arc<Patterns>,
-    /// Where search by meaning is switched on.
+    /// The embedding model. Set if vector search is enabled.
     pub embed: Option<Arc<dyn Embed>>,
-    /// Where the bytes of files are.
+    /// The storage of file contents.
     pub storage: SharedStorage,
-    /// No other process writes to the store.
+    /// Whether no other process writes to the store.
     pub exclusive: bool,
 }
 
-/// The state of a workspace that is open in this process: what everything that works on it shares.
+/// The state of an open workspace. Everything that works on the workspace shares it.
 pub struct State {
     pub record: WorkspaceRecord,
-    /// The workspace's records in the store.
+    /// The database of the workspace in the store.
     pub log: Database,
     pub types: Types,
     pub folded: Folded,
-    /// The knowledge graph, as far as its follower has come.
+    /// The knowledge graph, up to the position of its follower.
     pub graph: Graph,
     pub graph_progress: Progress,
     pub search: SearchIndex,
-    /// What waits for its time.
+    /// The deadlines of the workspace's timers.
     pub deadlines: Deadlines,
     pub plugins: PluginHost,
-    /// Answers of which further pages may be asked for.
+    /// The results of queries whose further pages may be requested.
     pub pages: PageCache,
     /// Published revisions of articles.
     pub published: PublishedRevisions,
-    /// Which queries may run.
+    /// Admits queries within the limits.
     pub admission: Admission,
-    /// The position after which the store says which events concern an agent.
+    /// The position after which the store knows which events concern an agent.
     pub feed_begin: u64,
-    /// Which agents are there, and how far each has come.
+    /// The presence of agents, and the acknowledged position of each.
     pub presence: Presence,
-    /// Where the bytes of files are.
+    /// The storage of file contents.
     pub storage: Storage,
     pub clock: Arc<dyn Clock>,
     pub settings: Arc<Settings>,
-    /// Compiled patterns of types and queries, those of other workspaces among them.
+    /// The compiled patterns of types and queries, shared with other workspaces.
     pub patterns: Arc<Patterns>,
     exclusive: bool,
-    /// Two who fold at a time would fold the same events twice, or under two definitions.
+    /// Serializes folding. Two concurrent folds would fold the same events twice, or under two definitions.
     folding: tokio::sync::Mutex<()>,
 }
 
 impl State {
-    /// Whether no other process writes to the store.
+    /// Returns whether no other process writes to the store.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
     }
 
-    /// Returns when a position that somebody follows has moved, when it is time to look whether other servers have appended
-    /// (that is not announced here), or at the deadline.
+    /// Waits until a followed position has moved, or until `deadline`. Returns earlier if other servers may have
+    /// appended events, since those do not move positions in this process. Callers must check again.
     pub async fn moved(&self, position: &mut watch::Receiver<u64>, deadline: Instant) {
         let until = if self.exclusive { deadline } else { deadline.min(Instant::now() + LOOK_AGAIN) };
         let _ = tokio::time::timeout_at(until, position.changed()).await;
     }
 
-    /// Makes committed events and the states after them visible, and wakes whoever follows them, or the feeds of the agents
-    /// that they concern.
+    /// Makes committed events and the states after them visible. Wakes the followers of the log and of the feeds that
+    /// the events concern.
     pub fn publish(&self, events: &[Arc<Event>], aggregates: Vec<Arc<Aggregate>>, feed: &[(Arc<str>, usize)]) {
         self.folded.publish(events, aggregates);
         self.search.touch(events.iter().map(|event| &event.aggregate_id));
         self.folded.announce(events, feed);
     }
 
-    /// Replaces one definition, in memory.
+    /// Replaces one definition in memory.
     pub fn set_definition(&self, definition: Arc<Definition>) {
         let labels = |definition: &Definition| -> Vec<Arc<str>> {
             definition.fields().iter().filter(|field| field.label).map(|field| field.name.clone()).collect()
@@ -191,29 +191,30 @@ impl State {
         }
     }
 
-    /// Events after a position, from memory where it reaches back that far: at most so many, and of those in the store no
-    /// more than [`PART_BYTES`], but one at least where there is one.
+    /// Returns at most `limit` events after a position, from memory if it reaches back that far. From the store,
+    /// returns no more than [`PART_BYTES`], but at least one event if there is one.
     pub async fn events_after(&self, position: u64, limit: usize) -> Result<Vec<Arc<Event>>> {
         if let Some(events) = self.folded.last_events(position, limit) {
             return Ok(events);
         }
-        // Commits may hold far more events than are asked for; those are not read.
+        // Commits may hold far more events than requested. The others are not read.
         let mut refs = VecDeque::from(self.log.event_refs_after(position, limit).await?);
         let events = self.log.read_event_refs(&take_part(&mut refs, limit, PART_BYTES), None).await?;
         Ok(events.into_iter().map(Arc::new).collect())
     }
 
-    /// Takes in aggregates whose labels changed. Returns whether any is left. It is work: not for threads that serve.
+    /// Updates the label index with changed aggregates. Returns whether some are left. Takes processor time, so it must
+    /// not run on threads that serve requests.
     pub fn keep_labels(&self) -> bool {
         self.search.keep_labels(&self.folded, &self.types)
     }
 
-    /// What vectors are made of.
+    /// Returns the source data of vectors.
     pub fn labelled(&self) -> Labelled<'_> {
         Labelled { log: &self.log, folded: &self.folded, types: &self.types }
     }
 
-    /// Bytes that the workspace takes in memory, roughly.
+    /// Returns the approximate memory that the workspace takes, in bytes.
     pub fn size_bytes(&self) -> usize {
         let derived = self.graph.size_bytes() + self.search.size_bytes();
         EMPTY_BYTES + self.folded.size_bytes() + derived + self.pages.size_bytes() + self.published.size_bytes()

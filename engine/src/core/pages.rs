@@ -1,38 +1,38 @@
-//! The page cache: rows of answers of which further pages may be asked for.
+//! The page cache: the rows of query results whose further pages may be requested.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::value::Value;
 
-/// How long rows are kept after they were last asked for, and how many bytes of them a workspace keeps.
+/// How long rows are kept after the last request, and how many bytes of rows a workspace keeps.
 const KEPT_MS: i64 = 60_000;
 const KEPT_BYTES: usize = 16 << 20;
 
-/// Where the next page begins, and all that its rows depend on.
+/// The start of the next page, and everything that its rows depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Continuation {
-    /// The log's end when the pipeline was first asked.
+    /// The end of the log at the first request.
     pub position: u64,
-    /// `$$NOW`.
+    /// The value of `$$NOW`.
     pub now_ms: i64,
-    /// Of `$rand` and `$sample`.
+    /// The seed of `$rand` and `$sample`.
     pub seed: u64,
-    /// Rows in the pages before.
+    /// The number of rows in the previous pages.
     pub offset: u64,
     pub limit: u32,
-    /// What it is a continuation of: caller, pipeline and types.
+    /// The hash of caller, pipeline and types that this continuation is valid for.
     pub binding: u64,
 }
 
 impl Continuation {
-    /// The same for each page of one answer.
+    /// Returns the part that is equal for all pages of one result.
     fn answer(self) -> Continuation {
         Continuation { offset: 0, limit: 0, ..self }
     }
 }
 
-/// All rows of an answer.
+/// All rows of a result.
 #[derive(Clone)]
 pub struct Rows {
     pub rows: Arc<Vec<Value>>,
@@ -46,7 +46,7 @@ struct Entry {
     until: i64,
 }
 
-/// Answers of which more pages may be asked for, the one that was asked for last at the end.
+/// The cached results, most recently requested last.
 #[derive(Default)]
 pub struct PageCache {
     entries: Mutex<VecDeque<Entry>>,
@@ -77,7 +77,7 @@ impl PageCache {
         }
     }
 
-    /// Bytes of the rows that are kept.
+    /// Returns the size of the cached rows, in bytes.
     pub fn size_bytes(&self) -> usize {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.iter().map(|entry| entry.bytes).sum()

@@ -1,4 +1,4 @@
-//! The plugins of an engine, and the threads on which their hooks run.
+//! The plugins of an engine, and the threads that run their hooks.
 
 use std::ops::{Deref, Index, IndexMut};
 use std::panic::AssertUnwindSafe;
@@ -11,15 +11,15 @@ use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::hook::{About, Failure, FailureKind, Hook, Outcome, Plugin};
 
-/// A thread's stack: scripts may nest their values deeply. What is not used of it takes no memory.
+/// The stack size of a plugin thread. Scripts may nest values deeply. Unused stack takes no memory.
 const STACK: usize = 80 << 20;
 
-/// Inputs for which a plugin is called before others have their turn on its thread, and the time after which it has had
-/// enough, in microseconds.
+/// The maximum number of inputs, and the maximum time in microseconds, for which a plugin runs before other plugins get
+/// their turn on its thread.
 const PORTION: usize = 64;
 const PORTION_US: u64 = 5_000;
 
-/// Every plugin, in the order of execution. Their hooks run on threads of their own, so that a slow one delays no
+/// All plugins, in the order of execution. Their hooks run on dedicated threads, so that a slow plugin delays no
 /// request.
 pub struct Plugins {
     list: Vec<Arc<dyn Plugin>>,
@@ -37,7 +37,7 @@ impl Plugins {
         Ok(Plugins { list, threads })
     }
 
-    /// Without any plugin.
+    /// Returns an empty set of plugins.
     pub fn none() -> Result<Plugins> {
         Plugins::new(Vec::new(), 1)
     }
@@ -46,12 +46,12 @@ impl Plugins {
         self.list.is_empty()
     }
 
-    /// The plugins in the order of execution.
+    /// Returns the plugins in the order of execution.
     pub fn indexes(&self) -> impl ExactSizeIterator<Item = PluginIndex> + use<> {
         (0..self.list.len()).map(PluginIndex)
     }
 
-    /// The plugin of this name.
+    /// Returns the plugin with this name.
     pub fn find(&self, name: &str) -> Option<PluginIndex> {
         self.indexes().find(|plugin| &*self.about(*plugin).name == name)
     }
@@ -60,7 +60,7 @@ impl Plugins {
         self.list[plugin.0].about()
     }
 
-    /// The plugin itself. Its hooks are called by the host, on its threads.
+    /// Returns the plugin itself. Only the host calls its hooks, on its threads.
     pub fn get(&self, plugin: PluginIndex) -> &dyn Plugin {
         &*self.list[plugin.0]
     }
@@ -69,17 +69,17 @@ impl Plugins {
         &self.about(plugin).name
     }
 
-    /// The plugins with a hook that are called for an event type of these traits.
+    /// Returns the plugins whose hook is called for an event type with these traits.
     pub fn called(&self, hook: Hook, event_type: &str, traits: &[Arc<str>]) -> impl Iterator<Item = PluginIndex> {
         let called = move |about: &About| about.hooks.contains(&hook) && about.on.admits(event_type, traits);
         self.indexes().filter(move |plugin| called(self.about(*plugin)))
     }
 
-    /// Calls a hook for each input in turn, and ends early after so many failures in a row. A panic is a failure of
-    /// that call. The meter is told what each call took.
+    /// Calls a hook for each input in turn. Ends early after `streak` failures in a row. A panic counts as a failure of
+    /// its call. The meter records the duration of each call.
     ///
-    /// The calls are handed to the threads a portion at a time: others have their turn between two of them, however slow
-    /// this plugin is and however much it has to do.
+    /// The calls are passed to the threads in portions. Other plugins get their turn between two portions, however slow
+    /// this plugin is and however many inputs it has.
     async fn call<I, T>(
         &self,
         plugin: PluginIndex,
@@ -115,7 +115,7 @@ impl Plugins {
                         break;
                     }
                 }
-                // Whoever stopped waiting does not mind.
+                // The caller may be gone.
                 let _ = answer.send((portion, failed));
             });
             let Ok((portion, failures)) = answered.await else { break };
@@ -126,14 +126,14 @@ impl Plugins {
     }
 }
 
-/// How a hook of a plugin is called with what was prepared for it.
+/// A function that calls a hook of a plugin with a prepared input.
 pub type HookCall<I, T> = fn(&dyn Plugin, &I) -> Outcome<T>;
 
-/// One of the engine's plugins, by its number in the order of execution.
+/// The index of a plugin in the order of execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginIndex(usize);
 
-/// Something for each plugin.
+/// A map with one value per plugin.
 #[derive(Debug, Clone, Default)]
 pub struct PluginMap<T>(Vec<T>);
 
@@ -165,7 +165,7 @@ impl<T> IndexMut<PluginIndex> for PluginMap<T> {
     }
 }
 
-/// The plugins as they work in one workspace: called on the engine's threads, measured for the workspace.
+/// The plugins of one workspace: called on the engine's threads, measured per workspace.
 pub struct PluginHost {
     plugins: Arc<Plugins>,
     meters: PluginMap<Arc<Meter>>,
@@ -177,7 +177,7 @@ impl PluginHost {
         PluginHost { meters: PluginMap::new(&plugins, |_| Arc::default()), plugins, clock }
     }
 
-    /// Calls a hook for each input in turn, and ends early after so many failures in a row.
+    /// Calls a hook for each input in turn. Ends early after `streak` failures in a row.
     pub async fn call<I, T>(
         &self,
         plugin: PluginIndex,
@@ -202,7 +202,7 @@ impl PluginHost {
         only(self.call(plugin, vec![input], hook, 1).await)
     }
 
-    /// Calls a hook once without counting it among the plugin's calls. Returns the milliseconds that it took too.
+    /// Calls a hook once without counting the call. Also returns its duration in milliseconds.
     pub async fn try_once<I, T>(&self, plugin: PluginIndex, input: Arc<I>, hook: HookCall<I, T>) -> (Outcome<T>, f64)
     where
         I: Send + Sync + 'static,
@@ -213,7 +213,7 @@ impl PluginHost {
         (only(outcomes), meter.read().p50_ms)
     }
 
-    /// What the plugin's calls took in this workspace since it was opened.
+    /// Returns the measures of the plugin's calls in this workspace since it was opened.
     pub fn measures(&self, plugin: PluginIndex) -> Measures {
         self.meters[plugin].read()
     }
@@ -228,7 +228,7 @@ impl Deref for PluginHost {
 }
 
 fn only<T>(outcomes: Vec<Outcome<T>>) -> Outcome<T> {
-    let message = || "the plugin's thread ended before it answered".to_owned();
+    let message = || "the plugin's thread ended before it returned a result".to_owned();
     let lost = || Failure { kind: FailureKind::Panic, message: message(), line: None, column: None };
     outcomes.into_iter().next().unwrap_or_else(|| Err(lost()))
 }
@@ -273,7 +273,7 @@ mod tests {
         }))
     }
 
-    /// What the calls of both plugins share.
+    /// The input shared by the calls of both plugins.
     struct Input {
         calls: Arc<AtomicUsize>,
         began: Mutex<Option<oneshot::Sender<()>>>,
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_plugin_with_much_to_do_lets_others_have_their_turn() {
+    async fn a_busy_plugin_does_not_starve_others() {
         const MUCH: usize = 512;
         let plugins = Arc::new(Plugins::new(vec![named("much"), named("little")], 1).expect("a thread"));
         let host = Arc::new(PluginHost::new(plugins, Arc::new(SystemClock)));
@@ -316,10 +316,10 @@ mod tests {
         has_begun.await.expect("a call");
 
         let mut call = std::pin::pin!(host.call_once(second, input(None, None), little));
-        assert!(futures_util::poll!(&mut call).is_pending(), "the one thread is taken");
+        assert!(futures_util::poll!(&mut call).is_pending(), "the only thread is busy");
         open.send(()).expect("the gate opens");
         let before = call.await.expect("called").value;
-        assert!((1..=PORTION).contains(&before), "{before} calls went before it");
+        assert!((1..=PORTION).contains(&before), "{before} calls ran first");
         assert_eq!(much.await.expect("all calls"), MUCH);
     }
 }

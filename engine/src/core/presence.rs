@@ -1,7 +1,8 @@
-//! Which agents are there, and how far each has acknowledged its feed: in memory, and a moment later in the store.
+//! The presence of agents, and the position that each has acknowledged in its feed. Both are kept in memory and written
+//! to the store with a delay.
 //!
-//! Neither is an event. What many agents say within a second is written at once; what a crash loses of it is said again
-//! by the next heartbeat, or delivered again.
+//! Neither is an event. Updates within one second are written together. Updates lost in a crash are repeated: by the
+//! next heartbeat, or by another delivery and acknowledgement.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,24 +14,24 @@ use crate::error::Result;
 use crate::store::Database;
 use crate::store::presence::PresenceRecord;
 
-/// What is said within so long is written together.
+/// Updates within this time are written together.
 const GATHER: Duration = Duration::from_secs(1);
-/// Waits after failures to write grow up to this.
+/// The maximum delay between retries of a failed write. Delays double up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// How far the clock of another server may be ahead, in milliseconds. An agent that was heard from later than that was heard
-/// from by a clock that was wrong.
+/// How far the clock of another server may be ahead, in milliseconds. A later time comes from a wrong clock and is
+/// ignored.
 const AHEAD_MS: i64 = 60_000;
-/// How old what other servers have written may be, in milliseconds.
+/// The maximum age of what was last read from other servers, in milliseconds.
 const STALE_MS: i64 = 1_000;
-/// Agents whose rows one statement removes.
+/// The number of agents whose rows one statement removes.
 const FORGOTTEN_AT_ONCE: usize = 500;
 
-/// The agents of one workspace.
+/// The presence of the agents of one workspace.
 pub struct Presence {
     log: Database,
     exclusive: bool,
     inner: Mutex<Inner>,
-    /// Tells that something waits to be written.
+    /// Notifies the writer that updates are waiting.
     said: Notify,
 }
 
@@ -38,14 +39,14 @@ pub struct Presence {
 struct Inner {
     known: FxHashMap<Arc<str>, PresenceRecord>,
     unwritten: FxHashSet<Arc<str>>,
-    /// When the store was read last.
+    /// The time of the last read of the store.
     read_at: Option<i64>,
-    /// The time when something was last said or asked.
+    /// The time of the last heartbeat or refresh.
     now_ms: i64,
 }
 
 impl Inner {
-    /// The latest time at which an agent can have been heard from.
+    /// Returns the latest plausible time of a heartbeat.
     fn latest(&self) -> i64 {
         self.now_ms.saturating_add(AHEAD_MS)
     }
@@ -56,7 +57,7 @@ impl Presence {
         Presence { log, exclusive, inner: Mutex::default(), said: Notify::new() }
     }
 
-    /// Takes in what is in the store, where it is not known or other servers write there.
+    /// Reads the store if it has not been read yet, or if other servers write to it and the last read is too old.
     pub async fn refresh(&self, now_ms: i64) -> Result<()> {
         let read_at = {
             let mut inner = self.inner();
@@ -76,31 +77,31 @@ impl Presence {
         Ok(())
     }
 
-    /// These agents are there.
+    /// Records a heartbeat of these agents.
     pub fn seen<'a>(&self, agents: impl IntoIterator<Item = &'a Arc<str>>, now_ms: i64) {
         let record = PresenceRecord { last_seen_at: now_ms, ..PresenceRecord::default() };
         self.inner().now_ms = now_ms;
         self.say(agents, record);
     }
 
-    /// An agent has taken in its feed up to a position.
+    /// Records that an agent has processed its feed up to a position.
     pub fn acknowledge(&self, agent: &Arc<str>, position: u64) {
         self.say([agent], PresenceRecord { acknowledged: position, ..PresenceRecord::default() });
     }
 
-    /// When an agent was heard from last, as far as is known here.
+    /// Returns the time of an agent's last heartbeat, as far as this server knows.
     pub fn last_seen_at(&self, agent: &str) -> Option<i64> {
         let inner = self.inner();
         let last_seen_at = inner.known.get(agent).map(|record| record.last_seen_at);
         last_seen_at.filter(|at| *at > 0 && *at <= inner.latest())
     }
 
-    /// The position up to which an agent has taken in its feed, as far as is known here.
+    /// Returns the position up to which an agent has processed its feed, as far as this server knows.
     pub fn acknowledged(&self, agent: &str) -> u64 {
         self.inner().known.get(agent).map_or(0, |record| record.acknowledged)
     }
 
-    /// Removes what is known of agents that are gone.
+    /// Removes the data of deleted agents.
     pub async fn forget(&self, agents: &[Arc<str>]) -> Result<()> {
         {
             let mut inner = self.inner();
@@ -115,12 +116,12 @@ impl Presence {
         Ok(())
     }
 
-    /// The agents of whom something is kept in the store.
+    /// Returns the agents that have a row in the store.
     pub async fn kept(&self) -> Result<Vec<Arc<str>>> {
         Ok(self.log.read_presence().await?.into_iter().map(|(agent, _)| agent).collect())
     }
 
-    /// Writes what was said. What cannot be written is tried again later.
+    /// Writes the waiting updates. Updates that cannot be written are kept for a later attempt.
     pub async fn write(&self) -> Result<()> {
         let (rows, latest) = self.take_unwritten();
         let written = self.log.write_presence(&rows, latest).await;
@@ -130,7 +131,7 @@ impl Presence {
         Ok(written?)
     }
 
-    /// What waits to be written, and the latest time at which an agent can have been heard from.
+    /// Takes the waiting updates. Also returns the latest plausible time of a heartbeat.
     fn take_unwritten(&self) -> (Vec<(Arc<str>, PresenceRecord)>, i64) {
         let mut inner = self.inner();
         let unwritten = std::mem::take(&mut inner.unwritten);
@@ -138,13 +139,13 @@ impl Presence {
         (unwritten.into_iter().filter_map(row).collect(), inner.latest())
     }
 
-    /// Takes back what could not be written. Nobody may say anything for long: so it is told that something waits.
+    /// Puts back updates that could not be written. Notifies the writer, since the next update may be long in coming.
     fn put_back(&self, rows: Vec<(Arc<str>, PresenceRecord)>) {
         self.inner().unwritten.extend(rows.into_iter().map(|(agent, _)| agent));
         self.said.notify_one();
     }
 
-    /// Writes what was said, whenever something was. What could not be written is tried again after a wait.
+    /// Writes updates whenever there are some. Retries a failed write after a delay.
     pub async fn keep_writing(&self) {
         let mut wait = GATHER;
         loop {
@@ -152,7 +153,7 @@ impl Presence {
             match self.write().await {
                 Ok(()) => wait = GATHER,
                 Err(error) => {
-                    tracing::warn!(%error, "which agents are there was not written, will be tried again");
+                    tracing::warn!(%error, "failed to write the presence of agents; will retry");
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(LONGEST_WAIT);
                 }
@@ -160,7 +161,7 @@ impl Presence {
         }
     }
 
-    /// Returns when something has waited to be written for a while.
+    /// Waits until there are updates, and then for more of them.
     async fn gathered(&self) {
         self.said.notified().await;
         tokio::time::sleep(GATHER).await;
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_one_server_heard_others_learn() {
+    async fn observations_of_one_server_reach_the_others() {
         let store = Store::connect("mem://").await.expect("a store").share();
         let (here, there) = (opened(&store).await, opened(&store).await);
         let agent: Arc<str> = "a".into();
@@ -214,14 +215,14 @@ mod tests {
         assert_eq!((there.last_seen_at("a"), there.acknowledged("a")), (Some(500), 3));
         there.forget(std::slice::from_ref(&agent)).await.expect("removed");
         assert_eq!((there.last_seen_at("a"), there.kept().await.expect("read")), (None, Vec::new()));
-        // What it heard itself is kept though the store knows less.
+        // A server keeps its own newer observations when it reads older ones from the store.
         there.seen([&agent], 900);
         there.refresh(STALE_MS * 3).await.expect("read");
         assert_eq!(there.last_seen_at("a"), Some(900));
     }
 
     #[tokio::test]
-    async fn what_was_not_written_is_written_without_another_word() {
+    async fn unwritten_observations_are_written_again() {
         let store = Store::connect("mem://").await.expect("a store");
         let here = opened(&store).await;
         let agent: Arc<str> = "a".into();
@@ -230,19 +231,19 @@ mod tests {
         let (rows, _) = here.take_unwritten();
         here.put_back(rows);
         assert!(here.log.read_presence().await.expect("read").is_empty());
-        tokio::time::timeout(LONGEST_WAIT, here.gathered()).await.expect("it is told that something waits");
+        tokio::time::timeout(LONGEST_WAIT, here.gathered()).await.expect("the writer is notified");
         here.write().await.expect("written");
         assert_eq!(here.log.read_presence().await.expect("read").len(), 1);
     }
 
     #[tokio::test]
-    async fn an_agent_is_not_heard_from_in_the_future() {
+    async fn observations_in_the_future_are_ignored() {
         let store = Store::connect("mem://").await.expect("a store");
         let agent: Arc<str> = "a".into();
         let ahead = opened(&store).await;
         ahead.seen([&agent], 10_000_000);
         ahead.write().await.expect("written");
-        // The clock was set right.
+        // The second server has the right clock.
         let here = opened(&store).await;
         here.refresh(5_000_000).await.expect("read");
         assert_eq!(here.last_seen_at("a"), None);

@@ -1,8 +1,8 @@
-//! How far something has come in the log, for whoever waits for it.
+//! A position in the log that others can wait for.
 
 use tokio::sync::watch;
 
-/// A position that others watch.
+/// A position that others can watch.
 pub struct Progress {
     position: watch::Sender<u64>,
 }
@@ -18,12 +18,12 @@ impl Progress {
         *self.position.borrow()
     }
 
-    /// Says where it is now, and wakes who waits.
+    /// Sets the position and wakes all waiters.
     pub fn set(&self, position: u64) {
         self.position.send_replace(position);
     }
 
-    /// Moves on to a position, and wakes who waits. One that is behind changes nothing.
+    /// Advances to a position and wakes all waiters. Has no effect if the position is lower than the current one.
     pub fn advance(&self, position: u64) {
         self.position.send_if_modified(|known| {
             let is_ahead = position > *known;

@@ -1,4 +1,4 @@
-//! Published revisions of articles: kept in memory while they are read, else in the store, else folded from the log.
+//! Published revisions of articles: cached in memory, stored in the store, or else folded from the log.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,11 +11,11 @@ use crate::model::builtin::ARTICLE;
 use crate::model::id::AggregateId;
 use crate::store;
 
-/// Revisions kept in memory, by number and bytes.
+/// The maximum number and size of cached revisions.
 const MOST: usize = 1_024;
 const MOST_BYTES: usize = 4 << 20;
 
-/// Revisions that were read lately.
+/// A cache of recently read revisions.
 #[derive(Default)]
 pub struct PublishedRevisions {
     kept: Mutex<Kept>,
@@ -23,7 +23,7 @@ pub struct PublishedRevisions {
 
 #[derive(Default)]
 struct Kept {
-    /// By article, those read first at the front, each with the revision of its definition.
+    /// The revisions by article, oldest entry first, each with the revision of its definition.
     revisions: IndexMap<AggregateId, (u64, Arc<Aggregate>)>,
     bytes: usize,
 }
@@ -50,14 +50,14 @@ impl PublishedRevisions {
         }
     }
 
-    /// Bytes of the revisions in memory.
+    /// Returns the size of the cached revisions, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 }
 
 impl State {
-    /// An article as it was at the version that is published.
+    /// Returns an article as of its published version.
     pub async fn published(&self, id: &AggregateId, version: u64) -> Result<Option<Arc<Aggregate>>> {
         let Some(definition) = self.types.get(ARTICLE) else { return Ok(None) };
         if let Some(known) = self.published.get(id, version, definition.revision) {
@@ -66,7 +66,7 @@ impl State {
         let stored = match self.log.read_published(id, &definition).await {
             Ok(stored) => stored,
             Err(store::Error::Corrupt(reason)) => {
-                tracing::warn!(article = %id, reason, "a published revision cannot be read and is folded again");
+                tracing::warn!(article = %id, reason, "cannot read a stored published revision; folding it again");
                 None
             }
             Err(error) => return Err(error.into()),
@@ -76,7 +76,7 @@ impl State {
         };
         let article = match stored.filter(is_it) {
             Some(stored) => Some(stored.aggregate),
-            // It was published by an older program, or its type folds otherwise by now.
+            // An older version of the program published it, or its type folds differently now.
             None => self.fold_stream(id, version, None, &definition).await?,
         };
         let article = article.map(Arc::new);

@@ -1,8 +1,8 @@
-//! Redefining a type: where it folds otherwise than before, its aggregates are folded again beside the states that serve,
-//! and swapped in at once. Appends go on meanwhile.
+//! Redefinition of types. If the new definition folds differently, the aggregates of the type are folded again in
+//! separate states, which then replace the old ones in one step. Appends continue meanwhile.
 //!
-//! The definition in the store decides. A snapshot tells the revision that it was folded under, so a process that ends at
-//! any moment leaves states that the next one folds under one definition, the old or the new.
+//! The definition in the store is authoritative. A snapshot contains the revision that it was folded under. Therefore,
+//! if a process ends at any moment, the next one folds all states under one definition, either the old or the new one.
 
 use std::sync::Arc;
 
@@ -18,35 +18,35 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::store::definitions::StoredDefinition;
 
-/// Events that are few enough to be folded while appends wait.
+/// The number of events that may be folded while appends wait.
 const FEW: u64 = 64;
-/// How often events that were appended meanwhile are folded beside appends. Each round takes the time in which the events of
-/// the next one are appended. To read events takes less time than to write them, so that rounds get shorter.
+/// The maximum number of rounds that fold the events appended meanwhile, while appends continue. During each round, the
+/// events of the next one are appended. Reading events takes less time than writing them, so the rounds get shorter.
 const ROUNDS: usize = 16;
 
-/// The aggregates of a type, folded under a definition that does not serve yet.
+/// The aggregates of a type, folded under a definition that is not in use yet.
 pub struct Refolded {
     definition: Arc<Definition>,
     states: FxHashMap<AggregateId, Arc<Aggregate>>,
-    /// The position of the last event that is folded into them; `None` where no aggregate is folded yet.
+    /// The position of the last event folded into the states. `None` if no aggregate is folded yet.
     position: Option<u64>,
 }
 
-/// A definition that is to be written, and what it was decided by.
+/// A definition to write, and the state of definitions that the decision was based on.
 pub struct Redefinition {
     pub refolded: Refolded,
-    /// How often definitions had changed by then.
+    /// The number of changes to definitions at the time of the decision.
     pub types_changed: u64,
 }
 
 impl Refolded {
-    /// Without any aggregate.
+    /// Returns the definition without any states.
     pub fn under(definition: Arc<Definition>) -> Refolded {
         Refolded { definition, states: FxHashMap::default(), position: None }
     }
 }
 
-/// Types that other servers redefined, folded beside the states that serve.
+/// Types that other servers redefined, folded into separate states while the old ones stay in use.
 pub struct Aside<'a> {
     refolded: Vec<Refolded>,
     _one: Option<MutexGuard<'a, ()>>,
@@ -59,7 +59,8 @@ impl Aside<'_> {
 }
 
 impl State {
-    /// Folds the aggregates of a type under a definition that does not serve yet, until few events have been appended since.
+    /// Folds the aggregates of a type under a definition that is not in use yet. Repeats with the events appended
+    /// meanwhile, until only few of them are left.
     pub async fn fold_aside(&self, definition: &Arc<Definition>) -> Result<Refolded> {
         let mut refolded = Refolded::under(definition.clone());
         for _ in 0..ROUNDS {
@@ -70,8 +71,8 @@ impl State {
         Ok(refolded)
     }
 
-    /// Folds the events of the type that are visible and not folded yet. Returns how many events of any type had been
-    /// appended since the last call, or since this one began to fold all aggregates.
+    /// Folds the visible events of the type that are not folded yet. Returns how many events of any type were appended
+    /// since the last call, or since this call began to fold all aggregates.
     async fn fold_changed(&self, refolded: &mut Refolded) -> Result<u64> {
         let first = match refolded.position {
             Some(position) => position,
@@ -91,9 +92,9 @@ impl State {
         Ok(end - first)
     }
 
-    /// Folds all aggregates of the type. Returns the position up to which the log is folded into each of them.
+    /// Folds all aggregates of the type. Returns a position up to which each of them is folded.
     async fn fold_all(&self, refolded: &mut Refolded) -> Result<u64> {
-        // Before the states: some of them may be folded further.
+        // Read before the states, some of which may be folded further.
         let position = self.folded.position();
         let Refolded { definition, states, .. } = refolded;
         let snapshot = self.folded.snapshot();
@@ -104,8 +105,8 @@ impl State {
         Ok(position)
     }
 
-    /// Writes a definition and goes by it, with the aggregates of its type as they were folded aside, where it folds
-    /// otherwise than the one before. If anything fails, everything is as it was.
+    /// Writes a definition and puts it into use. If it folds differently, also shows the refolded aggregates of its
+    /// type. A failure changes nothing.
     pub async fn define(&self, redefinition: Redefinition) -> Result<()> {
         let Redefinition { mut refolded, types_changed } = redefinition;
         let folding = self.folding().await;
@@ -118,7 +119,7 @@ impl State {
         Ok(())
     }
 
-    /// Folds types that other servers redefined, beside the states that serve. Whoever comes meanwhile waits.
+    /// Folds the types that other servers redefined, into separate states. Concurrent calls wait.
     pub(super) async fn fold_redefined(&self) -> Result<Aside<'_>> {
         if self.is_exclusive() {
             return Ok(Aside::none());
@@ -135,12 +136,12 @@ impl State {
         Ok(Aside { refolded, _one: Some(one) })
     }
 
-    /// Goes by the definitions in the store, where other servers may have changed some.
+    /// Puts the definitions in the store into use, if other servers have changed some.
     pub(super) async fn reload_definitions(&self, aside: Aside<'_>, folding: &FoldGuard<'_>) -> Result<()> {
         if self.is_exclusive() {
             return Ok(());
         }
-        // Before the definitions: of a change in between, the next look tells.
+        // Read before the definitions: the next check detects a change in between.
         let changed = self.log.types_changed().await?;
         if changed == self.types.changed() {
             return Ok(());
@@ -171,8 +172,8 @@ impl State {
         let Refolded { definition, states, .. } = refolded;
         let mut states: Vec<Arc<Aggregate>> = states.into_values().collect();
         states.sort_unstable_by_key(|aggregate| aggregate.first_position);
-        // States first: a snapshot that is written meanwhile may tell an older revision than it was folded under, and is
-        // folded again when it is loaded; a newer one would be believed.
+        // States come first. A snapshot written meanwhile may then have a revision older than the one it was folded
+        // under, so it is folded again when it is loaded. A revision that is too new would be trusted.
         self.folded.replace(&states);
         self.search.touch(states.iter().map(|aggregate| &aggregate.id));
         self.set_definition(definition);

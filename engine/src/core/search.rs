@@ -1,4 +1,4 @@
-//! What searches are answered from: the index of labels and, where an embedding is switched on, their vectors.
+//! The data that searches use: the index of labels and, if vector search is enabled, the vectors.
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ impl SearchIndex {
         self.labels.touch(ids);
     }
 
-    /// Bytes that the index takes, roughly.
+    /// Returns the approximate memory of the index, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.labels.size_bytes()
     }
 
-    /// Makes the index of labels anew, when it is next needed: aggregates are known by other labels now.
+    /// Discards the index of labels, since the labels of aggregates have changed. The next use rebuilds it.
     pub fn forget<'a>(&self, all: impl Iterator<Item = &'a AggregateId>) {
         self.labels.forget();
         if let Some(vectors) = &self.vectors {
@@ -44,7 +44,7 @@ impl SearchIndex {
         }
     }
 
-    /// Makes the index of labels where it is not made yet, and takes in what changed. Returns whether any is left.
+    /// Builds the index of labels if needed, and updates it with changed aggregates. Returns whether some are left.
     pub fn keep_labels(&self, folded: &Folded, types: &Types) -> bool {
         let definitions = types.all();
         let text = |aggregate: &Aggregate| -> Option<Text> {

@@ -1,4 +1,4 @@
-//! Events on their way into the log: checked, numbered and folded before they are committed, one append after another.
+//! Staging of appends: checks, numbers and folds events before they are committed, one append after another.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,52 +29,53 @@ use crate::resident::SLUG;
 use crate::store;
 use crate::store::answers::StoredAnswer;
 
-/// A batch that is being put together.
+/// A batch that is being assembled.
 pub struct Staging<'a> {
     view: View<'a>,
     known: &'a Known,
     events: Vec<Arc<Event>>,
-    /// Indexes of the events whose ids were chosen by a client, by those ids.
+    /// The ids chosen by clients, each with the index of its event.
     chosen_ids: FxHashMap<Arc<str>, usize>,
-    /// What requests of this batch are answered with, by their keys.
+    /// The responses to requests of this batch, by idempotency key.
     answers: HashMap<Arc<str>, KnownAnswer>,
-    /// Uploads that files name from now on, and those that they leave with their bytes, by the index of the event.
+    /// The uploads that files start to refer to, and the uploads with their sizes that files stop referring to. Each
+    /// has the index of the event.
     taken: Vec<(usize, Arc<str>)>,
     freed: Vec<(usize, (Arc<str>, u64))>,
-    /// Agents that an event concerns, with its index.
+    /// The agents concerned by events, each with the index of the event.
     feed: Vec<(Arc<str>, usize)>,
-    /// Articles as events publish them, with the revision of their definition, by the index of the event.
+    /// The articles that events publish, with the revision of their definition. Each has the index of the event.
     published: Vec<(usize, (Arc<Aggregate>, u64))>,
     now_ms: i64,
 }
 
-/// A batch that is ready: its events, and the states after them.
+/// A complete batch: its events and the states after them.
 pub struct Staged {
     pub events: Vec<Arc<Event>>,
-    /// Indexes of events whose ids were chosen by a client.
+    /// The indexes of events whose ids were chosen by a client.
     pub chosen_ids: Vec<usize>,
-    /// What tells the answers to requests again, by their keys.
+    /// The stored responses to requests, by idempotency key.
     pub answers: Vec<(Arc<str>, StoredAnswer)>,
-    /// Uploads that files name from now on.
+    /// The uploads that files start to refer to.
     pub taken: Vec<Arc<str>>,
-    /// Uploads that no file names any more, and how many bytes each has.
+    /// The uploads that files stop referring to, each with its size in bytes.
     pub freed: Vec<(Arc<str>, u64)>,
-    /// Agents that an event concerns, each with the index of the event.
+    /// The agents concerned by events, each with the index of the event.
     pub feed: Vec<(Arc<str>, usize)>,
-    /// Articles as events publish them, with the revision of their definition.
+    /// The articles that events publish, each with the revision of its definition.
     pub published: Vec<(Arc<Aggregate>, u64)>,
     pub aggregates: Vec<Arc<Aggregate>>,
-    /// How often definitions had changed by which it was decided.
+    /// The number of changes to definitions that the decisions took into account.
     pub types_changed: u64,
 }
 
-/// The workspace's state at the end of the batch so far: what a decision is made against.
+/// The workspace's state after the staged part of the batch. Decisions are made against this state.
 pub struct View<'a> {
     state: &'a State,
     definitions: &'a Definitions,
     position: u64,
     changed: FxHashMap<AggregateId, Arc<Aggregate>>,
-    /// Order in which the changed aggregates came up, so that new ones are published in it.
+    /// The changed aggregates in the order of their first change. New ones are published in this order.
     order: Vec<AggregateId>,
 }
 
@@ -87,7 +88,7 @@ impl View<'_> {
         self.definitions.get(type_name)
     }
 
-    /// The aggregate that has a slug among those of a type and project.
+    /// Returns the aggregate with this slug within a type and project.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Option<Arc<Aggregate>> {
         let has = |aggregate: &&Arc<Aggregate>| {
             &*aggregate.aggregate_type == aggregate_type
@@ -102,7 +103,7 @@ impl View<'_> {
         self.changed.values().find(has).cloned().or_else(resident)
     }
 
-    /// How many aggregates of a type there are. It looks at all of them.
+    /// Returns the number of aggregates of a type. Scans all aggregates.
     pub fn count(&self, aggregate_type: &str) -> u64 {
         let is_one = |found: &&Arc<Aggregate>| &*found.aggregate_type == aggregate_type && !found.deleted;
         let snapshot = self.state.folded.snapshot();
@@ -110,7 +111,7 @@ impl View<'_> {
         (resident.count() + self.changed.values().filter(is_one).count()) as u64
     }
 
-    /// The id of the project with this id or slug.
+    /// Returns the id of the project with this id or slug.
     pub fn project_id(&self, project: &str) -> Option<Arc<str>> {
         let by_id = self.aggregate(project).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
         by_id.or_else(|| self.by_slug(PROJECT, None, project)).map(|found| found.id.text())
@@ -141,7 +142,7 @@ impl<'a> Staging<'a> {
         Staged { events, chosen_ids, answers, taken, freed, feed, published, aggregates, types_changed }
     }
 
-    /// Takes in one append, whole or not at all.
+    /// Stages one append, completely or not at all.
     pub fn stage(&mut self, append: &Append) -> Result<Appended> {
         let Some(request) = &append.request else { return self.stage_new(append) };
         if let Some(first) = self.answer_to(request)? {
@@ -153,7 +154,7 @@ impl<'a> Staging<'a> {
         Ok(appended)
     }
 
-    /// What a request was answered with when it came before.
+    /// Returns the response to an earlier request with the same key, if there was one.
     fn answer_to(&self, request: &RequestId) -> Result<Option<Appended>> {
         let Some(first) = self.known.answers.get(&request.key).or_else(|| self.answers.get(&request.key)) else {
             return Ok(None);
@@ -164,7 +165,7 @@ impl<'a> Staging<'a> {
 
     fn stage_new(&mut self, append: &Append) -> Result<Appended> {
         if append.upload.as_ref().is_some_and(|upload| self.known.lost_uploads.contains(upload)) {
-            // Another server took this one for dead, and removes the bytes.
+            // Another server considered the upload dead and is removing its bytes.
             return Err(Error::Unavailable(store::Error::Conflict));
         }
         let (events, position) = (self.events.len(), self.view.position);
@@ -205,7 +206,7 @@ impl<'a> Staging<'a> {
         };
         for (index, new) in wanted.into_iter().enumerate() {
             let at = if many { format!("/events/{index}") } else { String::new() };
-            // What is folded now has to be what is read from the log later.
+            // The log stores JSON, so the payload is converted before folding. A later read gives the same value.
             let new = NewEvent { payload: new.payload.into_json(), metadata: new.metadata.into_json(), ..new };
             let staged = match self.repeat_of(&new, append) {
                 Ok(Some(first)) => Ok((first, true)),
@@ -219,8 +220,8 @@ impl<'a> Staging<'a> {
         Ok(appended)
     }
 
-    /// The first event of this id, where there is one. The same id with other content is a conflict, but for what
-    /// plugins derive: another version of a plugin makes something else under the same id.
+    /// Returns the event that already has this id. Different content under the same id is a conflict, except for
+    /// derived events: another version of a plugin may derive different content under the same id.
     fn repeat_of(&self, new: &NewEvent, append: &Append) -> Result<Option<Arc<Event>>> {
         let Some(event_id) = new.event_id.as_deref() else { return Ok(None) };
         let first = match self.known.events.get(event_id) {
@@ -248,7 +249,7 @@ impl<'a> Staging<'a> {
         if !same {
             return Err(Error::conflict(
                 "event_id_conflict",
-                format!("event '{event_id}' is in the log with other content"),
+                format!("event '{event_id}' is already in the log with different content"),
             ));
         }
         Ok(Some(first))
@@ -262,12 +263,12 @@ impl<'a> Staging<'a> {
         undo: &mut Vec<(AggregateId, Option<Arc<Aggregate>>)>,
     ) -> Result<Arc<Event>> {
         let aggregate_id = AggregateId::parse(&new.aggregate_id).ok_or_else(|| {
-            let allowed = "allowed is a letter or digit, then up to 127 letters, digits and . _ : -";
-            Error::invalid_at(format!("{at}/aggregate_id"), format!("no aggregate id: {allowed}"))
+            let allowed = "expected a letter or digit, then up to 127 letters, digits and . _ : -";
+            Error::invalid_at(format!("{at}/aggregate_id"), format!("invalid aggregate id: {allowed}"))
         })?;
         if let Some(event_id) = new.event_id.as_deref().filter(|event_id| !id::is_valid_id(event_id)) {
             let shown: String = event_id.chars().take(64).collect();
-            return Err(Error::invalid_at(format!("{at}/event_id"), format!("'{shown}' is no event id")));
+            return Err(Error::invalid_at(format!("{at}/event_id"), format!("'{shown}' is not a valid event id")));
         }
         let definition = self.check_type(&new, append, at)?;
         let before = self.view.aggregate(aggregate_id.as_str());
@@ -276,7 +277,8 @@ impl<'a> Staging<'a> {
         if !new.expected.allows(version) {
             return Err(Error::version_conflict(version));
         }
-        // Folding an event brings its aggregate back: which event may is decided here, once, and the log keeps it.
+        // Folding any event restores its aggregate. This is the only check of whether the event may do so, as the log
+        // keeps the event.
         if before.as_ref().is_some_and(|before| before.deleted) && !new.restores() {
             return Err(Error::aggregate_deleted(version));
         }
@@ -324,7 +326,7 @@ impl<'a> Staging<'a> {
         Ok(event)
     }
 
-    /// Notes which bytes a file names after an event, and which it leaves by it.
+    /// Records the upload that a file refers to after an event, and the upload that it referred to before.
     fn note_bytes(&mut self, before: Option<&Aggregate>, after: &Aggregate) {
         let (named, left) = (file::named_bytes(Some(after)), file::named_bytes(before));
         if named != left {
@@ -334,7 +336,7 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// The type exists, may be appended to, and allows the event's type and payload.
+    /// Checks that the type exists, that the append may write to it, and that the event type and payload are valid.
     fn check_type(&self, new: &NewEvent, append: &Append, at: &str) -> Result<Arc<Definition>> {
         let mut wrong = Violations::default();
         let Some(definition) = self.view.definition(&new.aggregate_type) else {
@@ -343,7 +345,7 @@ impl<'a> Staging<'a> {
             return Err(wrong.into_vec().into());
         };
         if definition.managed && !append.managed {
-            let message = format!("only its own operations append to the type '{}'", definition.type_name);
+            let message = format!("only its own operations may append to the type '{}'", definition.type_name);
             return Err(Error::Forbidden { code: "managed_type", message });
         }
         let verb = new.event_type.strip_prefix(&*definition.type_name).and_then(|rest| rest.strip_prefix('.'));
@@ -367,7 +369,8 @@ impl<'a> Staging<'a> {
         wrong.finish(definition.clone()).map_err(Error::from)
     }
 
-    /// The stream is of this type and project, or begins with them. Returns the project's id.
+    /// Checks that a new stream has a known project, and that an existing one has this type and project. Returns the
+    /// project's id.
     fn check_stream(&self, new: &NewEvent, before: Option<&Aggregate>, at: &str) -> Result<Option<Arc<str>>> {
         let project_id = match new.project.as_deref() {
             None => None,
@@ -388,7 +391,7 @@ impl<'a> Staging<'a> {
     }
 }
 
-/// The parts of a payload that are given: what an operation writes of optional fields.
+/// Returns an object with the fields that have a value.
 pub fn object_of<const N: usize>(fields: [(&str, Option<crate::model::value::Value>); N]) -> Object {
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }

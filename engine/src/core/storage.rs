@@ -1,4 +1,4 @@
-//! Where the bytes of a workspace's files are, and how many there may be.
+//! The storage of a workspace's files, and the accounting of their size.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::store::Database;
 use crate::store::blobs::Blobs;
 
-/// What the workspaces of one engine have in common.
+/// The storage that all workspaces of one engine share.
 #[derive(Clone)]
 pub struct SharedStorage {
     pub blobs: Arc<Blobs>,
-    /// Names this process among those that write to one store, from its first upload on.
+    /// The name of this process among those that write to one store. Set by the first upload.
     server: Arc<OnceLock<Arc<str>>>,
 }
 
@@ -24,7 +24,7 @@ impl SharedStorage {
 /// The storage of one workspace.
 pub struct Storage {
     shared: SharedStorage,
-    /// Two who count at a time would only be in each other's way.
+    /// Serializes changes to the accounting, since concurrent ones would only conflict.
     counting: tokio::sync::Mutex<()>,
 }
 
@@ -37,22 +37,23 @@ impl Storage {
         &self.shared.blobs
     }
 
-    /// The name of this process among those that write to the store.
+    /// Returns the name of this process among those that write to the store.
     pub fn server(&self, clock: &dyn Clock) -> Arc<str> {
         self.shared.server.get_or_init(|| clock.new_id().to_string().into()).clone()
     }
 
-    /// Held by whoever changes how many bytes are counted.
+    /// Locks the accounting. Held while the number of used bytes changes.
     pub async fn counting(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.counting.lock().await
     }
 
-    /// Where the bytes of an upload are.
+    /// Returns the key of an upload's bytes.
     pub fn key(workspace_id: &str, upload_id: &str) -> String {
         format!("{workspace_id}/{upload_id}")
     }
 
-    /// Removes bytes that no file names, and then gives their room back: whoever dies in between leaves what tells of them.
+    /// Removes bytes that no file refers to, and then releases their storage. If the process dies in between, the
+    /// upload's record remains, so that the cleanup is repeated.
     pub async fn clear(
         &self,
         log: &Database,
@@ -65,15 +66,15 @@ impl Storage {
         Ok(log.forget_upload(upload_id).await?)
     }
 
-    /// Clears all that no file names and nobody is about to.
+    /// Removes all uploads that no file refers to and that are not running.
     pub async fn clear_leftovers(&self, log: &Database, workspace_id: &str) -> Result<()> {
-        // A process that uploaded nothing yet has no uploads under way.
+        // A process without a name has not uploaded anything, so it has no running uploads.
         let server = self.shared.server.get().cloned().unwrap_or_default();
         loop {
             let leftovers = log.take_leftovers(&server).await?;
             let mut cleared = Ok(());
             for left in &leftovers {
-                // One that stays keeps none of the others.
+                // A failure must not keep the other uploads from being removed.
                 let removed = self.clear(log, workspace_id, &left.upload_id, left.parts_id.as_deref()).await;
                 cleared = cleared.and(removed);
             }

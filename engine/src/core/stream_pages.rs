@@ -1,4 +1,4 @@
-//! Reads one stream page by page, each of as many events as fit the bytes of a read.
+//! Reads one stream in pages that are limited by bytes.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::store::{self, Database};
 
-/// Some versions of a stream, in ascending order.
+/// The pages of a range of versions, in ascending order.
 pub struct StreamPages {
     id: AggregateId,
     versions: RangeInclusive<u64>,
@@ -22,7 +22,7 @@ impl StreamPages {
         StreamPages { id, versions, stride: Stride::new(Stride::FIRST) }
     }
 
-    /// The next page; `None` after the last version.
+    /// Returns the next page, or `None` after the last version.
     pub async fn next(&mut self, log: &Database) -> store::Result<Option<Vec<Event>>> {
         let (first, end) = (*self.versions.start(), *self.versions.end());
         if first > end {
@@ -37,8 +37,8 @@ impl StreamPages {
 }
 
 impl State {
-    /// The version that an aggregate had at a position of the log; 0 before its first event. Reads one event for each
-    /// halving of its history.
+    /// Returns the version that an aggregate had at a position of the log. The version is 0 before the aggregate's
+    /// first event. A binary search over the stream reads one event per step.
     pub async fn version_at(&self, aggregate: &Aggregate, position: u64) -> Result<u64> {
         if aggregate.first_position > position {
             return Ok(0);
@@ -46,7 +46,7 @@ impl State {
         if aggregate.position <= position {
             return Ok(aggregate.version);
         }
-        // The event of the lower version is not after the position, the one of the upper is.
+        // The event of version `lower` is at or before the position, the event of version `upper` is after it.
         let (mut lower, mut upper) = (1, aggregate.version);
         while upper - lower > 1 {
             let middle = lower + (upper - lower) / 2;

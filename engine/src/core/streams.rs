@@ -1,4 +1,4 @@
-//! The last events of aggregates that somebody follows live: a reader is woken by its own aggregate, and finds them here.
+//! Keeps the last events of followed aggregates in memory. A reader is woken only by its own aggregate.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,17 +9,17 @@ use super::followed::Followed;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// Events kept of an aggregate, by number and bytes; whoever lags further behind reads the store.
+/// The maximum number and size of events kept per aggregate. Readers that are further behind read the store.
 const MAX_EVENTS: usize = 32;
 const MAX_BYTES: usize = 64 << 10;
 
-/// The aggregates that are followed.
+/// The followed aggregates and their last events.
 #[derive(Default)]
 pub struct Streams {
     followed: Mutex<Followed<AggregateId, Last>>,
 }
 
-/// The last events of one of them; their versions follow one another.
+/// The last events of one aggregate, with consecutive versions.
 #[derive(Default)]
 struct Last {
     events: VecDeque<Arc<Event>>,
@@ -31,12 +31,12 @@ impl Streams {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells when an aggregate has further events.
+    /// Returns a receiver that changes when the aggregate has new events.
     pub fn follow(&self, id: &AggregateId) -> watch::Receiver<u64> {
         self.followed().follow(id)
     }
 
-    /// Adds events, in the order of the log, and wakes who follows their aggregates.
+    /// Adds events in the order of the log, and wakes the followers of their aggregates.
     pub fn extend(&self, events: &[Arc<Event>]) {
         let mut followed = self.followed();
         for event in events {
@@ -44,7 +44,7 @@ impl Streams {
         }
     }
 
-    /// The events of an aggregate after a version; `None` where only the store reaches back that far.
+    /// Returns the events of an aggregate after a version, or `None` if only the store reaches back that far.
     pub fn after(&self, id: &AggregateId, version: u64) -> Option<Vec<Arc<Event>>> {
         let followed = self.followed();
         let events = &followed.get(id)?.events;
@@ -53,7 +53,7 @@ impl Streams {
         Some(events.range(first..).cloned().collect())
     }
 
-    /// Bytes of the events here.
+    /// Returns the size of the events kept, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.followed().kept().map(|last| last.bytes).sum()
     }
@@ -104,19 +104,19 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_woken_by_its_own_aggregate_alone() {
+    fn only_events_of_its_aggregate_wake_a_reader() {
         let streams = Streams::default();
         streams.extend(&[event("a", 1, 1)]);
-        assert!(streams.after(&id("a"), 0).is_none(), "nobody follows it");
+        assert!(streams.after(&id("a"), 0).is_none(), "the aggregate has no followers");
         let (mut of_a, of_b) = (streams.follow(&id("a")), streams.follow(&id("b")));
-        assert!(streams.after(&id("a"), 0).is_none(), "what was before is in the store");
+        assert!(streams.after(&id("a"), 0).is_none(), "earlier events are only in the store");
         streams.extend(&[event("a", 2, 1), event("c", 1, 1), event("a", 3, 1)]);
         let changed = [&of_a, &of_b].map(|receiver| receiver.has_changed().expect("a sender"));
         assert_eq!((changed, *of_a.borrow_and_update()), ([true, false], 103));
         assert_eq!(versions(streams.after(&id("a"), 0)), None);
         assert_eq!(versions(streams.after(&id("a"), 1)), Some(vec![2, 3]));
         assert_eq!(versions(streams.after(&id("a"), 3)), Some(vec![]));
-        // A gap is read from the store.
+        // Events after a gap replace the earlier ones.
         streams.extend(&[event("a", 6, 1)]);
         assert_eq!(versions(streams.after(&id("a"), 3)), None);
         assert_eq!(versions(streams.after(&id("a"), 5)), Some(vec![6]));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn few_events_are_kept_of_each() {
+    fn a_stream_keeps_few_events_in_memory() {
         let streams = Streams::default();
         let _followers = [streams.follow(&id("a")), streams.follow(&id("b"))];
         for version in 1..=MAX_EVENTS as u64 + 3 {

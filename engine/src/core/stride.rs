@@ -1,9 +1,9 @@
-//! How many events are read from the store at a time, so that what is read fits a number of bytes.
+//! Adapts the number of events per read, so that each read stays within a number of bytes.
 
 use crate::model::event::Event;
 
-/// The number of events of the next read. The sizes of events are known only once they were read: so reads begin small,
-/// grow at most twofold, and shrink by the largest event among the last ones.
+/// The number of events to read next. The size of an event is known only after it was read. Therefore reads start
+/// small, at most double each time, and shrink to fit the largest of the last events.
 #[derive(Debug, Clone, Copy)]
 pub struct Stride {
     events: usize,
@@ -11,26 +11,26 @@ pub struct Stride {
 }
 
 impl Stride {
-    /// Events of the first read.
+    /// The number of events in the first read.
     pub const FIRST: usize = 16;
-    /// The largest number of events of one read: so many large ones may stand after any number of small ones.
+    /// The maximum number of events in one read. Any number of small events may be followed by this many large ones.
     pub const MOST: usize = 64;
-    /// Bytes that one read is meant to have.
+    /// The intended size of one read, in bytes.
     pub const BYTES: usize = 4 << 20;
 
-    /// The stride of a reader that wants so many events.
+    /// Returns the stride of a reader that wants this many events.
     pub fn new(wanted: usize) -> Stride {
         Stride { events: Stride::FIRST.min(wanted).max(1), largest: 1 }
     }
 
-    /// Events to read next.
+    /// Returns the number of events to read next.
     pub fn events(&self) -> usize {
         self.events
     }
 
-    /// Learns from the events that were read.
+    /// Adapts to the sizes of the events that were read.
     pub fn learn<'e>(&mut self, read: impl IntoIterator<Item = &'e Event>) {
-        // Where one was large, so may be those after it; after some small ones it is forgotten.
+        // A large event is likely to be followed by others. Its influence halves with each read of small ones.
         self.largest = read.into_iter().map(Event::size_bytes).fold(self.largest / 2, usize::max);
         let fitting = (Stride::BYTES / self.largest.max(1)).clamp(1, Stride::MOST);
         self.events = fitting.min(self.events * 2);
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_grow_while_events_are_small_and_stay_small_after_a_large_one() {
+    fn reads_grow_with_small_events_and_shrink_after_a_large_one() {
         let mut stride = Stride::new(1_000);
         let mut strides = Vec::new();
         for bytes in [1, 1, 1, 1 << 20, 1, 1] {

@@ -1,4 +1,4 @@
-//! The aggregate types of a workspace, as they are known in this process.
+//! The aggregate types of a workspace, cached in this process.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,17 +13,17 @@ use crate::model::definition::Definition;
 /// Type definitions by name.
 pub type Definitions = HashMap<Arc<str>, Arc<Definition>>;
 
-/// The definitions, replaced one by one while others read them.
+/// The type definitions. They can be replaced one by one while others read them.
 pub struct Types {
     definitions: ArcSwap<Definitions>,
-    /// How often definitions had changed in the store when they were read last.
+    /// The number of changes to definitions in the store at the time of the last read.
     changed: AtomicU64,
     defining: Mutex<()>,
     refolding: Mutex<()>,
 }
 
 impl Types {
-    /// The built-in types, and those that are stored.
+    /// Returns the built-in types together with the stored ones.
     pub fn new(stored: Vec<Definition>) -> Types {
         let all = builtin::definitions().into_iter().chain(stored);
         let definitions = all.map(|definition| (definition.type_name.clone(), Arc::new(definition))).collect();
@@ -31,7 +31,7 @@ impl Types {
         Types { definitions: ArcSwap::from_pointee(definitions), changed, defining, refolding }
     }
 
-    /// All of them, as they are now.
+    /// Returns all current definitions.
     pub fn all(&self) -> Arc<Definitions> {
         self.definitions.load_full()
     }
@@ -40,7 +40,7 @@ impl Types {
         self.definitions.load().get(type_name).cloned()
     }
 
-    /// Puts a definition in the place of the one before it, which is returned.
+    /// Sets a definition and returns the one that it replaces.
     pub fn set(&self, definition: Arc<Definition>) -> Option<Arc<Definition>> {
         let before = self.get(&definition.type_name);
         self.definitions.rcu(|definitions| {
@@ -51,7 +51,8 @@ impl Types {
         before
     }
 
-    /// How often definitions had changed in the store when they were read last: an append is decided by these.
+    /// Returns the number of changes to definitions in the store at the time of the last read. Appends are decided
+    /// under these definitions.
     pub fn changed(&self) -> u64 {
         self.changed.load(Ordering::SeqCst)
     }
@@ -60,12 +61,12 @@ impl Types {
         self.changed.store(changed, Ordering::SeqCst);
     }
 
-    /// Holds back others who would fold what another server redefined, until the guard is dropped.
+    /// Blocks other tasks from refolding types that another server redefined, until the guard is dropped.
     pub async fn refolding(&self) -> MutexGuard<'_, ()> {
         self.refolding.lock().await
     }
 
-    /// Holds back other redefinitions until the guard is dropped.
+    /// Blocks other redefinitions until the guard is dropped.
     pub async fn one_at_a_time(&self) -> MutexGuard<'_, ()> {
         self.defining.lock().await
     }

@@ -1,4 +1,4 @@
-//! Vectors beside the text search: which labels wait for theirs, and what lies near a query.
+//! Vector search: keeps the vectors of labels up to date, and finds the labels nearest to a query.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,14 @@ use crate::resident::labels::index::{LABEL_BYTES, beginning};
 use crate::store::Database;
 use crate::store::embeddings::Embedding;
 
-/// Labels that are embedded at a time.
+/// The number of labels embedded at a time.
 const AT_ONCE: usize = 32;
 /// How long a search waits for the vector of its query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(3);
-/// Below this two texts mean nothing alike.
+/// The lowest cosine similarity of a match.
 const LEAST_COSINE: f64 = 0.2;
 
-/// What vectors are made of: aggregates with their types, and the place where vectors are stored.
+/// The source data of vectors: aggregates with their types, and the database that stores the vectors.
 #[derive(Clone, Copy)]
 pub struct Labelled<'a> {
     pub log: &'a Database,
@@ -32,12 +32,12 @@ pub struct Labelled<'a> {
     pub types: &'a Types,
 }
 
-/// The embedding of one workspace, where it is switched on.
+/// The vectors of one workspace. Exists only if vector search is enabled.
 pub struct Vectors {
     embed: Arc<dyn Embed>,
-    /// Labels whose vectors may be of an older text.
+    /// The aggregates whose vectors may be out of date.
     changed: Mutex<FxHashSet<AggregateId>>,
-    /// What the stored vectors are made of, read when it is first needed.
+    /// The hashes of the embedded labels. Read on first use.
     embedded: OnceCell<Mutex<BTreeMap<AggregateId, String>>>,
 }
 
@@ -46,17 +46,17 @@ impl Vectors {
         Vectors { embed, changed: Mutex::default(), embedded: OnceCell::new() }
     }
 
-    /// Marks aggregates that changed.
+    /// Marks aggregates that have changed.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         held(&self.changed).extend(ids.into_iter().cloned());
     }
 
-    /// How many aggregates wait to be looked at.
+    /// Returns the number of changed aggregates.
     pub fn waiting(&self) -> usize {
         held(&self.changed).len()
     }
 
-    /// Runs the model on a thread where it may block.
+    /// Runs the model on a thread for blocking work.
     async fn embed(&self, texts: Vec<String>) -> Result<Vec<Vec<f32>>, EmbedFailure> {
         if texts.is_empty() {
             return Ok(Vec::new());
@@ -69,7 +69,7 @@ impl Vectors {
         let length = vectors.first().map_or(0, Vec::len);
         let fits = |vector: &Vec<f32>| vector.len() == length && vector.iter().all(|x| x.is_finite());
         if vectors.len() != asked || length == 0 || !vectors.iter().all(fits) {
-            return Err(EmbedFailure("the model's answer is not a vector of numbers for each text".into()));
+            return Err(EmbedFailure("the model did not return a vector of numbers for each text".into()));
         }
         Ok(vectors)
     }
@@ -78,7 +78,7 @@ impl Vectors {
         let read = async || -> Result<_> {
             labelled.log.begin_embeddings(self.embed.model()).await?;
             let embedded = labelled.log.read_embedded().await?;
-            // What changed while nobody looked is found by its hash.
+            // Changes made before this read are found by comparing hashes.
             self.touch(labelled.folded.snapshot().iter().map(|aggregate| &aggregate.id));
             self.touch(embedded.keys());
             Ok(Mutex::new(embedded))
@@ -86,7 +86,7 @@ impl Vectors {
         self.embedded.get_or_try_init(read).await
     }
 
-    /// Embeds some of the labels that wait. Those that cannot be embedded now wait on.
+    /// Embeds some of the changed labels. Labels that cannot be embedded now stay marked.
     pub async fn step(&self, labelled: Labelled<'_>) -> Result<()> {
         let embedded = self.embedded(labelled).await?;
         let (mut wanted, mut gone, mut taken) = (Vec::new(), Vec::new(), Vec::new());
@@ -137,7 +137,8 @@ impl Vectors {
         Ok(())
     }
 
-    /// The aggregates whose labels mean something like the query, nearest first, with how near.
+    /// Returns the aggregates whose labels are similar to the query, nearest first, with their cosine similarity. The
+    /// error is a message for the client.
     pub async fn nearest(
         &self,
         labelled: Labelled<'_>,
@@ -149,13 +150,13 @@ impl Vectors {
             return Ok(Vec::new());
         }
         let vectors = tokio::time::timeout(QUERY_TIMEOUT, self.embed(vec![query.to_owned()])).await;
-        let vectors = vectors.map_err(|_| "the embedding takes too long")?.map_err(|failure| {
-            tracing::warn!(error = %failure, "a query was not embedded");
+        let vectors = vectors.map_err(|_| "the embedding took too long")?.map_err(|failure| {
+            tracing::warn!(error = %failure, "failed to embed a query");
             "the query could not be embedded"
         })?;
         let Some(vector) = vectors.first() else { return Ok(Vec::new()) };
         let nearest = labelled.log.nearest(vector, most).await.map_err(|error| {
-            tracing::warn!(%error, "vectors were not searched");
+            tracing::warn!(%error, "failed to search vectors");
             "vectors could not be searched"
         })?;
         Ok(nearest.into_iter().filter(|(_, cosine)| *cosine >= LEAST_COSINE).collect())
@@ -172,7 +173,7 @@ fn hash_of(label: &str) -> String {
     hex::encode(&Sha256::digest(label)[..16])
 }
 
-// Each change under such a lock is one insertion or removal: what panicked left a whole map behind.
+// Each change under such a lock is one insertion or removal, so a panic cannot leave a partial change behind.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

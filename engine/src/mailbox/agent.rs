@@ -1,4 +1,4 @@
-//! What agents do with tasks, and what is for whoever made one.
+//! What agents do with tasks, and what the creator of a task may do.
 
 use super::decision::{
     NOT_LEASE_HOLDER, advance, conflict, event, find_agent, find_enabled_agent, find_expected, resolution,
@@ -15,16 +15,16 @@ use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-/// The code of work on a task that is somebody else's.
+/// Error code for work on a task that is assigned to somebody else.
 const NOT_ASSIGNEE: &str = "not_assignee";
 
-/// Which agent works, as far as it says.
+/// The agent that works, as far as the request names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Worker {
     pub agent_id: Option<String>,
-    /// The claim under which it works: what was begun under another one is refused.
+    /// The claim under which the agent works. Work begun under another claim is rejected.
     pub claim: Option<u64>,
-    /// The workspace's owner asks.
+    /// Whether the request comes from the workspace's owner.
     pub(crate) is_owner: bool,
 }
 
@@ -34,7 +34,7 @@ impl Worker {
     }
 }
 
-/// Something that an agent does.
+/// An act of an agent on a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
     Claim {
@@ -49,7 +49,7 @@ pub enum Work {
     Complete {
         drafts: Vec<Draft>,
         message: Option<Message>,
-        /// Nobody has to look at it.
+        /// Whether the output needs no review.
         unreviewed: bool,
     },
     RequestInput {
@@ -80,7 +80,7 @@ impl Work {
         }
     }
 
-    /// Bytes of what it says, roughly.
+    /// Returns the approximate size of the content in bytes.
     pub fn size_bytes(&self) -> usize {
         let drafted = |drafts: &[Draft]| drafts.iter().map(Draft::size_bytes).sum::<usize>();
         match self {
@@ -97,7 +97,7 @@ impl Work {
     }
 }
 
-/// The events of what an agent does; none where it holds the task that it claims.
+/// Returns the events of an agent's act; none if the agent already holds the task that it claims.
 pub fn decide(
     view: &View<'_>,
     id: &str,
@@ -149,7 +149,7 @@ pub fn decide(
         }
         Work::Cancel { reason } => {
             if !worker.is_owner && task.text(field::CREATED_BY) != Some(&stamp.by) {
-                let message = "only who made a task, or the workspace's owner, may cancel it".to_owned();
+                let message = "only the creator of a task or the workspace's owner may cancel it".to_owned();
                 return Err(Error::Forbidden { code: "not_creator", message });
             }
             let next = advance(&task, act, Circumstances::default())?;
@@ -161,12 +161,12 @@ pub fn decide(
     Ok(vec![made])
 }
 
-/// The agent that a task is with.
+/// Returns the agent that holds a task or is assigned to it.
 fn holder(task: &Task<'_>) -> Option<String> {
     task.text(field::CLAIMED_BY).or(task.assigned_agent()).map(str::to_owned)
 }
 
-/// The status after work that needs the lease, for the one who has it.
+/// Returns the status after work that needs the lease. Fails if the worker does not hold the lease.
 fn held(task: &Task<'_>, act: Act, circumstances: Circumstances, worker: &Worker) -> Result<Status> {
     let next = advance(task, act, circumstances)?;
     let lease = task.lease();
@@ -202,7 +202,7 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
     let agent_id = worker.agent_id.as_deref().ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?;
     let agent = find_agent(view, agent_id)?;
     if let Some(lease) = task.lease() {
-        // Its own claim again is a renewal, which is no event.
+        // Claiming a task again under the same agent renews the lease, which is no event.
         return if lease.agent_id == agent_id { Ok(Vec::new()) } else { Err(state_conflict(task, act)) };
     }
     find_enabled_agent(view, agent.id.as_str())?;
@@ -227,7 +227,8 @@ fn claimed(view: &View<'_>, task: &Task<'_>, worker: &Worker, seconds: i64, stam
     Ok(vec![event(task, TaskEvent::Claimed, next, told)])
 }
 
-/// A message by the agent that works on the task, or, where no agent is named, by whoever asks: that one changes nothing.
+/// Returns the event of a message. A message by the agent that works on the task may change the task's status. Without
+/// an agent, the message comes from the sender of the request and changes nothing.
 fn said(view: &View<'_>, task: &Task<'_>, worker: &Worker, message: &Message, stamp: &Stamp) -> Result<NewEvent> {
     let act = Act::Agent(Verb::Message);
     let next = advance(task, act, Circumstances::default())?;
@@ -269,7 +270,7 @@ fn completed(
     Ok(event(task, kind, next, told))
 }
 
-/// The event by which a task goes back for another attempt, or has failed.
+/// Returns the event by which a task goes back for another attempt, or fails.
 pub(super) fn again_or_failed(
     task: &Task<'_>,
     back: TaskEvent,
@@ -287,12 +288,12 @@ pub(super) fn again_or_failed(
     event(task, back, next, told)
 }
 
-/// The artifacts of a task that is made with some.
+/// Returns the stored artifacts of a task that is created with artifacts.
 pub fn first_versions(drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
     kept(&[], drafts, stamp)
 }
 
-/// The artifacts of a request as they are kept: new ones, or next versions of those that they name.
+/// Returns the stored form of a request's artifacts: new ones, or next versions of the ones that they name.
 pub(super) fn versions(task: &Task<'_>, drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
     kept(&task.current_artifacts(), drafts, stamp)
 }
@@ -305,7 +306,7 @@ fn kept(current: &[&Object], drafts: &[Draft], stamp: &Stamp) -> Result<Value> {
             Some(id) => {
                 let is_meant = |artifact: &&&Object| artifact.get("id").and_then(Value::as_str) == Some(id);
                 Some(*current.iter().find(is_meant).ok_or_else(|| {
-                    let message = "the task has no such artifact, or it has a later version".to_owned();
+                    let message = "the task has no such artifact, or the artifact has a later version".to_owned();
                     Error::from(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }])
                 })?)
             }

@@ -1,4 +1,4 @@
-//! What happens to a task when its time has come, unless something else happened before.
+//! What happens to a task when one of its deadlines passes.
 
 use super::agent::again_or_failed;
 use super::decision::{event, find_enabled_agent};
@@ -12,25 +12,25 @@ use crate::model::task::transition::{self, Circumstances};
 use crate::model::task::{Act, Deadline, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// What a task waits for, and until when.
+/// A deadline of a task, and when it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Due {
-    /// The lease of this claim ends.
+    /// The lease of this claim expires.
     Lease { claim: u64, seconds: i64, until: i64 },
-    /// It wakes.
+    /// A deferred task wakes.
     Deferral { until: i64 },
-    /// Its due date passes.
+    /// The due date passes.
     Date { until: i64 },
-    /// It has been overdue for as long as the step of this number waits.
+    /// The task has been overdue for the time after which this step of its escalation begins.
     Escalation { due_at: i64, step: usize, until: i64 },
 }
 
-/// A task waits for at most one deadline of each kind.
+/// The kinds of deadlines. A task has at most one deadline of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// Until when it is held, or set aside.
+    /// When a lease or a deferral ends.
     Hold,
-    /// When it is overdue, and what follows from that.
+    /// When the task becomes overdue, and when the steps of its escalation begin.
     Overdue,
 }
 
@@ -39,7 +39,7 @@ impl Kind {
 }
 
 impl Due {
-    /// What a task waits for, if it does.
+    /// Returns the task's deadline of this kind, if there is one.
     pub fn of(task: &Task<'_>, kind: Kind) -> Option<Due> {
         match kind {
             Kind::Hold => task.lease().map(Due::lease).or(task.wakes_at().map(|until| Due::Deferral { until })),
@@ -51,7 +51,7 @@ impl Due {
         Due::Lease { claim: lease.claim, seconds: lease.seconds, until: lease.until }
     }
 
-    /// The due date, and after it each step of the escalation, one after the other.
+    /// Returns the due date, and after it each step of the escalation in turn.
     fn overdue(task: &Task<'_>) -> Option<Due> {
         let due_at = task.date(field::DUE_AT).filter(|_| task.status().is_open())?;
         if !task.is_overdue() {
@@ -78,8 +78,8 @@ impl Due {
         }
     }
 
-    /// Whether a task waits for the same thing still. A claim is told by its number: its end may have been another one when
-    /// it was renewed.
+    /// Returns whether a task still has this deadline. A lease is compared by the number of its claim, because a
+    /// renewal changes its end.
     fn is_of(&self, task: &Task<'_>) -> bool {
         match (self, Due::of(task, self.kind())) {
             (Due::Lease { claim, .. }, Some(Due::Lease { claim: now, .. })) => *claim == now,
@@ -88,8 +88,8 @@ impl Due {
     }
 }
 
-/// The event of a time that has come; none where the task waits for something else by now. A lease that ended while no server
-/// ran is `uncounted`: its agent could not renew it.
+/// Returns the event of a deadline that has passed; `None` if the task has another deadline by now. A lease that
+/// expired while no server ran is `uncounted`: its agent could not renew the lease.
 pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool) -> Option<NewEvent> {
     let found = view.aggregate(id).filter(|found| !found.deleted)?;
     let task = Task::new(&found);
@@ -109,7 +109,7 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool)
                 let told = Object::from_iter([(field::UNREAD, true)]);
                 return Some(event(&task, TaskEvent::Expired, next, told));
             }
-            let error = "the agent was not heard from, nor was any in the attempts before";
+            let error = "the lease expired and no attempt is left";
             again_or_failed(&task, TaskEvent::Expired, next, "system", now_ms, error)
         }
         Due::Date { until } => {
@@ -124,8 +124,9 @@ pub fn decide(view: &View<'_>, id: &str, due: Due, now_ms: i64, uncounted: bool)
     })
 }
 
-/// A step of the escalation: the task goes to whom it names, as if a person had assigned it, and its priority only rises. An agent
-/// that is gone or disabled gets nothing; the step is taken all the same.
+/// Returns the event of an escalation step. The task goes to the assignee that the step names, as if a person had
+/// assigned it, and its priority can only rise. An agent that is deleted or disabled is not assigned; the step counts
+/// nevertheless.
 fn escalated(view: &View<'_>, task: &Task<'_>, number: usize) -> Option<NewEvent> {
     let step = task.review().escalation().into_iter().nth(number)?;
     let (kind, id) = parts(step.to.as_ref());
@@ -150,7 +151,7 @@ fn escalated(view: &View<'_>, task: &Task<'_>, number: usize) -> Option<NewEvent
         metadata.push("previous_assignee_type", had_kind);
         metadata.push("previous_assignee_id", had_id);
     } else if is_another {
-        metadata.push("not_assigned", "the agent is gone or disabled");
+        metadata.push("not_assigned", "the agent is deleted or disabled");
     }
     Some(NewEvent { metadata, ..event(task, TaskEvent::Escalated, next, told) })
 }

@@ -1,4 +1,4 @@
-//! Deliveries of scripted agents: they are made without a claim, and decided like everything else.
+//! Deliveries of scripted agents: they need no claim and are decided like all other acts on tasks.
 
 use super::agent::versions;
 use super::decision::{advance, event, find, resolution};
@@ -12,15 +12,15 @@ use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Status, Task, TaskEvent, Verb};
 use crate::model::value::{Object, Value};
 
-/// What a scripted agent made of a task.
+/// The output of a scripted agent for a task.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub task_id: String,
     pub drafts: Vec<Draft>,
     pub message: Option<Message>,
-    /// Nobody has to look at it: its effects are appended with it.
+    /// Whether the output needs no review. Its effects are then appended together with it.
     pub unreviewed: bool,
-    /// Made of the event that the work answers, so that the same work makes the same ids.
+    /// Derived from the event that caused the work, so that repeated work produces the same ids.
     pub stamp: Stamp,
     /// The agent, as the author of the message.
     pub agent_id: String,
@@ -30,15 +30,15 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Bytes that it takes, roughly.
+    /// Returns the approximate size of the content in bytes.
     pub fn size_bytes(&self) -> usize {
         let drafts: usize = self.drafts.iter().map(Draft::size_bytes).sum();
         drafts + self.message.as_ref().map_or(0, Message::size_bytes)
     }
 }
 
-/// The event that delivers, and the effects that nobody has to approve. Effects on what was deleted are left out: nobody
-/// asked for that to come back.
+/// Returns the event of the delivery, and the effects that need no approval. Effects on deleted aggregates are left
+/// out, because nobody asked to restore these aggregates.
 pub fn decide(view: &View<'_>, delivery: &Delivery) -> Result<Vec<NewEvent>> {
     let Delivery { stamp, unreviewed, .. } = delivery;
     let found = find(view.aggregate(&delivery.task_id), &delivery.task_id)?;

@@ -1,4 +1,4 @@
-//! Effects: the events that the approval of artifacts appends, in the append that approves.
+//! Effects: the events that approving artifacts appends, in the same append as the approval.
 
 use crate::core::staging::View;
 use crate::error::{Error, Result};
@@ -9,10 +9,10 @@ use crate::model::task::content::Effect;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-/// The code of an approval whose effect cannot be appended.
+/// Error code for an approval whose effect cannot be appended.
 pub const EFFECT_REFUSED: &str = "effect_refused";
 
-/// The events that artifacts ask for. They never bring back what was deleted.
+/// Returns the events that artifacts request. These events never restore a deleted aggregate.
 pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object]) -> Result<Vec<NewEvent>> {
     let mut events = Vec::new();
     for artifact in artifacts {
@@ -25,14 +25,14 @@ pub fn events(view: &View<'_>, task: &Task<'_>, artifacts: &[&Object]) -> Result
 
 fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) -> Result<NewEvent> {
     let Some(aggregate_id) = effect.aggregate_id.as_deref().or(task.subject()) else {
-        return Err(refused("it names no aggregate, and the task is about none", Vec::new()));
+        return Err(refused("the effect names no aggregate, and the task is about none", Vec::new()));
     };
     let aggregate_type = effect.event_type.split_once('.').map_or(&*effect.event_type, |(name, _)| name);
     if view.definition(aggregate_type).is_some_and(|definition| definition.managed) {
         let shown = excerpt(&aggregate_type.into());
-        return Err(refused(&format!("only its own operations append to the type {shown}"), Vec::new()));
+        return Err(refused(&format!("only its own operations may append to the type {shown}"), Vec::new()));
     }
-    // A stream that is there keeps its project; one that begins here is of the task's.
+    // An existing stream keeps its project; a new one gets the task's project.
     let project = task.aggregate.project_id.as_deref().filter(|_| view.aggregate(aggregate_id).is_none());
     Ok(NewEvent {
         aggregate_id: aggregate_id.to_owned(),
@@ -50,7 +50,7 @@ fn event(view: &View<'_>, task: &Task<'_>, artifact: &Object, effect: Effect) ->
     })
 }
 
-/// What it means to the one who approves that an append of a task's event and its effects was refused.
+/// Explains the rejection of a task's event and its effects to the person who approves.
 pub fn explain(error: Error) -> Error {
     match error {
         Error::Invalid { violations, .. } if violations.iter().any(|wrong| is_effect(&wrong.pointer)) => {
@@ -66,7 +66,7 @@ pub fn explain(error: Error) -> Error {
     }
 }
 
-/// Whether a place is in an event behind the first, which is the task's own.
+/// Returns whether a pointer is in an event after the first, which is the task's own event.
 fn is_effect(pointer: &str) -> bool {
     pointer.strip_prefix("/events/").is_some_and(|rest| !rest.starts_with("0/"))
 }
@@ -80,6 +80,6 @@ fn refused(why: &str, violations: Vec<Violation>) -> Error {
         });
         details.push("details", told.collect::<Vec<_>>());
     }
-    let message = format!("the effect of the task's output is refused: {why}");
+    let message = format!("the effect of the task's output was rejected: {why}");
     Error::Conflict { code: EFFECT_REFUSED, message, details: Box::new(details) }
 }

@@ -1,4 +1,4 @@
-//! Leases that go on: a heartbeat, or the same claim again, moves their ends. That is no event.
+//! Renewals of leases: a heartbeat, or claiming again, extends a lease. A renewal is no event.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use crate::error::Result;
 use crate::model::task::Task;
 use crate::store::leases::LeaseRow;
 
-/// A lease that was to be renewed.
+/// The result of a renewal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewed {
     pub task_id: Arc<str>,
     pub agent_id: Arc<str>,
     pub claim: u64,
-    /// When it ends now; `None` where it had ended. Milliseconds since the epoch.
+    /// When the lease ends now; `None` if it had expired. Milliseconds since the epoch.
     pub until: Option<i64>,
 }
 
-/// Renews what these agents hold, each lease for as long as it was claimed for. No other task is looked at.
+/// Renews the leases of these agents, each for the duration of its claim. Reads no other task.
 pub async fn renew(state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result<Vec<Renewed>> {
     let held = state.folded.held_by(agent_ids);
     let tasks = held.iter().filter_map(|id| state.folded.get(id.as_str()));
@@ -38,7 +38,7 @@ pub async fn renew(state: &State, agent_ids: &[Arc<str>], now_ms: i64) -> Result
         .collect())
 }
 
-/// Renews leases. Returns the end of each, `None` of those that had ended.
+/// Renews leases. Returns the end of each; `None` for a lease that had expired.
 pub async fn renew_rows(state: &State, rows: &[LeaseRow]) -> Result<Vec<Option<i64>>> {
     let mut ends = Vec::with_capacity(rows.len());
     for some in rows.chunks(RENEWED_AT_ONCE) {
@@ -51,5 +51,5 @@ pub async fn renew_rows(state: &State, rows: &[LeaseRow]) -> Result<Vec<Option<i
     Ok(ends)
 }
 
-/// Leases that one statement renews.
+/// Number of leases that one statement renews.
 const RENEWED_AT_ONCE: usize = 200;

@@ -1,7 +1,7 @@
-//! The mailbox: what is decided about tasks against the log's end, whoever wants it, and what happens when its time comes.
+//! The mailbox: decisions about tasks against the log's end, and the deadlines of tasks.
 //!
-//! A decision is a function from the view of the log's end to events; the appender runs it. What may happen at all stands in
-//! the table of `model::task::transition`, which every decision here asks first.
+//! A decision is a function from the view of the log's end to events; the appender runs it. Which acts are possible is
+//! defined by the table in `model::task::transition`, which every decision here consults first.
 
 pub mod agent;
 mod deadline;

@@ -17,12 +17,12 @@ use crate::model::task::transition::Circumstances;
 use crate::model::task::{Act, Action, Status, Task, TaskEvent};
 use crate::model::value::{Object, Value};
 
-/// The code of an action that the task's review leaves out.
+/// Error code for an action that the task's review excludes.
 const ACTION_NOT_ALLOWED: &str = "action_not_allowed";
-/// The code of an edit that was made of artifacts which are not the current ones any more.
+/// Error code for an edit that is based on outdated artifacts.
 pub const ARTIFACTS_CHANGED: &str = "artifacts_changed";
 
-/// An action, with what it says.
+/// An action with its content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskCommand {
     Approve {
@@ -36,7 +36,7 @@ pub enum TaskCommand {
         reason: Option<String>,
     },
     Defer {
-        /// Milliseconds since the epoch; without it the task wakes when somebody does something with it.
+        /// Milliseconds since the epoch. If this is `None`, the task wakes when somebody acts on it.
         until: Option<i64>,
         reason: Option<String>,
     },
@@ -44,9 +44,9 @@ pub enum TaskCommand {
         message: Message,
     },
     Assign {
-        /// `None`: to nobody.
+        /// `None` assigns the task to nobody.
         assignee: Option<Assignee>,
-        /// When it is due from then on; `None`: as before. Milliseconds since the epoch.
+        /// The new due date, in milliseconds since the epoch. `None` leaves the due date unchanged.
         due_at: Option<i64>,
     },
     Read,
@@ -67,7 +67,7 @@ impl TaskCommand {
         }
     }
 
-    /// Bytes of what it says, roughly.
+    /// Returns the approximate size of the content in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             TaskCommand::Edit { edit, .. } => edit.size_bytes(),
@@ -80,15 +80,16 @@ impl TaskCommand {
     }
 }
 
-/// What an edit makes of a task's artifacts. It is worked out before it is decided: that takes longer than a decision may.
+/// The artifacts that an edit produces. They are computed before the decision, because computing them takes longer than
+/// a decision may.
 #[derive(Debug, Clone)]
 pub struct Edited {
     artifacts: Vec<Object>,
-    /// How many versions there were; they only grow in number.
+    /// Number of artifact versions on which the edit is based. This number only grows.
     based_on: usize,
 }
 
-/// Works an edit out on a task as it stands.
+/// Computes an edit against the current task.
 pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp) -> Result<Edited> {
     check_version(found, expected)?;
     let task = &Task::new(found);
@@ -97,7 +98,7 @@ pub fn edited(found: &Aggregate, expected: Expected, edit: &Edit, stamp: &Stamp)
     Ok(Edited { artifacts, based_on: task.artifacts().len() })
 }
 
-/// The events of an action; none where it says nothing new.
+/// Returns the events of an action; none if the action changes nothing.
 pub fn decide(
     view: &View<'_>,
     id: &str,
@@ -169,29 +170,29 @@ pub fn decide(
     })
 }
 
-/// The status after an action that the table has and that the task's review does not leave out.
+/// Returns the status after an action. Fails if the transition table or the task's review excludes the action.
 fn permit(task: &Task<'_>, action: Action, circumstances: Circumstances) -> Result<Status> {
     let act = Act::Person(action);
     let next = advance(task, act, circumstances)?;
     if !task.review().allows(action) {
-        let message = format!("the task's review does not allow to {}", action.name());
+        let message = format!("the task's review does not allow the action '{}'", action.name());
         return Err(conflict(ACTION_NOT_ALLOWED, message, task, act));
     }
     Ok(next)
 }
 
 fn artifacts_changed() -> Error {
-    Error::conflict(ARTIFACTS_CHANGED, "the task got other output meanwhile")
+    Error::conflict(ARTIFACTS_CHANGED, "the task's output has changed since the edit began")
 }
 
-/// The current artifacts as they are after an edit.
+/// Returns the current artifacts as they are after an edit.
 fn after<'a>(task: &Task<'a>, edited: &'a [Object]) -> Vec<&'a Object> {
     let superseded: Vec<&Value> = edited.iter().filter_map(|artifact| artifact.get("supersedes")).collect();
     let is_kept = |artifact: &&Object| artifact.get("id").is_none_or(|id| !superseded.contains(&id));
     task.current_artifacts().into_iter().filter(is_kept).chain(edited).collect()
 }
 
-/// The event of an assignment; none where the task waits for that assignee already, until the same time.
+/// Returns the event of an assignment; `None` if the task already has this assignee and due date.
 fn assigned(
     view: &View<'_>,
     task: &Task<'_>,
@@ -224,7 +225,7 @@ fn assigned(
     Ok(Some(event))
 }
 
-/// The fields that say who an assignee is.
+/// Returns the type and id of an assignee as they are stored in a task.
 pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<str>>) {
     match assignee {
         None => (None, None),
@@ -233,7 +234,7 @@ pub fn parts(assignee: Option<&Assignee>) -> (Option<&'static str>, Option<Arc<s
     }
 }
 
-/// Refuses an agent that is not in the workspace.
+/// Rejects an agent that is disabled or not in the workspace.
 pub fn check_assignee(view: &View<'_>, assignee: Option<&Assignee>) -> Result<()> {
     match assignee {
         Some(Assignee::Agent(id)) => find_enabled_agent(view, id).map(drop),

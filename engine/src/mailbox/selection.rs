@@ -1,4 +1,4 @@
-//! Which tasks are meant, and finding them among very many: by columns of the resident states, newest first.
+//! Selects tasks among very many by columns of the resident states, newest first.
 
 use std::sync::{Arc, LazyLock};
 
@@ -11,18 +11,18 @@ use crate::model::task::{Status, Task};
 use crate::pipeline::column::{Cells, Column, Kind, Mask, SEGMENT, Segment};
 use crate::resident::Snapshot;
 
-/// The columns that a list makes use of.
+/// The columns that a task list reads.
 pub static PATHS: LazyLock<Vec<Arc<str>>> = LazyLock::new(|| {
     let fields =
         [field::STATUS, field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, field::SOURCE_TYPE, field::UNREAD, field::PRIORITY];
     fields.into_iter().map(Arc::from).collect()
 });
 
-/// Which tasks are asked for: those that are as all of this says.
+/// A selection of tasks. A task must meet all conditions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
     pub statuses: Option<Vec<Status>>,
-    /// Within: `None` is nobody.
+    /// `Some(None)` selects tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
     pub assignee_id: Option<Arc<str>>,
     pub project_id: Option<Arc<str>>,
@@ -31,13 +31,13 @@ pub struct Selection {
     pub priorities: Option<Vec<Priority>>,
 }
 
-/// Tasks, and where the next ones begin, if there are more.
+/// A page of tasks, and where the next page begins, if there is one.
 pub struct Selected {
     pub items: Vec<Arc<Aggregate>>,
     pub next: Option<u64>,
 }
 
-/// Makes the columns that a list makes use of, where there are tasks: the first list need not wait for them.
+/// Builds the columns that a task list reads, if there are tasks, so that the first list need not wait for them.
 pub fn prepare(folded: &Folded) {
     let has_tasks = |snapshot: &Snapshot| snapshot.base().is_some_and(|base| base.types.texts().code(TASK).is_some());
     if has_tasks(&folded.snapshot_with(&[])) {
@@ -45,7 +45,7 @@ pub fn prepare(folded: &Folded) {
     }
 }
 
-/// Tasks whose first event stands before a position, newest first.
+/// Returns tasks whose first event is before a position, newest first.
 pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: usize) -> Selected {
     let mut selected = Selected { items: Vec::new(), next: None };
     let end = first_row_from(snapshot, before);
@@ -66,7 +66,7 @@ pub fn select(snapshot: &Snapshot, selection: &Selection, before: u64, limit: us
     selected
 }
 
-/// The row of the first aggregate that begins at a position or behind it.
+/// Returns the row of the first aggregate that begins at or after a position.
 fn first_row_from(snapshot: &Snapshot, position: u64) -> usize {
     let (mut low, mut high) = (0, snapshot.len());
     while low < high {
@@ -80,7 +80,7 @@ fn first_row_from(snapshot: &Snapshot, position: u64) -> usize {
 }
 
 impl Selection {
-    /// Whether an aggregate is a task that is meant.
+    /// Returns whether an aggregate is a task that meets all conditions.
     pub fn admits(&self, aggregate: &Aggregate) -> bool {
         if &*aggregate.aggregate_type != TASK || aggregate.deleted {
             return false;
@@ -101,7 +101,8 @@ impl Selection {
             })
     }
 
-    /// The rows of a segment that may be meant: all that are, and few others.
+    /// Returns the rows of a segment that may meet the conditions. The result includes all matching rows and few
+    /// others.
     fn mask(&self, snapshot: &Snapshot, segment: usize) -> Mask {
         let rows = snapshot.len().saturating_sub(segment * SEGMENT).min(SEGMENT);
         let mut mask = Mask::all(rows);
@@ -115,7 +116,8 @@ impl Selection {
         if let Some(project) = &self.project_id {
             keep(Some(&base.projects), &[project]);
         }
-        // Whatever says nothing of its status is pending, and of its priority normal: rows without a value are not told here.
+        // A task without a status is pending, and one without a priority is normal, so rows without a value cannot be
+        // excluded when these are selected.
         if let Some(statuses) = self.statuses.as_ref().filter(|wanted| !wanted.contains(&Status::Pending)) {
             keep(snapshot.column(field::STATUS), &statuses.iter().map(|status| status.name()).collect::<Vec<_>>());
         } else if let Some(statuses) = &self.statuses {
@@ -163,18 +165,18 @@ impl Selection {
     }
 }
 
-/// Keeps the rows that have one of these texts.
+/// Keeps the rows that contain one of these texts.
 fn narrow(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     let Some(segment) = column.segments().get(segment) else { return };
     match segment.cells() {
         Cells::Texts(codes) => mask.and(&with_texts(column, segment, codes, texts)),
         Cells::Empty => *mask = Mask::none(mask.len()),
-        // Here the states themselves are asked.
+        // The column cannot decide; `admits` checks the states.
         _ => {}
     }
 }
 
-/// Drops the rows that have one of these texts.
+/// Drops the rows that contain one of these texts.
 fn exclude(mask: &mut Mask, column: &Column, segment: usize, texts: &[&str]) {
     if let Some(segment) = column.segments().get(segment)
         && let Cells::Texts(codes) = segment.cells()
@@ -196,7 +198,7 @@ fn with_texts(column: &Column, segment: &Segment, codes: &[u32], texts: &[&str])
     mask
 }
 
-/// The rows whose cells hold no value.
+/// Returns the rows whose cells hold no value.
 fn without_value(segment: &Segment) -> Mask {
     match segment.is_plain() {
         true => Mask::none(segment.len()),

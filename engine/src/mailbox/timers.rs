@@ -1,8 +1,8 @@
-//! The timers of one open workspace: leases that end, deferrals that are over and due dates that pass, found from the states of
-//! tasks and decided in the log.
+//! The timers of one open workspace. They find expired leases, ended deferrals and passed due dates from the states of
+//! tasks, and append the resulting events.
 //!
-//! Any number of servers may run them on one store: what is due is decided against the log's end, where the first has done
-//! it. Nothing is kept but in memory, since every state tells what its task waits for.
+//! Several servers may run timers on one store: a deadline is decided against the log's end, where the first server's
+//! event already stands. Timers store nothing, since the state of each task contains its deadlines.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -23,21 +23,21 @@ use crate::model::id::AggregateId;
 use crate::model::task::{LEASE_S, Task};
 use crate::store::leases::LeaseRow;
 
-/// Deadlines that are seen to at once.
+/// Number of deadlines handled concurrently.
 const AT_ONCE: usize = 32;
-/// Deadlines that are seen to before the log is looked at again.
+/// Number of deadlines handled before the log is read again.
 const BATCH: usize = 512;
-/// Events that are taken in at a time.
+/// Number of events processed at a time.
 const PAGE: usize = 4_096;
-/// How long a timer waits after the store did not take what it wanted.
+/// Wait after an error of the store.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Where other servers append too, what they did is looked for so often.
+/// Interval for reading events that other servers appended.
 const REFRESH: Duration = Duration::from_secs(10);
-/// How long an agent may renew a lease that ended before the workspace was opened, in milliseconds: three heartbeats. It could not
-/// while no server ran.
+/// How long an agent may still renew a lease that expired before the workspace was opened, in milliseconds: three
+/// heartbeats. The agent could not renew the lease while no server ran.
 const GRACE_MS: i64 = LEASE_S * 1_000;
 
-/// The timers at work.
+/// The running timers.
 pub struct Timers {
     stop: Stop,
     task: Background,
@@ -49,24 +49,24 @@ impl Timers {
         Timers { stop, task: Background::spawn(run(state, appender, stopped)) }
     }
 
-    /// Ends them. What they had begun with is done again at the next start.
+    /// Stops the timers. Unfinished work is repeated at the next start.
     pub async fn stop(mut self) {
         self.stop.begin();
         if let Err(error) = self.task.ended().await {
-            tracing::error!(%error, "the timers of a workspace did not end well");
+            tracing::error!(%error, "the timers of a workspace did not end cleanly");
         }
     }
 }
 
-/// What tasks wait for, by time.
+/// The deadlines of tasks, ordered by time.
 #[derive(Default)]
 struct Schedule {
-    /// When each is looked at, which may be later than its state says, and what it waits for.
+    /// Each deadline, and when it is checked. The check may be later than the deadline in the state.
     by_task: HashMap<Key, (i64, Due)>,
     by_time: BTreeSet<(i64, Key)>,
 }
 
-/// A task, and one of the things that it waits for.
+/// A task and the kind of a deadline.
 type Key = (AggregateId, Kind);
 
 impl Schedule {
@@ -88,7 +88,7 @@ impl Schedule {
         self.by_time.first().map(|(at, _)| *at)
     }
 
-    /// Takes those out whose time has come.
+    /// Removes and returns the deadlines whose time has come.
     fn take_due(&mut self, now_ms: i64) -> Vec<(AggregateId, Due)> {
         let mut due = Vec::new();
         while due.len() < BATCH && self.next().is_some_and(|at| at <= now_ms) {
@@ -119,7 +119,7 @@ async fn run(state: Arc<State>, appender: Appender, mut stopped: Stopped) {
             Ok(true) => continue,
             Ok(false) => None,
             Err(error) => {
-                tracing::warn!(%error, workspace = %timers.state.record.id, "what is due was not seen to");
+                tracing::warn!(%error, workspace = %timers.state.record.id, "passed deadlines could not be handled");
                 Some(PAUSE)
             }
         };
@@ -140,20 +140,20 @@ struct Running {
     state: Arc<State>,
     appender: Appender,
     schedule: Schedule,
-    /// Up to where the log was taken in.
+    /// Position up to which the log has been processed.
     position: Option<u64>,
-    /// When these timers began. What ended before, nobody could renew.
+    /// When these timers started. Leases that expired earlier could not be renewed.
     opened_at: i64,
-    /// Open tasks that were held, of which the store may have rows.
+    /// Open tasks that have been claimed. The store may have lease rows of these tasks.
     leased: HashSet<AggregateId>,
-    /// Those of them that have ended since, or are deleted.
+    /// Tasks from `leased` that have ended since or are deleted.
     ended: Vec<AggregateId>,
-    /// Whether the rows were removed that tasks left which ended elsewhere.
+    /// Whether the lease rows of tasks that ended elsewhere have been removed.
     swept: bool,
 }
 
 impl Running {
-    /// Takes in what happened to tasks since the last time.
+    /// Processes the events since the last call.
     fn take_in(&mut self) {
         while let Some(position) = self.position {
             match self.state.folded.last_events(position, PAGE) {
@@ -165,7 +165,7 @@ impl Running {
                 None => self.position = None,
             }
         }
-        // At the start, and where the events are in memory no more: every task tells what it waits for.
+        // At the start, or if the events are no longer in memory, reads the deadlines of all tasks.
         self.schedule = Schedule::default();
         let snapshot = self.state.folded.snapshot();
         self.position = Some(snapshot.position());
@@ -191,7 +191,7 @@ impl Running {
                 self.leased.insert(task.id.clone());
             }
             let key = (task.id.clone(), kind);
-            // What was put off as it was renewed is not put back.
+            // A deadline that was postponed because its lease was renewed keeps its later time.
             if self.schedule.by_task.get(&key).map(|(_, due)| *due) != due {
                 let placed = due.map(|due| (due.until(), due));
                 self.schedule.set(key, placed);
@@ -202,12 +202,12 @@ impl Running {
         }
     }
 
-    /// Removes the rows of leases that nobody asks for any more: those of tasks that have ended.
+    /// Removes the lease rows of tasks that have ended.
     async fn forget_leases(&mut self) {
         let forgotten = async {
             if !self.swept {
                 let kept = self.state.log.leased_tasks().await?;
-                // What has a row is in the log: no task is missing from then on.
+                // A task with a lease row is in the log, so no such task is missing after the refresh.
                 self.state.refresh().await?;
                 let is_open = |id: &AggregateId| {
                     let task = self.state.folded.get(id.as_str());
@@ -226,13 +226,13 @@ impl Running {
             Ok::<(), Error>(())
         };
         if let Err(error) = forgotten.await {
-            tracing::debug!(%error, "rows of leases that have ended were not removed");
+            tracing::debug!(%error, "the lease rows of ended tasks were not removed");
         }
     }
 
-    /// Sees to what is due. Returns whether there was anything.
+    /// Handles the deadlines that have passed. Returns whether there were any.
     async fn see_to_due(&mut self) -> Result<bool> {
-        // Without anything to wait for, nobody asks for the time.
+        // Without deadlines the clock need not be read.
         if self.schedule.next().is_none() {
             return Ok(false);
         }
@@ -264,7 +264,7 @@ impl Running {
         outcome
     }
 
-    /// Returns when there is something to look at by the clock.
+    /// Waits until the next deadline, a retry or a refresh.
     async fn pass(&self, next: Option<i64>, wait: Option<Duration>) {
         if let Some(wait) = wait {
             return tokio::time::sleep(wait).await;
@@ -281,10 +281,10 @@ impl Running {
         }
     }
 
-    /// Takes in what other servers appended: one that died leaves what is due to the others.
+    /// Reads events that other servers appended. The deadlines of a server that died fall to the others.
     async fn refresh(&self) {
         if let Err(error) = self.state.refresh().await {
-            tracing::debug!(%error, "what other servers appended is not known to the timers");
+            tracing::debug!(%error, "the timers could not read events of other servers");
         }
     }
 }
@@ -293,8 +293,8 @@ fn is_task(aggregate: &Arc<Aggregate>) -> bool {
     &*aggregate.aggregate_type == TASK
 }
 
-/// When to look again at a lease that ended before these timers began: its agent may come back first. `None` where the lease
-/// ended later, or the agent has had its time.
+/// Returns when to check again a lease that expired before these timers started, because its agent may still renew it.
+/// Returns `None` if the lease expired later, or if the agent's time is over.
 async fn put_off(
     state: &State,
     id: &AggregateId,
@@ -310,7 +310,7 @@ async fn put_off(
     Ok((renewed.unwrap_or(until) < opened_at).then_some(later))
 }
 
-/// Sees to one deadline. Returns when to look again, where it was put off.
+/// Handles one deadline. Returns when to check again, if the deadline was postponed.
 async fn see_to(
     state: &State,
     appender: &Appender,
@@ -323,7 +323,8 @@ async fn see_to(
         if let Some(later) = put_off(state, id, (claim, seconds, until), (now_ms, opened_at)).await? {
             return Ok(Some(later));
         }
-        // Its row first: from then on nobody renews the lease. What the agent completes before the event below counts.
+        // Expires the row first: from then on nobody can renew the lease. Work that the agent completes before the
+        // event below still counts.
         let lease = LeaseRow { task_id: id.text(), claim, until, expired: false };
         let row = state.log.expire_lease(&lease, now_ms).await?;
         if row.claim == claim && !row.expired {

@@ -1,4 +1,4 @@
-//! Who asks, and what they may do: scopes, roles, keys and callers.
+//! Callers and their permissions: scopes, roles, keys, sessions, users and memberships.
 
 use std::fmt;
 use std::sync::Arc;
@@ -43,12 +43,12 @@ impl Scope {
         }
     }
 
-    /// The scope of this name.
+    /// Returns the scope with this name.
     pub fn parse(name: &str) -> Option<Scope> {
         Scope::ALL.into_iter().find(|scope| scope.name() == name)
     }
 
-    /// Whether it takes a plan that has not lapsed.
+    /// Returns whether the scope requires a plan that has not lapsed.
     pub fn is_paid(self) -> bool {
         matches!(self, Scope::ApiWrite | Scope::McpWrite | Scope::ExtensionUnlock)
     }
@@ -60,7 +60,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What a member may do in a workspace: each role may do what those before it may.
+/// What a member may do in a workspace. Each role includes the permissions of the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Viewer,
@@ -79,28 +79,29 @@ impl Role {
         }
     }
 
-    /// The role of this name.
+    /// Returns the role with this name.
     pub fn parse(name: &str) -> Option<Role> {
         Role::ALL.into_iter().find(|role| role.name() == name)
     }
 }
 
-/// Who asks: made by authenticating a bearer token, and by nothing else outside the engine.
+/// The authenticated sender of a request. Outside the engine, only authenticating a bearer token creates a caller.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub(crate) user_id: Arc<str>,
     pub(crate) workspace_id: Arc<str>,
     pub(crate) key_id: Option<Arc<str>>,
-    /// The session of the token that was shown, where it names one.
+    /// The session that the presented token names, if any.
     pub(crate) session: Option<Arc<str>>,
     pub(crate) scopes: Arc<[Scope]>,
-    /// Whether what was shown opens every workspace of the user: a token, or a key that was made for all.
+    /// Whether the presented credential grants access to every workspace of the user. Tokens do, and so do keys that
+    /// were created for all workspaces.
     pub(crate) opens_all: bool,
-    /// When what was shown ends; milliseconds since the epoch.
+    /// When the presented credential expires, in milliseconds since the epoch.
     pub(crate) expires_at: Option<i64>,
     pub(crate) role: Role,
     pub(crate) plan: Arc<Plan>,
-    /// Whether the plan had lapsed when the caller came.
+    /// Whether the plan had lapsed when the caller was authenticated.
     pub(crate) is_lapsed: bool,
 }
 
@@ -109,24 +110,27 @@ impl Caller {
         self.scopes.contains(&scope)
     }
 
-    /// Those of some scopes that the caller lacks.
+    /// Returns the given scopes that the caller does not have.
     pub fn lacking(&self, scopes: &[Scope]) -> Vec<Scope> {
         scopes.iter().copied().filter(|scope| !self.holds(*scope)).collect()
     }
 
-    /// Those of some scopes that the caller's plan has to pay for, where it has lapsed.
+    /// Returns the given scopes that require a paid plan, if the caller's plan has lapsed. Otherwise the list is empty.
     pub fn unpaid(&self, scopes: &[Scope]) -> Vec<Scope> {
         scopes.iter().copied().filter(|scope| self.is_lapsed && scope.is_paid()).collect()
     }
 
-    /// Whether something that expires then, or never, goes on when the key that was shown has ended. A session is no
-    /// measure: what its user makes is to last.
+    /// Returns whether something with this expiry (`None` for never) would outlive the caller's key.
+    ///
+    /// The answer is always `false` for sessions: things that a user creates in a session are meant to outlast the
+    /// session.
     pub fn is_outlived_by(&self, expires_at: Option<i64>) -> bool {
         let own = self.expires_at.filter(|_| self.key_id.is_some());
         own.is_some_and(|own| expires_at.is_none_or(|other| other > own))
     }
 
-    /// What is made by this caller ends with: the key that was shown, or else the session or the user is named.
+    /// Returns the origin to record for things that the caller creates: the id of the presented key, or else the
+    /// session or the user. Keys and invitations created with a key end with that key.
     pub fn origin(&self) -> Arc<str> {
         match (&self.key_id, &self.session) {
             (Some(key), _) => key.clone(),
@@ -135,17 +139,17 @@ impl Caller {
         }
     }
 
-    /// Whether what was shown opens every workspace of the user.
+    /// Returns whether the presented credential grants access to every workspace of the user.
     pub fn opens_all(&self) -> bool {
         self.opens_all
     }
 
-    /// What the caller is in the workspace.
+    /// Returns the caller's role in the workspace.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// The caller's own plan.
+    /// Returns the caller's plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -162,18 +166,18 @@ impl Caller {
         &self.workspace_id
     }
 
-    /// When what was shown expires, if it does; milliseconds since the epoch.
+    /// Returns when the presented credential expires, in milliseconds since the epoch, or `None` if it never expires.
     pub fn expires_at(&self) -> Option<i64> {
         self.expires_at
     }
 
-    /// The key that was shown, if it was one.
+    /// Returns the id of the presented key, or `None` if the credential is not a key.
     pub fn key_id(&self) -> Option<&str> {
         self.key_id.as_deref()
     }
 }
 
-/// A workspace as its users see it.
+/// A workspace, as shown to its users.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkspaceRecord {
     pub id: Arc<str>,
@@ -184,7 +188,7 @@ pub struct WorkspaceRecord {
     pub created_at: i64,
 }
 
-/// A key as it is kept: the secret itself is not in it, nor anywhere.
+/// A key as stored. The secret itself is not stored anywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyRecord {
     pub id: Arc<str>,
@@ -192,42 +196,43 @@ pub struct KeyRecord {
     pub user_id: Arc<str>,
     pub name: String,
     pub scopes: Vec<Scope>,
-    /// What may be shown of the secret, as `sk_ab12…9f`.
+    /// The abbreviated secret that may be displayed, such as `sk_ab12…9f`.
     pub display: String,
     /// SHA-256 of the secret, in hexadecimal.
     pub hash: String,
-    /// Whether it opens every workspace of its user, and not only the one that it was made in.
+    /// Whether the key grants access to every workspace of its user, and not only to the one it was created in.
     pub opens_all: bool,
     pub created_at: i64,
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
-    /// The key that made it, by its id; `session:` and `user:` name who made it in a session. What a key made ends with it.
+    /// The origin of the key: the id of the key that created it, or `session:…` or `user:…` if it was created in a
+    /// session. A key ends together with the key that created it.
     pub derived_from: Option<Arc<str>>,
-    /// That key, the one which it was derived from, and so on; the first one first. It opens while all of them are there.
+    /// The chain of keys that this key was derived from, oldest first. The key works only while all of them exist.
     pub ancestors: Vec<Arc<str>>,
 }
 
-/// Somebody who may be a member of workspaces.
+/// A user, who may be a member of workspaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserRecord {
     pub id: Arc<str>,
-    /// In its normal form, as the issuer of the user's tokens said it last.
+    /// The normalized address that the issuer of the user's tokens reported last.
     pub email: Option<Arc<str>>,
-    /// Whether the issuer vouches for the address.
+    /// Whether the issuer has verified the address.
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
-    /// `None` where the settings' default plan holds.
+    /// The user's plan, or `None` if the default plan from the settings applies.
     pub plan: Option<Plan>,
 }
 
 impl UserRecord {
-    /// The address, where the issuer vouches for it.
+    /// Returns the address if the issuer has verified it.
     pub fn verified_email(&self) -> Option<&str> {
         self.email.as_deref().filter(|_| self.email_verified)
     }
 }
 
-/// That a user is in a workspace, and as what.
+/// The membership of a user in a workspace, with the user's role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     pub workspace_id: Arc<str>,
@@ -237,52 +242,53 @@ pub struct Membership {
     pub joined_at: i64,
 }
 
-/// A proposal to join a workspace, which the user with this verified address accepts or declines.
+/// An invitation to join a workspace. The user with this verified address accepts or declines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invitation {
     pub id: Arc<str>,
     pub workspace_id: Arc<str>,
-    /// In its normal form.
+    /// The normalized address.
     pub email: Arc<str>,
     pub role: Role,
     /// Milliseconds since the epoch.
     pub created_at: i64,
-    /// When the key that made it expires, if it does: the invitation ends then.
+    /// When the key that created the invitation expires, if it does. The invitation expires at the same time.
     pub expires_at: Option<i64>,
-    /// The key that made it, by its id: the invitation ends with that key. `session:` and `user:` name who made it in a
-    /// session. `None` for invitations that were made before this was recorded.
+    /// The origin of the invitation: the id of the key that created it, or `session:…` or `user:…` if it was created in
+    /// a session. An invitation ends together with the key that created it. `None` for invitations older than this
+    /// field.
     pub derived_from: Option<Arc<str>>,
 }
 
-/// A code by which a key is got, once, soon. The code itself is not in it.
+/// A short-lived code that can be exchanged once for a key. The record holds only the hash of the code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignInCode {
     /// SHA-256 of the code, in hexadecimal.
     pub hash: String,
     pub workspace_id: Arc<str>,
     pub user_id: Arc<str>,
-    /// What the key is derived from.
+    /// The origin that the key is derived from.
     pub derived_from: Arc<str>,
     pub name: String,
     pub scopes: Vec<Scope>,
     pub key_expires_at: Option<i64>,
-    /// When the code ends; milliseconds since the epoch.
+    /// When the code expires, in milliseconds since the epoch.
     pub expires_at: i64,
 }
 
 const PREFIX: &str = "sk_";
 
-/// Whether a text has the form of a key: `sk_` and 64 hexadecimal characters.
+/// Returns whether a text has the form of a key: `sk_` and 64 hexadecimal characters.
 pub fn is_key(text: &str) -> bool {
     text.strip_prefix(PREFIX).is_some_and(|rest| rest.len() == 64 && rest.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
-/// The key that 32 random bytes make.
+/// Returns the key for 32 random bytes.
 pub fn key_from(secret: [u8; 32]) -> String {
     format!("{PREFIX}{}", hex::encode(secret))
 }
 
-/// What may be shown of a key.
+/// Returns the abbreviated form of a key that may be displayed.
 pub fn display_of(key: &str) -> String {
     let shown = |range: std::ops::Range<usize>| key.get(range).unwrap_or_default();
     format!("{}…{}", shown(0..7), shown(key.len().saturating_sub(2)..key.len()))

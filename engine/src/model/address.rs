@@ -1,16 +1,17 @@
-//! E-mail addresses, in the one form in which they are compared.
+//! Email addresses, normalized for comparison.
 
-/// The form in which two addresses are compared: without surrounding white space, and with ASCII letters in lower case.
+/// Returns the normalized form of an address: without surrounding white space, and with ASCII letters in lower case.
+/// Addresses are compared in this form.
 ///
-/// Nothing else is folded. A mailbox provider treats `Mike@` and `mike@` as one mailbox, but gives addresses that differ
-/// beyond ASCII to different people. Unicode case folding and NFKC would merge such addresses: both turn `mi\u{212a}e@`
-/// (with a Kelvin sign) into `mike@`. An address that is written in another form than the issuer's therefore never
-/// matches, which costs a second invitation and gives nothing away.
+/// Nothing else is folded. A mailbox provider treats `Mike@` and `mike@` as one mailbox, but gives addresses that
+/// differ beyond ASCII to different people. Unicode case folding and NFKC would merge such addresses: both turn
+/// `mi\u{212a}e@` (with a Kelvin sign) into `mike@`. An address in a form other than the issuer's therefore never
+/// matches. The cost is a second invitation, and no access is granted by mistake.
 pub fn normal(address: &str) -> String {
     address.trim().to_ascii_lowercase()
 }
 
-/// The domain of an address in its normal form.
+/// Returns the domain of a normalized address.
 pub fn domain(address: &str) -> Option<&str> {
     address.rsplit_once('@').map(|(_, domain)| domain)
 }
@@ -20,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_that_differ_beyond_ascii_stay_different() {
+    fn addresses_that_differ_outside_ascii_stay_different() {
         assert_eq!(normal(" Mike@Example.COM "), "mike@example.com");
         for lookalike in ["mi\u{212a}e@example.com", "ｍike@example.com", "mıke@example.com", "mike\u{307}@example.com"]
         {

@@ -1,32 +1,32 @@
-//! Agents: what is known of one, and whether it is there.
+//! Agents: the fields of their state, and their status.
 
 use super::aggregate::Aggregate;
 use super::builtin::AGENT;
 use super::value::Value;
 
-/// How often an agent says that it is there, in milliseconds.
+/// Interval between an agent's heartbeats, in milliseconds.
 pub const HEARTBEAT_MS: i64 = 30_000;
-/// How long an agent counts as there after it was heard from: three heartbeats.
+/// How long an agent counts as present after its last heartbeat: three intervals.
 pub const PRESENT_MS: i64 = 3 * HEARTBEAT_MS;
 
-/// Fields of an agent's state.
+/// Names of fields in an agent's state.
 pub const STATUS: &str = "status";
 pub const PLUGIN: &str = "plugin";
-/// The traits whose aggregates are its work.
+/// The field with the traits whose aggregates the agent works on.
 pub const SUBSCRIBED_TRAITS: &str = "subscribed_traits";
-/// What the name is compared by: no two agents of a workspace have the same.
+/// The field with the normalized name. It is unique among the agents of a workspace.
 pub const NAME_KEY: &str = "slug";
-/// What [`STATUS`] says of an agent that gets work, and of one that gets none.
+/// Values of [`STATUS`]: an enabled agent gets work, and a disabled agent gets none.
 pub const ENABLED: &str = "active";
 pub const DISABLED: &str = "disabled";
 
-/// Whether an agent is there.
+/// Whether an agent is present and gets work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentStatus {
-    /// It was heard from lately, or works here as a plugin.
+    /// The agent has sent a heartbeat recently, or runs here as a plugin.
     Active,
     Offline,
-    /// It gets no work until a person says so.
+    /// The agent gets no work until a person enables it again.
     Disabled,
 }
 
@@ -45,7 +45,7 @@ impl AgentStatus {
         AgentStatus::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// The status of an agent that was heard from last at a time, if ever.
+    /// Returns the status of an agent. `last_seen_at` is the time of its last heartbeat, if there was one.
     pub fn of(agent: &Aggregate, last_seen_at: Option<i64>, now_ms: i64) -> AgentStatus {
         if is_disabled(agent) {
             AgentStatus::Disabled
@@ -57,22 +57,22 @@ impl AgentStatus {
     }
 }
 
-/// Whether an aggregate is an agent that is registered.
+/// Returns whether an aggregate is a registered agent.
 pub fn is_agent(aggregate: &Aggregate) -> bool {
     &*aggregate.aggregate_type == AGENT && !aggregate.deleted
 }
 
-/// Whether the agent gets no work.
+/// Returns whether the agent is disabled and gets no work.
 pub fn is_disabled(agent: &Aggregate) -> bool {
     agent.state.get(STATUS).and_then(Value::as_str) == Some(DISABLED)
 }
 
-/// Whether a plugin does the agent's work.
+/// Returns whether a plugin does the agent's work.
 pub fn is_scripted(agent: &Aggregate) -> bool {
     agent.state.get(PLUGIN).is_some_and(|plugin| !plugin.is_null())
 }
 
-/// What a name is compared by: neither case nor space around it makes another name.
+/// Returns the normalized form of a name. Names that differ only in case or surrounding white space are the same name.
 pub fn name_key(name: &str) -> String {
     name.trim().to_lowercase()
 }
@@ -103,17 +103,17 @@ mod tests {
     }
 
     #[test]
-    fn three_heartbeats_may_pass() {
+    fn an_agent_stays_active_for_three_missed_heartbeats() {
         let external = agent(&[("name", "one"), (STATUS, ENABLED)]);
         assert_eq!(AgentStatus::of(&external, None, 0), AgentStatus::Offline);
         assert_eq!(AgentStatus::of(&external, Some(5), 5 + 3 * HEARTBEAT_MS), AgentStatus::Active);
         assert_eq!(AgentStatus::of(&external, Some(5), 6 + 3 * HEARTBEAT_MS), AgentStatus::Offline);
-        // A clock that was set back makes nobody absent.
+        // An agent stays present when the clock is set back.
         assert_eq!(AgentStatus::of(&external, Some(500_000), 5), AgentStatus::Active);
     }
 
     #[test]
-    fn a_plugin_is_always_there_unless_it_is_disabled() {
+    fn a_plugin_agent_is_active_unless_disabled() {
         assert_eq!(AgentStatus::of(&agent(&[(PLUGIN, "linker")]), None, 0), AgentStatus::Active);
         let disabled = agent(&[(PLUGIN, "linker"), (STATUS, DISABLED)]);
         assert_eq!(AgentStatus::of(&disabled, Some(0), 0), AgentStatus::Disabled);

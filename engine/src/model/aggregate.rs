@@ -1,4 +1,4 @@
-//! Aggregates: the state that a stream's events fold to.
+//! Aggregates: the state that results from folding a stream's events.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,40 +10,41 @@ use super::fold::Folding;
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
-/// Payload key whose list of names is removed from the state.
+/// The payload key that lists the fields to remove from the state.
 pub const UNSET: &str = "$unset";
 
-/// A stream folded up to one of its events.
+/// The state of a stream up to one of its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Aggregate {
     pub id: AggregateId,
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
-    /// Version of the last event folded.
+    /// Version of the last folded event.
     pub version: u64,
-    /// Position of the last event folded.
+    /// Position of the last folded event.
     pub position: u64,
-    /// Position of the stream's first event: aggregates list in this order.
+    /// Position of the stream's first event. Aggregates are listed in this order.
     pub first_position: u64,
-    /// When the first and the last event folded happened, milliseconds since the epoch.
+    /// When the first and the last folded event occurred, in milliseconds since the epoch.
     pub created_at: i64,
     pub last_event_at: i64,
     pub deleted: bool,
     pub state: Arc<Object>,
-    /// What enrichment derived from the stream, by plugin. It follows the log and is no part of the fold.
+    /// Facts that enrichment derived from the stream, by plugin. They are computed after the fold and are not part of
+    /// it.
     pub facts: Arc<Object>,
 }
 
-/// What most aggregates share.
+/// The empty facts that most aggregates share.
 static NO_FACTS: LazyLock<Arc<Object>> = LazyLock::new(Arc::default);
 
-/// The facts of an aggregate about which nothing was derived.
+/// Returns the facts of an aggregate for which no plugin has derived anything.
 pub fn no_facts() -> Arc<Object> {
     NO_FACTS.clone()
 }
 
 impl Aggregate {
-    /// The aggregate before its first event.
+    /// Returns the aggregate as it is before its first event.
     pub(super) fn before(event: &Event) -> Aggregate {
         Aggregate {
             id: event.aggregate_id.clone(),
@@ -60,14 +61,14 @@ impl Aggregate {
         }
     }
 
-    /// The aggregate after one more event of its stream.
+    /// Returns the aggregate after the next event of its stream.
     pub fn fold(before: Option<&Aggregate>, event: &Event, definition: &Definition) -> Aggregate {
         let mut folding = Folding::from(before.cloned().unwrap_or_else(|| Aggregate::before(event)));
         folding.fold(event, definition);
         folding.into_aggregate()
     }
 
-    /// Folds a stream, oldest event first; `None` without events.
+    /// Folds a stream, oldest event first. Returns `None` if there are no events.
     pub fn fold_all<'a>(events: impl IntoIterator<Item = &'a Event>, definition: &Definition) -> Option<Aggregate> {
         let mut folding: Option<Folding> = None;
         for event in events {
@@ -76,19 +77,20 @@ impl Aggregate {
         folding.map(Folding::into_aggregate)
     }
 
-    /// Bytes that the aggregate takes in memory, roughly.
+    /// Returns the approximate size of the aggregate in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
-        /// The aggregate itself, its id, and what finds it by that.
+        /// Bytes for the struct, the id, and the entry in the map from ids to aggregates.
         const ITSELF: usize = 256;
         ITSELF + self.state.size_bytes() + self.facts.size_bytes()
     }
 
-    /// The aggregate as a row of a pipeline: the state's fields between what identifies it and what describes it.
+    /// Returns the aggregate as a pipeline row: identifying columns first, then the state's fields, then describing
+    /// columns.
     pub fn row(&self, definition: &Definition) -> Value {
         self.row_of(definition, None)
     }
 
-    /// The row with no other fields than these, in their usual order; all of them where none are named.
+    /// Returns the row with only the given fields, in their usual order. `None` selects all fields.
     pub fn row_of(&self, definition: &Definition, fields: Option<&BTreeSet<Arc<str>>>) -> Value {
         let wanted = |name: &str| fields.is_none_or(|fields| fields.contains(name));
         let mut row = Object::with_capacity(fields.map_or(self.state.len() + 9, BTreeSet::len));
@@ -96,7 +98,7 @@ impl Aggregate {
             row.push(name.clone(), self.column(*column, definition));
         }
         for (name, value) in self.state.iter().filter(|(name, _)| wanted(name)) {
-            // A field of a reserved name would stand twice; what identifies the aggregate wins.
+            // A state field with a reserved name would appear twice in the row; the identifying column wins.
             if !IDENTITY.iter().any(|(reserved, _)| reserved == name) {
                 row.push(name.clone(), value.clone());
             }
@@ -107,7 +109,8 @@ impl Aggregate {
         row.into()
     }
 
-    /// What the row has under a name, but for what only the definition or enrichment tells.
+    /// Returns the value of a column of the row. The columns that need the definition or the facts are not available
+    /// here.
     pub fn field(&self, name: &str) -> Option<Cow<'_, Value>> {
         if let Some((_, column)) = IDENTITY.iter().find(|(known, _)| **known == *name) {
             return self.plain_column(*column).map(Cow::Owned);
@@ -140,7 +143,7 @@ impl Aggregate {
     }
 }
 
-/// What a row holds besides the state's fields.
+/// The columns of a row besides the state's fields.
 #[derive(Clone, Copy)]
 enum Column {
     Id,
@@ -154,7 +157,7 @@ enum Column {
     Facts,
 }
 
-/// Columns before and after the state's fields. Their names are shared by all rows.
+/// The columns before and after the state's fields. All rows share the names.
 static IDENTITY: LazyLock<[(Arc<str>, Column); 3]> = LazyLock::new(|| {
     [
         ("_id".into(), Column::Id),

@@ -1,4 +1,4 @@
-//! The types that every workspace has: `article`, and the managed ones.
+//! The built-in types of every workspace: `article` and the managed types.
 
 use super::definition::{Definition, Field, FieldType, Fold};
 use super::file;
@@ -12,7 +12,7 @@ pub const FILE: &str = "file";
 const CONTENT_BEARING: &str = "content-bearing";
 const PUBLISHABLE: &str = "publishable";
 
-/// All of them.
+/// Returns the definitions of all built-in types.
 pub fn definitions() -> Vec<Definition> {
     vec![article(), project(), task(), agent(), file()]
 }
@@ -48,9 +48,9 @@ fn agent() -> Definition {
         Field::new("subscribed_traits", FieldType::Array),
         Field::new("capabilities", FieldType::Object),
         Field::new("status", FieldType::String),
-        // By which no two agents have one name.
+        // The normalized name, which is unique among agents.
         Field::new("slug", FieldType::String),
-        // The plugin by which a scripted agent works.
+        // The plugin that does the work of a scripted agent.
         Field::new("plugin", FieldType::String),
     ];
     managed(AGENT, "Agent", fields)

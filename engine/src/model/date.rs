@@ -1,4 +1,4 @@
-//! Dates, as milliseconds since 1970 in UTC, to and from texts and the calendar, which ends with year 9999.
+//! Dates as milliseconds since 1970 in UTC, and their conversion to and from text and the calendar.
 
 use jiff::civil::DateTime;
 use jiff::{SignedDuration, Timestamp};
@@ -6,36 +6,37 @@ use jiff::{SignedDuration, Timestamp};
 const NANOSECONDS: i128 = 1_000_000;
 const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// A date as the API writes it: RFC 3339, UTC, milliseconds, `Z`.
+/// Formats a date as the API shows it: RFC 3339, in UTC, with milliseconds and `Z`.
 pub fn format_date(ms: i64) -> String {
     match civil(ms) {
         Some(time) => format!("{time:.3}Z"),
-        // Beyond the calendar the number itself is all that can be said.
+        // A date outside the calendar has no other text than its number.
         None => ms.to_string(),
     }
 }
 
-/// Milliseconds since the epoch of an RFC 3339 text of the years 0000 to 9999 in UTC; `None` for any other text. Smaller
-/// fractions of a second are cut off, before 1970 as after it.
+/// Parses an RFC 3339 text into milliseconds since the epoch. Returns `None` for any other text, and for dates outside
+/// the years 0000 to 9999 in UTC. Fractions smaller than a millisecond are rounded down, also before 1970.
 pub fn parse_date(text: &str) -> Option<i64> {
     if let Ok(time) = text.parse::<Timestamp>() {
         let ms = i64::try_from(time.as_nanosecond().div_euclid(NANOSECONDS)).ok()?;
         return civil(ms).filter(|time| time.year() >= 0).map(|_| ms);
     }
-    // The library leaves room for every offset before its last instant; "for ever" is written with the last of all.
+    // The library excludes the last hours of 9999 so that every UTC offset fits, but clients write "forever" as that
+    // instant.
     let last_days = text.strip_suffix('Z').filter(|local| local.starts_with("9999-12-3") && local.contains('T'))?;
     last_days.parse::<DateTime>().ok().map(ms_of)
 }
 
-/// What the calendar shows in UTC; `None` beyond its years.
+/// Returns the calendar date and time in UTC, or `None` if the date is outside the calendar's years.
 pub fn civil(ms: i64) -> Option<DateTime> {
     EPOCH.checked_add(SignedDuration::from_millis(ms)).ok()
 }
 
-/// The instant at which UTC shows this.
+/// Returns the milliseconds since the epoch of a date and time in UTC.
 pub fn ms_of(civil: DateTime) -> i64 {
     let since = civil.duration_since(EPOCH).as_nanos().div_euclid(NANOSECONDS);
-    i64::try_from(since).expect("the calendar's milliseconds are few")
+    i64::try_from(since).expect("the calendar's milliseconds fit 64 bits")
 }
 
 #[cfg(test)]
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates_are_read_as_they_are_written() {
+    fn dates_survive_formatting_and_parsing() {
         for text in [
             "1969-12-31T23:59:59.999Z",
             "2024-02-29T12:00:00.000Z",
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_fractions_than_milliseconds_are_cut_off_on_either_side_of_1970() {
+    fn fractions_below_a_millisecond_are_truncated_around_1970() {
         for (text, written) in [
             ("1969-12-31T23:59:59.9999Z", "1969-12-31T23:59:59.999Z"),
             ("1960-05-01T12:00:00.123456789Z", "1960-05-01T12:00:00.123Z"),
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn years_before_0000_and_after_9999_are_refused() {
+    fn years_before_0000_and_after_9999_are_rejected() {
         for text in [
             "-000001-12-31T23:59:59.999Z",
             "-009999-01-02T00:00:00Z",

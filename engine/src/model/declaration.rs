@@ -1,4 +1,4 @@
-//! Reads a type definition as a client writes it, strictly, and writes it back.
+//! Parses type definitions that clients send, strictly, and converts definitions back to that form.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::payload;
 use super::value::{Object, Value};
 use super::violation::{Violation, Violations, segment};
 
-/// Keys of a definition, and of a field in it.
+/// The keys allowed in a definition, and in a field of a definition.
 const KEYS: [&str; 5] = ["type_name", "display_name", "traits", "fields", "events"];
 const FIELD_KEYS: [&str; 12] = [
     "name",
@@ -27,31 +27,32 @@ const FIELD_KEYS: [&str; 12] = [
     "fold",
     "reference_type",
 ];
-/// Names that mean something else in folded rows.
+/// Field names that have another meaning in the rows of aggregates.
 const RESERVED: [&str; 2] = ["aggregate_type", "project_id"];
-/// A definition with more fields than this is refused.
+/// Maximum number of fields of a type.
 const MAX_FIELDS: usize = 500;
-/// Patterns that the fields of a type and of its events may have together.
+/// Maximum number of patterns in a type, counting the fields of the type and of its events.
 const MAX_PATTERNS: usize = 100;
-/// Bytes that these may take when they are compiled.
+/// Maximum total size of a type's compiled patterns, in bytes.
 const MAX_PATTERN_BYTES: usize = 8 << 20;
 
-/// The patterns of a type that is defined, and what they take.
+/// The patterns compiled so far for one definition, with their count and total size.
 struct Compiling<'p> {
     matching: Matching<'p>,
     count: usize,
     bytes: usize,
 }
 
-/// Reads a definition as a client wrote it, and returns everything that is wrong with it. The patterns are compiled, which
-/// must not happen on threads that serve.
+/// Parses a definition that a client sent. The error lists every violation.
+///
+/// This function compiles the patterns, which takes time. It must not run on threads that serve requests.
 pub fn parse(body: &Value, patterns: &Patterns) -> Result<Definition, Vec<Violation>> {
     let (definition, wrong) =
         read_with(body, &mut Some(Compiling { matching: Matching::new(patterns), count: 0, bytes: 0 }));
     if wrong.is_empty() { Ok(definition) } else { Err(wrong) }
 }
 
-/// Reads a stored definition as far as it can be used, and everything that is wrong with it. No pattern is compiled.
+/// Reads a stored definition without compiling its patterns. Returns the usable parts, and every violation.
 pub fn read(body: &Value) -> (Definition, Vec<Violation>) {
     read_with(body, &mut None)
 }
@@ -69,7 +70,7 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
             wrong.add(
                 "/type_name",
                 format!(
-                    "{} is no type name: expected a lower-case letter, then up to 63 of a-z 0-9 _ -",
+                    "{} is not a type name: expected a lower-case letter, then up to 63 of a-z 0-9 _ -",
                     excerpt(other)
                 ),
             );
@@ -96,7 +97,7 @@ fn read_with(body: &Value, compiling: &mut Option<Compiling>) -> (Definition, Ve
     (definition, wrong.into_vec())
 }
 
-/// The definition as a client would write it; parsing it gives the same definition.
+/// Converts a definition to the form that clients send. Parsing the result gives the same definition.
 pub fn to_value(definition: &Definition) -> Object {
     let mut object = Object::new();
     object.push("type_name", definition.type_name.clone());
@@ -131,14 +132,14 @@ fn field_value(field: &Field) -> Value {
     object.into()
 }
 
-/// A bound is written as it was meant: whole numbers without a fraction.
+/// Converts a limit to a value: whole numbers are written without a fraction.
 fn number(bound: f64) -> Value {
     if bound.fract() == 0.0 && bound.abs() < 9e15 { Value::Int(bound as i64) } else { Value::Double(bound) }
 }
 
 fn refuse_unknown(object: &Object, known: &[&str], at: &str, wrong: &mut Violations) {
     for name in object.keys().filter(|name| !known.contains(&&***name)) {
-        wrong.add(format!("{at}/{}", segment(name)), format!("unknown key; allowed are {}", known.join(", ")));
+        wrong.add(format!("{at}/{}", segment(name)), format!("unknown key; allowed keys are {}", known.join(", ")));
     }
 }
 
@@ -156,7 +157,7 @@ fn parse_traits(value: Option<&Value>, wrong: &mut Violations) -> Vec<Arc<str>> 
         match item.as_str().filter(|name| is_valid_name(name)) {
             Some(name) if traits.iter().any(|known| &**known == name) => {}
             Some(name) => traits.push(name.into()),
-            None => wrong.add(format!("/traits/{index}"), format!("{} is no trait name", excerpt(item))),
+            None => wrong.add(format!("/traits/{index}"), format!("{} is not a trait name", excerpt(item))),
         }
     }
     traits
@@ -177,7 +178,7 @@ fn parse_fields(
         }
     };
     if items.len() > MAX_FIELDS {
-        wrong.add(at, format!("{} fields; allowed are at most {MAX_FIELDS}", items.len()));
+        wrong.add(at, format!("{} fields; at most {MAX_FIELDS} are allowed", items.len()));
         return Vec::new();
     }
     let mut fields: Vec<Field> = Vec::new();
@@ -205,8 +206,10 @@ fn parse_field(value: &Value, at: &str, compiling: &mut Option<Compiling>, wrong
     let name = match object.get("name").map(|value| (value, value.as_str())) {
         Some((_, Some(name))) if payload::is_field_name(name) && !RESERVED.contains(&name) => Some(name),
         Some((other, _)) => {
-            let message =
-                format!("{} is no field name: it may not be empty, begin with _ or $, or be reserved", excerpt(other));
+            let message = format!(
+                "{} is not a field name: a name is not empty, not reserved, and starts with neither _ nor $",
+                excerpt(other)
+            );
             wrong.add(format!("{at}/name"), message);
             None
         }
@@ -241,7 +244,8 @@ fn parse_field(value: &Value, at: &str, compiling: &mut Option<Compiling>, wrong
     field.pattern = parse_pattern(object.get("pattern"), at, compiling, wrong);
     field.allowed = parse_allowed(object.get("enum"), at, wrong);
     field.reference_type = parse_reference_type(object.get("reference_type"), field_type, at, wrong);
-    // Clients that are generated send null for what they leave out: it is no default, and a required field stays required.
+    // Generated clients send null for keys they leave out. A null default is therefore no default, and a required field
+    // stays required.
     if let Some(default) = object.get("default").filter(|value| !value.is_null()) {
         let at = format!("{at}/default");
         depth::check_field(default, field.fold, &at, wrong);
@@ -290,23 +294,21 @@ fn parse_pattern(
 }
 
 impl Compiling<'_> {
-    /// Compiles one more pattern. The error says what is wrong with it, or what it is too much of.
+    /// Compiles one more pattern. The error describes what is wrong with the pattern, or which limit it exceeds.
     fn add(&mut self, pattern: &str) -> Result<(), String> {
         self.count += 1;
         if self.count > MAX_PATTERNS {
             return Err(format!("a type may have at most {MAX_PATTERNS} patterns"));
         }
         if self.bytes > MAX_PATTERN_BYTES {
-            return Err(format!(
-                "the patterns of this type take more than {MAX_PATTERN_BYTES} bytes when they are compiled"
-            ));
+            return Err(format!("the compiled patterns of a type may have at most {MAX_PATTERN_BYTES} bytes together"));
         }
         match self.matching.compiled(pattern) {
             Ok(compiled) => {
                 self.bytes += compiled.program_bytes();
                 Ok(())
             }
-            Err(reason) => Err(format!("no regular expression: {reason}")),
+            Err(reason) => Err(format!("invalid regular expression: {reason}")),
         }
     }
 }
@@ -335,13 +337,14 @@ fn parse_reference_type(
             None
         }
         None => {
-            wrong.add(format!("{at}/reference_type"), format!("{} is no type name", excerpt(value)));
+            wrong.add(format!("{at}/reference_type"), format!("{} is not a type name", excerpt(value)));
             None
         }
     }
 }
 
-/// Event schemas: verb or event type to `{fields: [...]}`, checked like the type's own fields.
+/// Parses the event schemas: an object from event type to `{fields: [...]}`. The fields are checked like those of the
+/// type.
 fn parse_events(
     value: Option<&Value>,
     type_name: &str,

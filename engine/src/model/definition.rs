@@ -1,13 +1,13 @@
-//! Type definitions: which fields the aggregates of a type have, and how their events fold.
+//! Type definitions: the fields of a type's aggregates, and how events are folded into them.
 
 use std::sync::Arc;
 
 use super::value::{Object, Value};
 
-/// Fields that are labels where a type does not say which.
+/// Fields used as the label if the type does not declare a label.
 const USUAL_LABELS: [&str; 2] = ["title", "name"];
 
-/// What a field holds.
+/// The type of a field's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldType {
     String,
@@ -46,7 +46,7 @@ impl FieldType {
     }
 }
 
-/// How the values of a field in a stream's events become the field's value in the state.
+/// How the values that a stream's events give a field are combined into the field's value in the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fold {
     #[default]
@@ -78,27 +78,27 @@ impl Fold {
     }
 }
 
-/// One field of a type.
+/// A field of a type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Field {
     pub name: Arc<str>,
     pub field_type: FieldType,
-    /// Must be in the payload of `<type>.created`.
+    /// Whether the payload of `<type>.created` must contain the field.
     pub required: bool,
-    /// Written into the payload of `<type>.created` where it is missing.
+    /// The value that is written into the payload of `<type>.created` if the field is missing there.
     pub default: Option<Value>,
     pub allowed: Option<Vec<Value>>,
-    /// Bounds of a number, or of the length of a string (in characters) or array.
+    /// The smallest and largest allowed number, or length of a string (in characters) or array.
     pub min: Option<f64>,
     pub max: Option<f64>,
-    /// A regular expression that texts must match. It is compiled by whoever checks a payload.
+    /// A regular expression that texts must match. It is compiled when a payload is checked.
     pub pattern: Option<Arc<str>>,
-    /// The field is the label of the aggregate's node.
+    /// Whether the field is the label of the aggregate's node.
     pub label: bool,
-    /// The field holds personal data.
+    /// Whether the field holds personal data.
     pub personal: bool,
     pub fold: Fold,
-    /// For references: the type that is referred to.
+    /// For references: the type of the referenced aggregate.
     pub reference_type: Option<Arc<str>>,
 }
 
@@ -108,17 +108,18 @@ pub struct Definition {
     pub type_name: Arc<str>,
     pub display_name: String,
     pub traits: Vec<Arc<str>>,
-    /// As declared; what is found by name is indexed when the definition is made.
+    /// The fields in the declared order. `by_name` is an index of them by name.
     pub(super) fields: Vec<Field>,
-    /// Places in `fields`, in the order of the names: an event may have very many fields, and each is looked up.
+    /// Indexes into `fields`, sorted by field name. An event may have very many fields, and each one is looked up.
     pub(super) by_name: Vec<usize>,
-    /// Event schemas as declared: verb or event type to field definitions, as the client wrote them.
+    /// The declared event schemas, as the client sent them: event type to field definitions.
     pub events: Arc<Object>,
-    /// Grows when a redefinition changes how events fold, so that stored states made before are told apart.
+    /// Incremented when a redefinition changes how events are folded, so that states stored before are recognized as
+    /// outdated.
     pub revision: u64,
-    /// Shipped with the program, not defined by a client.
+    /// Whether the type is built into the program and not defined by a client.
     pub builtin: bool,
-    /// Only its own operations append to it.
+    /// Whether only the type's own operations may append events.
     pub managed: bool,
     pub(super) traits_value: Value,
 }
@@ -127,7 +128,7 @@ impl Definition {
     pub fn new(type_name: &str, display_name: &str, traits: Vec<Arc<str>>, fields: Vec<Field>) -> Definition {
         let traits_value = Value::from(traits.iter().cloned().map(Value::from).collect::<Vec<_>>());
         let mut by_name: Vec<usize> = (0..fields.len()).collect();
-        // Stable: of two fields of one name the first is found.
+        // The sort is stable: of two fields with the same name, lookups find the first.
         by_name.sort_by(|left, right| fields[*left].name.cmp(&fields[*right].name));
         by_name.dedup_by(|later, earlier| fields[*later].name == fields[*earlier].name);
         Definition {
@@ -144,7 +145,7 @@ impl Definition {
         }
     }
 
-    /// The text by which an aggregate is known: the field that the type says, or else its `title` or `name`.
+    /// Returns the label of an aggregate: the value of the declared label field, or else of `title` or `name`.
     pub fn label_of(&self, state: &Object) -> Option<Arc<str>> {
         let declared = self.fields.iter().filter(|field| field.label).map(|field| &*field.name);
         let text = |name: &str| match state.get(name)? {
@@ -155,23 +156,23 @@ impl Definition {
         declared.chain(USUAL_LABELS).find_map(text)
     }
 
-    /// The fields, as declared.
+    /// Returns the fields in the declared order.
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The field of this name.
+    /// Returns the field with this name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         let place = self.by_name.binary_search_by(|place| (*self.fields[*place].name).cmp(name)).ok()?;
         self.fields.get(self.by_name[place])
     }
 
-    /// The traits as a pipeline sees them.
+    /// Returns the traits as a pipeline value.
     pub fn traits_value(&self) -> Value {
         self.traits_value.clone()
     }
 
-    /// What a redefinition would break for data and clients that rely on this one, in sentences.
+    /// Describes the changes in `next` that would break data and clients relying on this definition.
     pub fn breaking_changes(&self, next: &Definition) -> Vec<String> {
         let mut breaks = Vec::new();
         for removed in self.traits.iter().filter(|name| !next.traits.contains(name)) {
@@ -184,12 +185,12 @@ impl Definition {
             }
         }
         for added in next.fields.iter().filter(|added| added.required && self.field(&added.name).is_none()) {
-            breaks.push(format!("new field '{}' may not be required", added.name));
+            breaks.push(format!("new field '{}' must not be required", added.name));
         }
         breaks
     }
 
-    /// Whether states folded under this definition differ from those under the other.
+    /// Returns whether both definitions fold events into the same states.
     pub fn folds_like(&self, next: &Definition) -> bool {
         let shape = |definition: &Definition| {
             let mut shape: Vec<_> = definition
@@ -252,7 +253,7 @@ impl Field {
         if let Some(allowed) = &next.allowed {
             let kept = |values: &Vec<Value>| values.iter().all(|value| allowed.contains(value));
             if !self.allowed.as_ref().is_some_and(kept) {
-                breaks.push(format!("field '{name}': values allowed before would be refused by enum"));
+                breaks.push(format!("field '{name}': enum would reject values that are allowed now"));
             }
         }
     }
@@ -267,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_field_is_found_by_its_name_and_they_stay_as_declared() {
+    fn fields_are_found_by_name_and_keep_their_order() {
         let names: Vec<String> = (0..500).map(|number| format!("f{}", number * 7919 % 500)).collect();
         let fields: Vec<Field> = names.iter().map(|name| Field::new(name, FieldType::String)).collect();
         let definition = Definition::new("note", "Note", Vec::new(), fields.clone());
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_fields_of_one_name_the_first_is_found() {
+    fn the_first_of_two_fields_with_one_name_is_found() {
         let fields = [("a", FieldType::Date), ("b", FieldType::Array), ("a", FieldType::Number)];
         let fields = fields.map(|(name, field_type)| Field::new(name, field_type));
         let definition = Definition::new("note", "Note", Vec::new(), fields.to_vec());

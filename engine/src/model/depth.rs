@@ -1,4 +1,4 @@
-//! How deep the values may nest that are kept: payloads, metadata, the states they fold to, and facts.
+//! Limits on the nesting depth of stored values: payloads, metadata, folded states, and facts.
 
 use std::sync::Arc;
 
@@ -8,18 +8,21 @@ use super::json;
 use super::value::{Object, Value};
 use super::violation::Violations;
 
-/// Levels that a payload, an event's metadata, a state and what a plugin derives may nest, themselves counted.
+/// Maximum nesting depth of a payload, an event's metadata, a state, and the data a plugin derives. The outermost
+/// object counts as one level.
 ///
-/// Below the limit of a request ([`json::MAX_DEPTH`]) by so much that a client can send what it was shown: rows, pages,
-/// exported events and patches nest what is kept in a few levels of their own.
+/// This limit is below that of requests ([`json::MAX_DEPTH`]) so that a client can send back what it received: rows,
+/// pages, exported events and patches add a few levels around the stored values.
 pub const MAX_KEPT_DEPTH: usize = 160;
-/// Levels that a value inside a task's messages and artifacts may nest: lists, parts and patches of the task surround it.
+/// Maximum nesting depth of a value inside a task's messages and artifacts. The lists, parts and patches of the task
+/// add levels around such a value.
 pub const MAX_CONTENT_DEPTH: usize = MAX_KEPT_DEPTH - 20;
 
 const _: () = assert!(MAX_KEPT_DEPTH < json::MAX_DEPTH && json::MAX_DEPTH < json::MAX_STORED_DEPTH);
 
 impl Value {
-    /// Whether the value nests at most so many levels. A scalar has none, an empty list one. Looks no deeper than that.
+    /// Returns whether the value nests at most `levels` levels. A scalar has no level, and an empty array has one. The
+    /// check goes no deeper than `levels`.
     pub fn nests_within(&self, levels: usize) -> bool {
         match self {
             Value::Array(items) => {
@@ -30,7 +33,7 @@ impl Value {
         }
     }
 
-    /// Whether a JSON text gives the value back as it is.
+    /// Returns whether writing the value as JSON and reading it again gives the same value.
     fn is_json(&self) -> bool {
         match self {
             Value::Array(items) => items.iter().all(Value::is_json),
@@ -55,15 +58,16 @@ impl Value {
 }
 
 impl Object {
-    /// Whether the object nests at most so many levels, its own counted.
+    /// Returns whether the object nests at most `levels` levels. The object itself counts as one level.
     pub fn nests_within(&self, levels: usize) -> bool {
         levels.checked_sub(1).is_some_and(|levels| self.iter().all(|(_, value)| value.nests_within(levels)))
     }
 
-    /// The object as its JSON text would give it back: dates as texts, null for numbers that JSON does not have. The log
-    /// holds JSON, so an event that is folded before it is written must fold like the one that is read later.
+    /// Converts the object to what reading its JSON text would give: dates become texts, and numbers that JSON does not
+    /// have become null. The log holds JSON, so an event that is folded before it is written must give the same state
+    /// as the event read later.
     ///
-    /// An object that nests too deeply for any store is returned as it is.
+    /// Returns an object that is nested too deeply for any store unchanged.
     pub fn into_json(self) -> Object {
         if !self.nests_within(json::MAX_STORED_DEPTH) || self.iter().all(|(_, value)| value.is_json()) {
             return self;
@@ -72,23 +76,22 @@ impl Object {
     }
 }
 
-/// Checks that a value of a payload's field nests no deeper than the field of the state may, with the level that the fold
-/// adds to it.
+/// Checks the nesting depth of a payload field's value, including the level that the fold adds in the state.
 pub fn check_field(value: &Value, fold: Fold, at: &str, wrong: &mut Violations) {
     let collects = matches!(fold, Fold::Append | Fold::Union);
-    // The payload, or the state, is a level itself; a list that collects single values is another one.
+    // The payload or state itself is one level. A list that collects single values adds another one.
     let surrounding = if collects && value.as_array().is_none() { 2 } else { 1 };
     check(value, MAX_KEPT_DEPTH - surrounding, at, wrong);
 }
 
-/// Checks that a value nests at most so many levels.
+/// Checks that a value nests at most `levels` levels.
 pub fn check(value: &Value, levels: usize, at: &str, wrong: &mut Violations) {
     if !value.nests_within(levels) {
         wrong.add(at, too_deep(levels));
     }
 }
 
-/// What is said of a value that nests more than so many levels.
+/// Returns the error message for a value that nests more than `levels` levels.
 pub fn too_deep(levels: usize) -> String {
     format!("nested more than {levels} levels deep")
 }
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_counted_from_the_outermost() {
+    fn depth_counts_levels_from_the_outermost() {
         for levels in [0, 1, 2, 7, 160] {
             assert!(nested(levels).nests_within(levels));
             assert!(levels == 0 || !nested(levels).nests_within(levels - 1));
@@ -114,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_field_has_the_levels_that_its_fold_leaves() {
+    fn a_fold_reduces_the_depth_limit_of_its_field() {
         let refused = |levels, fold| {
             let mut wrong = Violations::default();
             check_field(&nested(levels), fold, "/payload/f", &mut wrong);
             wrong.into_vec().pop().map(|violation| violation.message)
         };
-        // Of an odd number of levels the outermost is a list, of an even one an object.
+        // With an odd number of levels the outermost value is a list, with an even number an object.
         assert_eq!(refused(159, Fold::Last), None);
         assert_eq!(refused(160, Fold::Last).as_deref(), Some("nested more than 159 levels deep"));
         assert_eq!(refused(159, Fold::Append), None);
@@ -129,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_json_lacks_becomes_what_its_text_says() {
+    fn values_that_json_lacks_become_their_text_form() {
         let list = Value::from(vec![Value::Date(0), Value::Double(f64::INFINITY), Value::Double(-0.0), Value::Int(1)]);
         let object = Object::from_iter([("a", list), ("b", Value::Null)]);
         let text = json::text(&Value::from(object.clone()));

@@ -1,17 +1,17 @@
-//! Events: what a client sends, and what the log holds.
+//! Events: as clients send them, and as the log stores them.
 
 use std::sync::{Arc, OnceLock};
 
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
-/// Largest number of events that one append may carry.
+/// Maximum number of events in one append.
 pub const MAX_EVENTS_PER_APPEND: usize = 1_000;
 
-/// The verb that begins an aggregate, and begins it again after it was deleted.
+/// The verb that starts an aggregate, and restarts it after it was deleted.
 const CREATED: &str = "created";
 
-/// An event in the log. It never changes.
+/// An event in the log. Events never change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     pub event_id: Arc<str>,
@@ -19,27 +19,28 @@ pub struct Event {
     pub aggregate_type: Arc<str>,
     pub event_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
-    /// Place in the stream, from 1, without gaps.
+    /// Version of the stream after this event: 1 for the first event, without gaps.
     pub version: u64,
-    /// Place in the workspace's log, from 1, without gaps.
+    /// Position in the workspace's log: 1 for the first event, without gaps.
     pub position: u64,
     pub payload: Arc<Object>,
     pub metadata: Arc<Object>,
-    /// Who appended it: `key:<id>`, `user:<id>` or `system`.
+    /// The actor that appended the event: `key:<id>`, `user:<id>` or `system`.
     pub actor: Arc<str>,
-    /// When it happened, as the client said, or else `recorded_at`; milliseconds since the epoch.
+    /// When the event occurred: the time the client gave, or else `recorded_at`. In milliseconds since the epoch.
     pub occurred_at: i64,
     pub recorded_at: i64,
     pub sent: Sent,
 }
 
-/// The text in which an event is sent to those who follow the log: written by the first who sends it, for all of them.
-/// It says what the event says, so events are equal whether they have one or not; a copy has none yet.
+/// The serialized text of an event for subscribers of the log. The first subscriber's delivery writes the text, and all
+/// others share it. The text is derived from the event, so it is ignored when events are compared, and a clone of the
+/// event starts without a text.
 #[derive(Debug, Default)]
 pub struct Sent(OnceLock<Box<str>>);
 
 impl Sent {
-    /// The text, written now where nobody has yet.
+    /// Returns the text. The first call writes it.
     pub fn text(&self, write: impl FnOnce() -> String) -> &str {
         self.0.get_or_init(|| write().into_boxed_str())
     }
@@ -60,17 +61,17 @@ impl PartialEq for Sent {
 impl Eq for Sent {}
 
 impl Event {
-    /// What follows the dot in the event's type: `created` of `article.created`.
+    /// Returns the part of the event type after the dot, such as `created` for `article.created`.
     pub fn verb(&self) -> &str {
         verb(&self.event_type)
     }
 
-    /// Bytes that the event takes in memory, roughly.
+    /// Returns the approximate size of the event in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
 
-    /// The event as a row of a pipeline, the times as dates.
+    /// Returns the event as a pipeline row, with times as dates.
     pub fn row(&self) -> Value {
         let mut row = Object::with_capacity(12);
         row.push("_id", self.event_id.clone());
@@ -89,58 +90,59 @@ impl Event {
     }
 }
 
-/// What follows the dot in an event type.
+/// Returns the part of an event type after the dot.
 pub fn verb(event_type: &str) -> &str {
     event_type.split_once('.').map_or("", |(_, verb)| verb)
 }
 
-/// An event that is to be appended; what is left open is decided by the appender.
+/// An event to be appended. The appender fills in what is left open.
 #[derive(Debug, Clone, Default)]
 pub struct NewEvent {
     pub aggregate_id: String,
     pub aggregate_type: String,
     pub event_type: String,
-    /// A project's id or slug.
+    /// The id or the slug of a project.
     pub project: Option<String>,
     pub payload: Object,
     pub metadata: Object,
     pub event_id: Option<String>,
     pub expected: Expected,
     pub occurred_at: Option<i64>,
-    /// Brings its aggregate back if that is deleted, as an event `<type>.created` does.
+    /// Whether the event restores its aggregate if that is deleted, as an event `<type>.created` does.
     pub restore: bool,
-    /// Made from another event by a plugin: what is in the log under its id is this event, whatever was made of it then,
-    /// and it never brings a deleted aggregate back.
+    /// Whether a plugin derived this event from another event. If the log already has an event with the same id, that
+    /// event counts as this one, whatever its content. A derived event never restores a deleted aggregate.
     pub derived: bool,
 }
 
 impl NewEvent {
-    /// Whether the event may be appended to an aggregate that is deleted.
+    /// Returns whether the event may be appended to a deleted aggregate.
     pub fn restores(&self) -> bool {
         !self.derived && (self.restore || verb(&self.event_type) == CREATED)
     }
 
-    /// Bytes that the event will take, roughly.
+    /// Returns the approximate size that the event will take in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         256 + self.payload.size_bytes() + self.metadata.size_bytes()
     }
 }
 
-/// What the client believes of the stream it appends to.
+/// The client's expectation about the stream that it appends to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expected {
     #[default]
     Any,
-    /// The stream has no event yet.
+    /// The stream has no events yet.
     None,
     /// The stream has at least one event.
     Exists,
-    /// The stream's last version.
+    /// The stream's last version is this one.
     Version(u64),
 }
 
 impl Expected {
-    /// Whether a stream whose last version is `current` (0 where there is no stream) is as believed.
+    /// Returns whether a stream meets the expectation. `current` is its last version, or 0 if the stream does not
+    /// exist.
     pub fn allows(self, current: u64) -> bool {
         match self {
             Expected::Any => true,

@@ -1,7 +1,9 @@
-//! Values as a text that gives each of them back exactly, those included that JSON does not have: dates, infinities, NaN.
+//! Serializes values so that reading the text gives back exactly the same values, including dates, infinities and NaN,
+//! which JSON does not have.
 //!
-//! The text is JSON. A date is `{"$date": <milliseconds>}`, a number that is not finite `{"$double": "Infinity"}`. An object
-//! that could be taken for one of these (its only field has a name with a `$` in front) gets another `$` in front of that name.
+//! The text is JSON. A date is `{"$date": <milliseconds>}`, and a number that is not finite is `{"$double":
+//! "Infinity"}`. An object that could be mistaken for one of these, because its only field has a name that starts with
+//! `$`, gets another `$` in front of that name.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -11,15 +13,15 @@ use super::value::{Object, Value};
 
 const DATE: &str = "$date";
 const DOUBLE: &str = "$double";
-/// Numbers that JSON does not have, by their names.
+/// The numbers that JSON does not have, with their names.
 const DOUBLES: [(&str, f64); 3] = [("NaN", f64::NAN), ("Infinity", f64::INFINITY), ("-Infinity", f64::NEG_INFINITY)];
 
-/// The text of an object.
+/// Serializes an object to its exact text.
 pub fn write(object: &Object) -> Result<String, serde_json::Error> {
     serde_json::to_string(&ExactObject(object))
 }
 
-/// Reads the text of an object that was written by [`write`].
+/// Reads an object from a text that [`write`] produced.
 pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
     match parse_with(text, Nested::of_store_with(made))? {
         Value::Object(object) => Ok(std::sync::Arc::unwrap_or_clone(object)),
@@ -27,7 +29,7 @@ pub fn read(text: &[u8]) -> Result<Object, serde_json::Error> {
     }
 }
 
-/// What an object in the text stands for.
+/// Returns the value that an object in the text represents.
 fn made(object: Object) -> Result<Value, String> {
     let mut fields = object.iter();
     let (Some((name, value)), None) = (fields.next(), fields.next()) else { return Ok(object.into()) };
@@ -41,7 +43,7 @@ fn made(object: Object) -> Result<Value, String> {
         DOUBLE => double().map(Value::Double),
         _ => None,
     };
-    exact.ok_or_else(|| format!("an object with the one field '{}' stands for no value", name.escape_debug()))
+    exact.ok_or_else(|| format!("an object with only the field '{}' does not represent a value", name.escape_debug()))
 }
 
 struct Exact<'v>(&'v Value);
@@ -122,17 +124,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_is_read_as_it_was_written(fields in prop::collection::vec((name(), value()), 0..5)) {
+        fn every_value_survives_serialization(fields in prop::collection::vec((name(), value()), 0..5)) {
             let object = Object::from_iter(fields);
             let text = write(&object).expect("a text");
             let back = read(text.as_bytes()).expect("an object");
-            // Equal values may be of two kinds, and equal doubles of two signs: what is shown tells them apart.
+            // Equal values may differ in kind, and equal doubles in sign. The debug output shows these differences.
             prop_assert_eq!(format!("{object:?}"), format!("{back:?}"), "{}", text);
         }
     }
 
     #[test]
-    fn what_stands_for_no_value_is_an_error() {
+    fn texts_without_a_valid_value_are_rejected() {
         for text in [r#"{"a":{"$date":"x"}}"#, r#"{"a":{"$double":"1"}}"#, r#"{"a":{"$other":1}}"#, "[]", "1", "{"] {
             assert!(read(text.as_bytes()).is_err(), "{text}");
         }

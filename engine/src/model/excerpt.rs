@@ -1,30 +1,31 @@
-//! Values in error messages: as much of each as a person reads, whatever its length.
+//! Excerpts of values for error messages, which are short however long the value is.
 
 use std::fmt::{self, Write as _};
 use std::io;
 
 use super::value::Value;
 
-/// Characters of a value or text that an error message shows.
+/// Maximum number of characters of a value or text in an error message.
 pub const LONGEST: usize = 100;
 
-/// A value as compact JSON, cut after [`LONGEST`] characters. Nothing behind the cut is built: a value that shares its parts
-/// may be far longer when it is written out than it is in memory.
+/// Returns a value as compact JSON, cut after [`LONGEST`] characters. The text after the cut is never built: a value
+/// that shares its parts may be far longer as text than it is in memory.
 pub fn excerpt(value: &Value) -> String {
     let mut out = Cut::default();
-    // A full buffer ends the serializer with an error; the characters before the cut are there.
+    // When the buffer is full, the serializer fails; the buffer then holds the characters before the cut.
     let _ = serde_json::to_writer(&mut out, value);
     out.finish()
 }
 
-/// Anything else that a message shows, cut after [`LONGEST`] characters: a client's text, a name, a pattern.
+/// Returns any other text for an error message, such as a client's text, a name or a pattern, cut after [`LONGEST`]
+/// characters.
 pub fn excerpt_of(shown: impl fmt::Display) -> String {
     let mut out = Cut::default();
     let _ = write!(out, "{shown}");
     out.finish()
 }
 
-/// The first bytes of what is written, enough for [`LONGEST`] characters and for knowing whether there were more.
+/// The first bytes of a text: enough for [`LONGEST`] characters and to detect whether more follow.
 #[derive(Default)]
 struct Cut {
     bytes: Vec<u8>,
@@ -34,7 +35,7 @@ impl Cut {
     /// A character takes at most four bytes.
     const BYTES: usize = 4 * (LONGEST + 1);
 
-    /// Takes bytes while there is room; `false` when some were left out.
+    /// Appends bytes up to the capacity. Returns `false` if some bytes did not fit.
     fn take(&mut self, bytes: &[u8]) -> bool {
         let room = Cut::BYTES - self.bytes.len();
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_values_are_shown_whole_and_long_ones_are_cut() {
+    fn short_values_are_shown_whole_and_long_ones_truncated() {
         assert_eq!(excerpt(&Value::from(vec![Value::Int(1), Value::from("é\"")])), r#"[1,"é\""]"#);
         let exact = "é".repeat(LONGEST - 2);
         assert_eq!(excerpt(&Value::from(exact.as_str())), format!("\"{exact}\""));
@@ -82,8 +83,8 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_cut_is_not_built() {
-        // Written out it would have 2^60 items.
+    fn an_excerpt_does_not_build_the_text_it_cuts_off() {
+        // As text, this value has 2^60 items.
         let mut value = Value::Int(1);
         for _ in 0..60 {
             value = Value::from(vec![value.clone(), value]);

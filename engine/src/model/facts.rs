@@ -1,23 +1,24 @@
-//! What plugins return: facts about an aggregate, assignments of work, and the product of a scripted agent's work.
+//! Results of plugins: facts about an aggregate, assignments of tasks, and the products of scripted agents.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::value::{Object, Value};
 
-/// What enrichment found in one event and the state after it. It replaces what the plugin found before.
+/// The facts that a plugin derived from one event and the state after it. They replace the plugin's earlier facts about
+/// the aggregate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Facts {
-    /// Further names under which the aggregate's node is found.
+    /// Additional labels by which searches find the aggregate's node.
     pub labels: Vec<Arc<str>>,
     pub edges: Vec<EdgeFact>,
-    /// Shown in pipelines as `_facts.<plugin>`.
+    /// Data that pipelines show as `_facts.<plugin>`.
     pub derived: Object,
-    /// To be appended to the same stream.
+    /// Events to append to the same stream.
     pub events: Vec<EventFact>,
 }
 
-/// An edge that goes out from the aggregate.
+/// An edge that starts at the aggregate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeFact {
     pub kind: Arc<str>,
@@ -25,17 +26,18 @@ pub struct EdgeFact {
     pub weight: f64,
 }
 
-/// Which node an edge means. It is open while a node answers to this, and goes to the oldest that does.
+/// The node that an edge points to. The edge is open while at least one node matches the target, and points to the
+/// oldest of the matching nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Target {
     Id(Arc<str>),
-    /// A node by its label, whatever its type.
+    /// A node with this label, of any type.
     Label(Arc<str>),
-    /// A node whose state has this value in a top-level field, `slug` for example. Numbers stand as their text.
+    /// A node whose state has this value in a top-level field, such as `slug`. Numbers are compared as text.
     Field(Arc<str>, Arc<str>),
 }
 
-/// The name of the field that `to_slug` means.
+/// The name of the field that `to_slug` refers to.
 pub const SLUG: &str = "slug";
 
 impl fmt::Display for Target {
@@ -48,22 +50,22 @@ impl fmt::Display for Target {
     }
 }
 
-/// An event that enrichment wants appended.
+/// An event that enrichment requests to append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EventFact {
     pub event_type: String,
     pub payload: Object,
 }
 
-/// Who gets work, decided by a `route` hook.
+/// An assignment of work to an agent or user, decided by a `route` hook.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Assignment {
     pub assignee: Assignee,
-    /// The task's title; the host makes one where it is missing.
+    /// The task's title. If it is missing, the host generates one.
     pub title: Option<String>,
     pub priority: Priority,
     pub metadata: Object,
-    /// Seconds after the event.
+    /// Due time, in seconds after the event.
     pub due_in_s: Option<u64>,
 }
 
@@ -95,12 +97,12 @@ impl Priority {
     }
 }
 
-/// What a scripted agent made of its task.
+/// The product of a scripted agent's work on a task.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Product {
     pub artifacts: Vec<Artifact>,
     pub message: Option<String>,
-    /// Whether a person has to look at it.
+    /// Whether a person must review the product.
     pub review: bool,
 }
 
@@ -109,6 +111,6 @@ pub struct Artifact {
     pub name: String,
     /// `{text}`, `{data}` or `{file}`, each with an optional `media_type`.
     pub parts: Vec<Value>,
-    /// What approval of the artifact appends to the task's aggregate.
+    /// The event to append to the task's aggregate when the artifact is approved.
     pub effect: Option<EventFact>,
 }

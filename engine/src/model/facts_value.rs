@@ -1,4 +1,4 @@
-//! What plugins return as plain values: what a dry run shows, and what a plugin's cases are compared with.
+//! Converts results of plugins to plain values, which dry runs return and test cases of plugins compare.
 
 use super::facts::{Artifact, Assignee, Assignment, EdgeFact, EventFact, Facts, Product, SLUG, Target};
 use super::value::{Object, Value};
@@ -18,7 +18,7 @@ impl From<&Facts> for Value {
 
 impl From<&EdgeFact> for Value {
     fn from(edge: &EdgeFact) -> Value {
-        // As scripts say it: a slug is the one field that has a word of its own.
+        // The form matches that of scripts, where `slug` is the only field with its own key.
         let (name, to) = match &edge.to {
             Target::Id(id) => ("to", Value::from(id.clone())),
             Target::Label(label) => ("to_label", label.clone().into()),
@@ -80,7 +80,7 @@ impl From<&Product> for Value {
     }
 }
 
-/// Each of them, in their order.
+/// Converts each item and keeps the order.
 pub fn list<'a, T>(items: &'a [T]) -> Value
 where
     Value: From<&'a T>,
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_is_shown_by_the_word_that_says_it() {
+    fn a_target_is_serialized_under_the_name_of_its_kind() {
         let shown = |to: Target| {
             let value = Value::from(&EdgeFact { kind: "names".into(), to, weight: 0.5 });
             serde_json::to_string(&value).expect("JSON")

@@ -1,4 +1,4 @@
-//! What agents are told of: from an event of a task to what it says to whom.
+//! The feeds of agents: derives from a task's events which agents are notified, and of what.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use super::task::shown::shown;
 use super::task::{Status, Task, TaskEvent};
 use super::value::{Object, Value};
 
-/// The most that what is told may take as JSON, in bytes. Beyond it, references stand instead of bodies.
+/// Maximum size of a delivery's payload as JSON, in bytes. A larger payload leaves out the long fields.
 pub const MAX_BYTES: usize = 256 << 10;
 
-/// What happened to a task, as its agent is told.
+/// What happened to a task, as reported to the task's agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum News {
     Created,
@@ -50,7 +50,7 @@ impl News {
         }
     }
 
-    /// What an event of a task says to whoever works at it before and after it.
+    /// Returns the news that an event of a task means for an agent assigned both before and after the event.
     fn of(event: &Event, after: &Task<'_>) -> Option<News> {
         match TaskEvent::parse(&event.event_type)? {
             TaskEvent::Created => Some(News::Created),
@@ -65,7 +65,7 @@ impl News {
             TaskEvent::Canceled => Some(News::Canceled),
             TaskEvent::Overdue => Some(News::Overdue),
             TaskEvent::Escalated => Some(News::Escalated),
-            // It is given out again, if it is: as work, or as the question that is still open.
+            // The task is assigned again, if it is still open: as work, or as the question that awaits a reply.
             TaskEvent::Released | TaskEvent::Expired | TaskEvent::Failed => match after.status() {
                 Status::Pending => Some(News::Assigned),
                 Status::AwaitingReply => Some(News::Asked),
@@ -83,30 +83,30 @@ impl News {
     }
 }
 
-/// Whether a message was written by somebody else than the agent that works at the task.
+/// Returns whether a message was written by someone other than the task's agent.
 fn is_from_another(event: &Event) -> bool {
     let messages = event.payload.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default();
     let role = |message: &Value| message.get("role").and_then(Value::as_str) == Some("agent");
     messages.is_empty() || !messages.iter().all(role)
 }
 
-/// Something that an agent is told.
+/// A notification to an agent.
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub agent_id: Arc<str>,
     pub news: News,
     pub event: Arc<Event>,
-    /// The task as it is after the event.
+    /// The task after the event.
     pub task: Arc<Aggregate>,
 }
 
-/// Whether the task's agent may have been another before the event. Where not, nobody need look what it was before.
+/// Returns whether an event may have changed the task's agent. If not, the state before the event is not needed.
 pub fn may_reassign(event: &Event) -> bool {
     const NAMES: [&str; 3] = [field::ASSIGNEE_TYPE, field::ASSIGNEE_ID, UNSET];
     event.version > 1 && NAMES.iter().any(|name| event.payload.contains(name))
 }
 
-/// The agents that an event concerns: whose feed may tell of it. `before` and `after` are its aggregate.
+/// Returns the agents whose feeds an event may concern. `before` and `after` are the states of the event's aggregate.
 pub fn concerned(
     event: &Event,
     before: Option<&Aggregate>,
@@ -121,7 +121,8 @@ pub fn concerned(
     former.filter(|former| Some(former) != now.as_ref()).into_iter().chain(now)
 }
 
-/// What an event of a task says to whom. `before` is the task before the event, where that may have been another agent's.
+/// Returns the notifications for an event of a task. `before` is the task before the event; it is only needed if the
+/// task may have belonged to another agent.
 pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Aggregate>) -> Vec<Delivery> {
     let now = Task::new(after).assigned_agent();
     let former = match before {
@@ -138,9 +139,9 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
     }
     if let Some(now) = now {
         let news = match News::of(event, &Task::new(after)) {
-            // It took the task itself.
+            // The agent claimed the task itself.
             _ if TaskEvent::parse(&event.event_type) == Some(TaskEvent::Claimed) => None,
-            // Whatever else the event is called, the task is new to this agent.
+            // The task is new to this agent, whatever the event is called.
             news if former != Some(now) => Some(news.filter(|news| *news == News::Created).unwrap_or(News::Assigned)),
             news => news,
         };
@@ -150,7 +151,7 @@ pub fn deliveries(event: &Arc<Event>, before: Option<&Aggregate>, after: &Arc<Ag
 }
 
 impl Delivery {
-    /// `{task, event_id, position, cause}`, within the bound.
+    /// Returns `{task, event_id, position, cause}`, shortened if it would exceed [`MAX_BYTES`].
     pub fn payload(&self) -> Object {
         let whole = self.written(true);
         if whole.size_bytes() <= MAX_BYTES || json_bytes(&whole) <= MAX_BYTES {
@@ -159,7 +160,7 @@ impl Delivery {
         self.written(false)
     }
 
-    /// What tells this apart from everything else that is told.
+    /// Returns the id of the notification, which is unique in the agent's feed.
     pub fn id(&self) -> &Arc<str> {
         &self.event.event_id
     }
@@ -168,7 +169,7 @@ impl Delivery {
         self.event.position
     }
 
-    /// Bytes that it takes when it is written, roughly.
+    /// Returns the approximate size of the written payload, in bytes.
     pub fn size_bytes(&self) -> usize {
         (self.task.size_bytes() + self.event.size_bytes()).min(MAX_BYTES)
     }
@@ -197,7 +198,7 @@ impl Delivery {
     }
 }
 
-/// Fields of a task that may be long: each is told as long as it is not.
+/// Maximum size of a task's field in a shortened payload, in bytes. Larger fields are left out.
 const SHORT_BYTES: usize = 8 << 10;
 
 fn json_bytes(object: &Object) -> usize {
@@ -241,7 +242,7 @@ mod tests {
         Object::from_iter([(field::STATUS, status)])
     }
 
-    /// What a stream of events says, one after the other.
+    /// Returns the notifications for each event of a stream, in order.
     fn told(events: &[Arc<Event>]) -> Vec<Vec<(String, &'static str)>> {
         let definition = Definition::new(TASK, "Task", Vec::new(), Vec::new());
         let mut before: Option<Arc<Aggregate>> = None;
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gets_or_loses_a_task_is_told() {
+    fn agents_get_events_when_they_get_or_lose_a_task() {
         let says = |agent: &str, name: &'static str| (agent.to_owned(), name);
         let events = [
             event(1, "created", assigned("agent", "a")),
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_is_referred_to() {
+    fn a_large_task_is_delivered_truncated() {
         let mut payload = assigned("agent", "a");
         payload.push("title", "x".repeat(20_000));
         payload.push("status", "pending");

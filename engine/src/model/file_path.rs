@@ -1,40 +1,41 @@
-//! Where a file is: `workspace/project/type/aggregate/filename`, and which texts are no such path.
+//! Paths of files, of the form `workspace/project/type/aggregate/filename`, and their validation.
 
 use uuid::Uuid;
 
 use super::id::{self, AggregateId};
 
-/// Stands where a file has no project, no type, or no aggregate. No id begins so.
+/// Placeholder for a missing project, type or aggregate. No id starts with this character.
 pub const NONE: &str = "_";
-/// Longest path, and longest name of a file, in bytes.
+/// Maximum length of a path, in bytes.
 pub const MAX_LENGTH: usize = 1_024;
+/// Maximum length of a file's name, in bytes.
 const MAX_FILENAME: usize = 255;
 
-/// The path of a file. Each of its five segments is a plain name.
+/// The path of a file. Each of the five segments is a plain name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePath {
     text: String,
 }
 
-/// What a file belongs to.
+/// The project and the aggregate that a file belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// A project's id; in what a client sends, also its slug.
+    /// The id of a project. In requests of clients, a project's slug is also allowed.
     pub project: Option<String>,
     pub aggregate_type: Option<String>,
     pub aggregate_id: Option<String>,
 }
 
 impl FilePath {
-    /// The path of a file of this name. An error says what cannot stand in a path, and of which part.
+    /// Returns the path of a file. The error names the invalid part and describes what is wrong with it.
     pub fn new(workspace_id: &str, place: &Place, filename: &str) -> Result<FilePath, (&'static str, String)> {
         check_filename(filename).map_err(|message| ("filename", message))?;
         if let Some(name) = place.aggregate_type.as_deref().filter(|name| !id::is_valid_name(name)) {
-            return Err(("aggregate_type", format!("{} is no type", shown(name))));
+            return Err(("aggregate_type", format!("{} is not a type name", shown(name))));
         }
         for (field, id) in [("aggregate_id", &place.aggregate_id), ("project_id", &place.project)] {
             if let Some(id) = id.as_deref().filter(|id| !id::is_valid_id(id)) {
-                return Err((field, format!("{} is no id", shown(id))));
+                return Err((field, format!("{} is not an id", shown(id))));
             }
         }
         let or_none = |part: &Option<String>| part.clone().unwrap_or_else(|| NONE.to_owned());
@@ -42,17 +43,17 @@ impl FilePath {
             [&place.project, &place.aggregate_type, &place.aggregate_id].map(or_none);
         let text = format!("{workspace_id}/{project}/{aggregate_type}/{aggregate_id}/{filename}");
         if text.len() > MAX_LENGTH {
-            return Err(("filename", format!("the path has more than {MAX_LENGTH} bytes")));
+            return Err(("filename", format!("the path is longer than {MAX_LENGTH} bytes")));
         }
         Ok(FilePath { text })
     }
 
-    /// Reads a path into its workspace, place and name, each of which [`FilePath::new`] has to allow still.
+    /// Splits a path into workspace, place and filename. The parts still need validation by [`FilePath::new`].
     pub fn read(text: &str) -> Result<(String, Place, String), String> {
         check_segments(text)?;
         let segments: Vec<&str> = text.split('/').collect();
         let &[workspace, project, aggregate_type, aggregate_id, filename] = segments.as_slice() else {
-            return Err("a path is workspace/project/type/aggregate/filename".into());
+            return Err("expected a path of the form workspace/project/type/aggregate/filename".into());
         };
         let given = |part: &str| (part != NONE).then(|| part.to_owned());
         let place =
@@ -64,23 +65,24 @@ impl FilePath {
         &self.text
     }
 
-    /// The id of what is at a path: one path has one history, whatever was there before.
+    /// Returns the id of the file at a path. All files that were ever at a path share one id, and therefore one
+    /// history.
     pub fn aggregate_id(path: &str) -> AggregateId {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("file/{path}").as_bytes()).into()
     }
 }
 
-/// Whether every segment of a text could stand in a path.
+/// Checks that each segment of a text is allowed in a path.
 pub fn check_segments(text: &str) -> Result<(), String> {
     if text.len() > MAX_LENGTH {
-        return Err(format!("a path has at most {MAX_LENGTH} bytes"));
+        return Err(format!("the path is longer than {MAX_LENGTH} bytes"));
     }
     if text.chars().any(|letter| letter.is_control() || letter == '\\') {
-        return Err("a path has no control characters and no backslashes".into());
+        return Err("control characters and backslashes are not allowed in a path".into());
     }
     match text.split('/').find(|segment| matches!(*segment, "" | "." | "..")) {
-        Some("") => Err("a path has no empty segments".into()),
-        Some(segment) => Err(format!("a path has no segment '{segment}'")),
+        Some("") => Err("empty segments are not allowed in a path".into()),
+        Some(segment) => Err(format!("the segment '{segment}' is not allowed in a path")),
         None => Ok(()),
     }
 }
@@ -90,7 +92,7 @@ fn check_filename(filename: &str) -> Result<(), String> {
         return Err(format!("expected 1 to {MAX_FILENAME} bytes"));
     }
     if filename.contains('/') {
-        return Err("a name has no slashes".into());
+        return Err("slashes are not allowed in a filename".into());
     }
     check_segments(filename)
 }
@@ -104,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_reads_as_what_it_was_made_of() {
+    fn a_path_parses_into_its_parts() {
         for place in [
             Place::default(),
             Place {
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_elsewhere_is_no_path() {
+    fn paths_that_leave_their_folder_are_rejected() {
         for filename in ["", ".", "..", "a/b", "../b", "a\\b", "a\0b", "a\nb", "\u{85}", &"x".repeat(256)] {
             assert!(FilePath::new("w", &Place::default(), filename).is_err(), "{filename:?}");
         }

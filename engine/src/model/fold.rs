@@ -1,4 +1,4 @@
-//! How events become a state: field by field, as the type's definition says.
+//! Folds events into a state, field by field, as the type's definition declares.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use super::event::Event;
 use super::object::FieldIndex;
 use super::value::{Object, Value};
 
-/// The verb that hides an aggregate from folds.
+/// The verb that deletes an aggregate.
 const DELETED: &str = "deleted";
 
-/// A stream while it is folded. What it remembers of wide states and long lists keeps each event's cost in proportion to the
-/// event.
+/// The state of a stream while its events are folded. Indexes of wide states and long lists keep the cost of each event
+/// in proportion to the event's size.
 #[derive(Debug)]
 pub struct Folding {
     after: Aggregate,
     index: FieldIndex,
-    /// Of the lists that are unions, what they hold.
+    /// The items of the long lists that are folded as unions, by field.
     unions: BTreeMap<Arc<str>, Members>,
 }
 
@@ -30,12 +30,12 @@ impl From<Aggregate> for Folding {
 }
 
 impl Folding {
-    /// A stream before its first event.
+    /// Returns the state of a stream before its first event.
     pub fn new(first: &Event) -> Folding {
         Folding::from(Aggregate::before(first))
     }
 
-    /// Takes in the next event.
+    /// Folds the next event.
     pub fn fold(&mut self, event: &Event, definition: &Definition) {
         let after = &mut self.after;
         after.version = event.version;
@@ -58,18 +58,18 @@ impl Folding {
         }
     }
 
-    /// Bytes that the state takes in memory, roughly.
+    /// Returns the approximate size of the state in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.after.size_bytes()
     }
 
-    /// What the events so far make.
+    /// Returns the aggregate after the events folded so far.
     pub fn into_aggregate(self) -> Aggregate {
         self.after
     }
 }
 
-/// Folds one field of a payload into the state, as the type's definition says.
+/// Folds one field of a payload into the state, as the type's definition declares.
 fn merge_field(
     state: &mut Object,
     index: &mut FieldIndex,
@@ -80,13 +80,13 @@ fn merge_field(
 ) {
     let field = definition.field(name);
     let incoming = match (field.map(|field| field.field_type), incoming) {
-        // A declared date is a date in every pipeline, whatever text it arrived as.
+        // A field declared as a date is a date in every pipeline, even if it arrived as text.
         (Some(FieldType::Date), Value::String(text)) => parse_date(text).map_or_else(|| incoming.clone(), Value::Date),
         _ => incoming.clone(),
     };
     let fold = field.map_or(Fold::Last, |field| field.fold);
     match (index.find(state, name).and_then(|at| state.at_mut(at)), fold) {
-        // What a long list holds is remembered for the next event.
+        // The items of a long list are indexed for the next events.
         (Some(current), Fold::Union) if current.as_array().is_some_and(|items| items.len() >= Members::LONG) => {
             unite(current, unions.entry(name.clone()).or_default(), incoming);
         }
@@ -101,7 +101,7 @@ fn merge_field(
     }
 }
 
-/// Makes of a field's value the next one.
+/// Updates a field's value with an incoming value.
 fn merge(current: &mut Value, fold: Fold, incoming: Value) {
     match fold {
         Fold::Last => *current = incoming,
@@ -117,18 +117,18 @@ fn merge(current: &mut Value, fold: Fold, incoming: Value) {
     }
 }
 
-/// The list that a value is; what is none gives way to an empty one.
+/// Returns the value's list. A value that is not a list is first replaced by an empty one.
 fn list(current: &mut Value) -> &mut Vec<Value> {
     if current.as_array().is_none() {
         *current = Value::from(Vec::new());
     }
     match current {
         Value::Array(items) => Arc::make_mut(items),
-        _ => unreachable!("what was no list became one above"),
+        _ => unreachable!("other values were replaced by a list above"),
     }
 }
 
-/// Adds to a list what it does not hold yet.
+/// Adds to a list the incoming items that the list does not contain yet.
 fn unite(current: &mut Value, members: &mut Members, incoming: Value) {
     let items = list(current);
     for item in items_of(incoming) {
@@ -138,7 +138,7 @@ fn unite(current: &mut Value, members: &mut Members, incoming: Value) {
     }
 }
 
-/// What a long list holds: it is walked a few times, and from then on a tree tells.
+/// The items of a list. A long list is searched linearly a few times before a tree of its items is built.
 #[derive(Debug, Default)]
 struct Members {
     tree: BTreeSet<Value>,
@@ -146,9 +146,9 @@ struct Members {
 }
 
 impl Members {
-    /// Shorter lists are walked always.
+    /// Lists shorter than this are always searched linearly.
     const LONG: usize = 24;
-    /// How often a long list is walked before the tree is made.
+    /// How many times a long list is searched linearly before the tree is built.
     const WALKS: u32 = 8;
 
     fn contain(&mut self, items: &[Value], item: &Value) -> bool {
@@ -170,7 +170,8 @@ impl Members {
     }
 }
 
-/// What a payload adds to a list: an array's items, nothing for null, and any other value itself.
+/// Returns the items that a payload's value adds to a list: the items of an array, none for null, or else the value
+/// itself.
 fn items_of(incoming: Value) -> Vec<Value> {
     match incoming {
         Value::Array(items) => Arc::unwrap_or_clone(items),
@@ -179,7 +180,7 @@ fn items_of(incoming: Value) -> Vec<Value> {
     }
 }
 
-/// Integers stay integers until they overflow; what is no number adds nothing.
+/// Returns the sum. Integers stay integers until they overflow; values that are not numbers add nothing.
 fn sum(current: &Value, incoming: &Value) -> Value {
     let current = if current.is_number() { current.clone() } else { Value::Int(0) };
     match (&current, incoming) {
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_folds_like_its_events_one_by_one() {
+    fn folding_a_stream_equals_folding_its_events_one_by_one() {
         let definition = definition();
         let events: Vec<Event> = (0..60)
             .map(|number| {
@@ -255,15 +256,15 @@ mod tests {
         assert_eq!(state.get("a"), Some(&ints(0..60)));
     }
 
-    /// Comparing each field and item with all the others would be done for many minutes.
+    /// Comparing each field and item with all others would take many minutes.
     #[test]
-    fn wide_payloads_and_long_unions_fold_in_little_more_time_than_narrow_ones() {
+    fn wide_payloads_and_long_unions_fold_in_linear_time() {
         const MANY: i64 = 200_000;
         let definition = definition();
         let mut payload: Object = (0..MANY).map(|field| (format!("x{field}"), field)).collect();
         payload.push("u", ints(0..MANY));
         let mut events = vec![event(1, payload.clone()), event(2, payload)];
-        // Many small events are as good as a large one.
+        // Many small events must be as fast as a large one.
         for number in 0..30_000 {
             let payload =
                 Object::from_iter([("u", Value::Int(MANY + number)), ("a", Value::Int(number)), ("s", Value::Int(1))]);

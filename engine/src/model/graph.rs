@@ -1,4 +1,4 @@
-//! The knowledge graph: what plugins found about each aggregate, and the edges between them.
+//! The knowledge graph: the facts that plugins found about each aggregate, and the edges between aggregates.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use super::facts::{EdgeFact, Facts, Target};
 use super::id::AggregateId;
 use super::value::{Object, Value};
 
-/// Longest text by which a node can be addressed, in bytes.
+/// Maximum length of a text that addresses a node, in bytes.
 const MAX_ADDRESS: usize = 512;
 
-/// An edge from node to node. A later event closes it; it is never removed.
+/// An edge between two nodes. Edges are closed by later events, but never removed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Edge {
     pub from: AggregateId,
@@ -20,18 +20,18 @@ pub struct Edge {
     pub to: AggregateId,
     pub weight: f64,
     pub plugin: Arc<str>,
-    /// The event in which the plugin found it.
+    /// The event in which the plugin found the edge.
     pub event_id: Arc<str>,
-    /// Position of the event that opened it: the last part of its identity.
+    /// Position of the event that opened the edge. It is the last part of the edge's identity.
     pub opened: u64,
-    /// When that event happened, and the one that closed it; milliseconds since the epoch.
+    /// When the opening and the closing event occurred, in milliseconds since the epoch.
     pub valid_from: i64,
     pub valid_to: Option<i64>,
-    /// Position of the event that closed it. Edges that older programs closed have only the time.
+    /// Position of the event that closed the edge. Edges closed by older versions of the program have only the time.
     pub closed: Option<u64>,
 }
 
-/// What one plugin found about an aggregate.
+/// The facts that one plugin found about an aggregate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PluginFacts {
     pub labels: Vec<Arc<str>>,
@@ -39,19 +39,21 @@ pub struct PluginFacts {
     pub derived: Arc<Object>,
 }
 
-/// An edge that a plugin wants: open as long as its target is there.
+/// An edge that a plugin requests. It is open while its target exists.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesiredEdge {
     pub edge: EdgeFact,
-    /// The event in which it was first found, of those in a row that have it.
+    /// The event in which the plugin first found the edge. It stays the same while later facts contain the edge again.
     pub event_id: Arc<str>,
 }
 
-/// What all plugins found about an aggregate, by their names. There is one for nearly each aggregate, and few plugins
-/// find something in the same: so it is a list, as long as it must be.
+/// The facts of all plugins about one aggregate, by plugin name.
+///
+/// Nearly every aggregate has such facts, usually of few plugins. They are therefore kept in a list without spare
+/// capacity.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EnrichmentFacts {
-    /// Ascending by name.
+    /// Sorted by plugin name.
     list: Box<[(Arc<str>, PluginFacts)]>,
 }
 
@@ -60,7 +62,7 @@ impl EnrichmentFacts {
         self.index_of(plugin).ok().and_then(|index| self.list.get(index)).map(|(_, plugin_facts)| plugin_facts)
     }
 
-    /// Replaces what a plugin found before, and returns that.
+    /// Replaces the facts of a plugin, and returns the previous ones.
     pub fn insert(&mut self, plugin: Arc<str>, plugin_facts: PluginFacts) -> Option<PluginFacts> {
         match self.index_of(&plugin) {
             Ok(index) => self.list.get_mut(index).map(|(_, known)| std::mem::replace(known, plugin_facts)),
@@ -74,7 +76,7 @@ impl EnrichmentFacts {
         }
     }
 
-    /// Bytes that they take, roughly.
+    /// Returns the approximate size of the facts in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.list.iter().map(|(_, facts)| size_of::<(Arc<str>, PluginFacts)>() + facts.size_bytes()).sum()
     }
@@ -103,7 +105,7 @@ impl FromIterator<(Arc<str>, PluginFacts)> for EnrichmentFacts {
 }
 
 impl PluginFacts {
-    /// What the facts of an event make of what was found before.
+    /// Returns the plugin's facts after an event, given its facts before.
     pub fn after(before: Option<&PluginFacts>, facts: Facts, event_id: &Arc<str>) -> PluginFacts {
         let since = |edge: &EdgeFact| {
             let known = before.into_iter().flat_map(|before| &before.desired);
@@ -112,7 +114,7 @@ impl PluginFacts {
         };
         let mut desired: Vec<DesiredEdge> = Vec::with_capacity(facts.edges.len());
         for edge in facts.edges {
-            // Said twice, an edge is as heavy as the heavier.
+            // An edge that is listed twice gets the larger weight.
             match desired.iter_mut().find(|desired| desired.edge.kind == edge.kind && desired.edge.to == edge.to) {
                 Some(known) => known.edge.weight = known.edge.weight.max(edge.weight),
                 None => desired.push(DesiredEdge { event_id: since(&edge), edge }),
@@ -123,17 +125,17 @@ impl PluginFacts {
 
     fn size_bytes(&self) -> usize {
         let labels: usize = self.labels.iter().map(|label| size_of::<Arc<str>>() + 16 + label.len()).sum();
-        // The texts of a target and of an event's id are about as long as ids are.
+        // The texts of a target and of an event id are about as long as ids.
         labels + self.desired.len() * (size_of::<DesiredEdge>() + 128) + self.derived.size_bytes()
     }
 
-    /// Whether nothing was found.
+    /// Returns whether there are no facts.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.desired.is_empty() && self.derived.is_empty()
     }
 }
 
-/// What pipelines show of facts as `_facts`: by plugin, what it derived.
+/// Returns the facts as pipelines show them in `_facts`: the derived data of each plugin.
 pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
     let derived = facts.iter().filter(|(_, plugin_facts)| !plugin_facts.derived.is_empty());
     let facts: Object =
@@ -141,7 +143,8 @@ pub fn facts_of(facts: &EnrichmentFacts) -> Arc<Object> {
     if facts.is_empty() { super::aggregate::no_facts() } else { Arc::new(facts) }
 }
 
-/// How an aggregate can be addressed by those of these targets' kinds; not at all once it is deleted.
+/// Returns the target that addresses an aggregate in the given way, or `None` if there is none. Deleted aggregates
+/// cannot be addressed.
 pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy) -> Option<Target> {
     if aggregate.deleted {
         return None;
@@ -150,7 +153,7 @@ pub fn address(aggregate: &Aggregate, definition: &Definition, by: &AddressedBy)
         AddressedBy::Label => {
             definition.label_of(&aggregate.state).and_then(|label| addressable(&label)).map(Target::Label)
         }
-        // An agent has a slug so that its name is its own: texts with that word in them do not mean it.
+        // The slug of an agent only keeps names unique. A text with the same word does not refer to the agent.
         AddressedBy::Field(_) if &*aggregate.aggregate_type == AGENT => None,
         AddressedBy::Field(field) => {
             let text = match aggregate.state.get(field)? {
@@ -167,7 +170,7 @@ fn addressable(text: &str) -> Option<Arc<str>> {
     (!text.is_empty() && text.len() <= MAX_ADDRESS).then(|| text.into())
 }
 
-/// Which way edges are followed.
+/// The direction in which edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     Out,
@@ -195,7 +198,7 @@ impl Direction {
     }
 }
 
-/// The part of an aggregate that a target names.
+/// The part of an aggregate that a target is compared with.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AddressedBy {
     Label,
@@ -203,7 +206,7 @@ pub enum AddressedBy {
 }
 
 impl AddressedBy {
-    /// What a target is looked up by; an id needs no looking up.
+    /// Returns how a target is looked up, or `None` for an id, which needs no lookup.
     pub fn of(target: &Target) -> Option<AddressedBy> {
         match target {
             Target::Id(_) => None,

@@ -1,14 +1,14 @@
-//! The identifiers of streams, events and workspaces: what they look like and what they tell.
+//! Identifiers of streams, events and workspaces: their syntax, and the position in an event id.
 
 use std::fmt;
 use std::sync::Arc;
 
 use uuid::{Builder, Uuid};
 
-/// Longest identifier a client may choose, in bytes.
+/// Maximum length of an id that a client chooses, in bytes.
 pub const MAX_ID_LENGTH: usize = 128;
 
-/// Whether a client may use this text as an id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
+/// Returns whether a client may use a text as an id: `[A-Za-z0-9][A-Za-z0-9._:-]{0,127}`.
 pub fn is_valid_id(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= MAX_ID_LENGTH
@@ -16,7 +16,7 @@ pub fn is_valid_id(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-'))
 }
 
-/// Whether this text names an aggregate type or a trait: `[a-z][a-z0-9_-]{0,63}`.
+/// Returns whether a text is a valid name of an aggregate type or a trait: `[a-z][a-z0-9_-]{0,63}`.
 pub fn is_valid_name(text: &str) -> bool {
     let mut bytes = text.bytes();
     text.len() <= 64
@@ -24,12 +24,12 @@ pub fn is_valid_name(text: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'))
 }
 
-/// The id of an aggregate, which is the name of its stream.
+/// The id of an aggregate. It is also the name of the aggregate's stream.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AggregateId(Arc<str>);
 
 impl AggregateId {
-    /// The id, if the text is one.
+    /// Returns the id if the text is a valid one.
     pub fn parse(text: &str) -> Option<AggregateId> {
         is_valid_id(text).then(|| AggregateId(text.into()))
     }
@@ -38,7 +38,7 @@ impl AggregateId {
         &self.0
     }
 
-    /// The shared text.
+    /// Returns the shared text of the id.
     pub fn text(&self) -> Arc<str> {
         self.0.clone()
     }
@@ -51,7 +51,7 @@ impl From<Uuid> for AggregateId {
 }
 
 impl From<Arc<str>> for AggregateId {
-    /// Takes a text that was an id before, such as one read from the log.
+    /// Wraps a text that is known to be an id, such as one read from the log, without checking it.
     fn from(text: Arc<str>) -> AggregateId {
         AggregateId(text)
     }
@@ -69,13 +69,13 @@ impl std::borrow::Borrow<str> for AggregateId {
     }
 }
 
-/// Bits of an event id that hold the event's position in its workspace's log.
+/// Number of bits of an event id that hold the event's position in its workspace's log.
 const POSITION_BITS: u32 = 40;
 const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
 
-/// The id of a new event: a UUIDv7 whose last 40 bits are the event's position.
+/// Returns the id of a new event: a UUIDv7 whose last 40 bits are the event's position.
 ///
-/// So an event that comes back under its id is found without an index over all of them.
+/// The position makes it possible to find an event by its id without an index of all ids.
 pub fn event_id(now_ms: i64, position: u64, random: u64) -> Uuid {
     let mut tail = [0u8; 10];
     tail[..2].copy_from_slice(&(random as u16).to_be_bytes());
@@ -84,7 +84,7 @@ pub fn event_id(now_ms: i64, position: u64, random: u64) -> Uuid {
     Builder::from_unix_timestamp_millis(now_ms.max(0) as u64, &tail).into_uuid()
 }
 
-/// Where an event with this id would stand, if [`event_id`] made the id.
+/// Returns the position that an event with this id would have, if [`event_id`] generated the id.
 pub fn position_hint(event_id: &str) -> Option<u64> {
     let id = Uuid::try_parse(event_id).ok().filter(|id| id.get_version_num() == 7)?;
     let low = u64::from_be_bytes(id.as_bytes()[8..].try_into().ok()?);
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_id_tells_its_position() {
+    fn an_event_id_contains_its_position() {
         let id = event_id(1_700_000_000_000, 7_335, u64::MAX);
         assert_eq!(id.get_version_num(), 7);
         assert_eq!(position_hint(&id.to_string()), Some(7_335));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_bounded() {
+    fn ids_have_a_maximum_length() {
         assert!(is_valid_id("rfc-0591"));
         assert!(is_valid_id("a:b.c_d-e"));
         assert!(!is_valid_id(""));

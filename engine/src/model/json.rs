@@ -1,4 +1,4 @@
-//! Values to and from JSON text: field order kept, integers exact, dates as RFC 3339 text.
+//! Conversion between values and JSON text: keeps field order, exact integers, and dates as RFC 3339 text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,35 +9,35 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::date::format_date;
 use super::value::{Object, Value};
 
-/// Levels of nesting that the JSON text of a request may have (MongoDB's own limit for a document).
+/// Maximum nesting depth of the JSON text in a request. MongoDB has the same limit for documents.
 pub const MAX_DEPTH: usize = 180;
-/// Levels of nesting that a stored JSON text may have.
+/// Maximum nesting depth of a stored JSON text.
 ///
-/// Stored texts have more levels than the requests they came from: folds and envelopes add some. A reader of the store must
-/// accept whatever any writer of the store was allowed to write, so this limit is far above [`MAX_DEPTH`]; it only keeps a
-/// damaged text from exhausting the stack.
+/// Stored texts nest deeper than the requests they came from, because folds and envelopes add levels. A reader of the
+/// store must accept everything that any writer was allowed to write. This limit is therefore far above [`MAX_DEPTH`];
+/// it only keeps a damaged text from exhausting the stack.
 pub const MAX_STORED_DEPTH: usize = 256;
 
-/// Reads one JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error names line and column.
+/// Parses the JSON text of a request, at most [`MAX_DEPTH`] levels deep. The error contains line and column.
 pub fn parse(text: &[u8]) -> Result<Value, serde_json::Error> {
     parse_with(text, Nested::of_request())
 }
 
-/// Reads one JSON text that was stored, at most [`MAX_STORED_DEPTH`] levels deep.
+/// Parses a stored JSON text, at most [`MAX_STORED_DEPTH`] levels deep.
 pub fn parse_stored(text: &[u8]) -> Result<Value, serde_json::Error> {
     parse_with(text, Nested::of_store())
 }
 
 pub(super) fn parse_with(text: &[u8], nested: Nested) -> Result<Value, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
-    // The seed counts the levels itself, and more of them than the parser's own limit allows.
+    // The seed counts the levels itself, and allows more of them than the parser's own limit.
     reader.disable_recursion_limit();
     let value = nested.deserialize(&mut reader)?;
     reader.end()?;
     Ok(value)
 }
 
-/// Reads a value inside a record that was stored.
+/// Deserializes a value inside a stored record.
 pub struct Stored;
 
 impl<'de> DeserializeSeed<'de> for Stored {
@@ -48,7 +48,7 @@ impl<'de> DeserializeSeed<'de> for Stored {
     }
 }
 
-/// Reads an object inside a record that was stored.
+/// Deserializes an object inside a stored record.
 pub struct StoredObject;
 
 impl<'de> DeserializeSeed<'de> for StoredObject {
@@ -59,7 +59,7 @@ impl<'de> DeserializeSeed<'de> for StoredObject {
     }
 }
 
-/// Does the same: the function for `#[serde(deserialize_with)]`.
+/// Deserializes an object like [`StoredObject`], as a function for `#[serde(deserialize_with)]`.
 pub fn stored_object<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<Object>, D::Error> {
     StoredObject.deserialize(deserializer)
 }
@@ -71,8 +71,10 @@ fn object_of<E: serde::de::Error>(value: Value) -> Result<Arc<Object>, E> {
     }
 }
 
-/// Reads a record whose free-form parts are values: these count their levels themselves, and may have more of them
-/// than the parser allows. Parts that were stored are read by [`Stored`] and [`StoredObject`].
+/// Parses a record with free-form parts.
+///
+/// The free-form parts count their levels themselves and may nest deeper than the parser's own limit allows. Stored
+/// parts are deserialized with [`Stored`] and [`StoredObject`].
 pub fn read<'t, T: serde::Deserialize<'t>>(text: &'t [u8]) -> Result<T, serde_json::Error> {
     let mut reader = serde_json::Deserializer::from_slice(text);
     reader.disable_recursion_limit();
@@ -107,10 +109,10 @@ impl Serialize for Object {
     }
 }
 
-/// A value as compact JSON, all of it. Error messages show an [`excerpt`](super::excerpt::excerpt) instead: a value may be
-/// far longer written out than it is in memory, and for that reason it has no `Display`.
+/// Returns the complete value as compact JSON. Error messages use an [`excerpt`](super::excerpt::excerpt) instead: the
+/// text of a value may be far longer than the value is in memory. For that reason `Value` does not implement `Display`.
 pub fn text(value: &impl Serialize) -> String {
-    // Values and objects have nothing that JSON cannot say.
+    // Values and objects contain nothing that JSON cannot represent.
     serde_json::to_string(value).unwrap_or_default()
 }
 
@@ -142,12 +144,12 @@ impl From<serde_json::Value> for Value {
     }
 }
 
-/// Reads a value that may still nest `left` of `most` levels.
+/// Deserializes a value that may nest `left` more levels, out of at most `most`.
 #[derive(Clone, Copy)]
 pub(super) struct Nested {
     left: usize,
     most: usize,
-    /// What becomes of each object that was read.
+    /// Converts each object after it was read.
     made: fn(Object) -> Result<Value, String>,
 }
 
@@ -160,7 +162,7 @@ impl Nested {
         Nested { left: MAX_STORED_DEPTH, most: MAX_STORED_DEPTH, ..Nested::of_request() }
     }
 
-    /// Reads stored values in which some objects stand for something else, as `made` says.
+    /// Deserializes stored values in which some objects represent other values. `made` converts these objects.
     pub(super) fn of_store_with(made: fn(Object) -> Result<Value, String>) -> Nested {
         Nested { made, ..Nested::of_store() }
     }

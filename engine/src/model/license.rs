@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-/// A device of a user. One that was revoked is kept: it must not come back by itself.
+/// A device of a user. A revoked device is kept so that it cannot activate itself again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Activation {
     pub id: Arc<str>,
     pub user_id: Arc<str>,
-    /// What the device calls itself, the same each time.
+    /// The id that the device chose for itself, which always stays the same.
     pub instance_id: String,
     pub name: Option<String>,
     pub platform: Option<String>,
     pub app_version: Option<String>,
-    /// Milliseconds since the epoch, as the other times.
+    /// Milliseconds since the epoch, like the other times.
     pub activated_at: i64,
     pub last_validated_at: i64,
     pub revoked_at: Option<i64>,
 }
 
-/// What came of a device's question.
+/// The result of validating a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     Valid,

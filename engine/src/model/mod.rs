@@ -1,6 +1,6 @@
-//! What things are, and the rules that hold without a database.
+//! The data model, and the rules that hold without a database.
 //!
-//! No async, no I/O, no clock, no randomness: time and ids are arguments.
+//! The model has no async code, I/O, clock or randomness: times and ids are arguments.
 
 pub mod access;
 pub mod address;

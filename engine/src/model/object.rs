@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::value::Value;
 
-/// Fields in the order in which they were written; names are unique.
+/// Fields with unique names, in the order in which they were written.
 #[derive(Clone)]
 pub struct Object {
     fields: Fields,
 }
 
-/// What is being written holds its names; what is kept shares them with the objects of its shape.
+/// An object that is being written owns its names. A stored object shares its names with all objects of the same shape.
 #[derive(Clone)]
 enum Fields {
     Own(Vec<(Arc<str>, Value)>),
@@ -31,7 +31,8 @@ impl Object {
         Object { fields: Fields::Own(Vec::with_capacity(fields)) }
     }
 
-    /// An object of a shape, a value for each of its names. It takes less room, and more time once it is written to.
+    /// Creates an object of a shape, with one value for each of the names. Such an object takes less memory, but the
+    /// first write that adds or removes a field takes more time.
     pub fn of_shape(shape: Shape, values: Vec<Value>) -> Object {
         if shape.len() != values.len() {
             return shape.iter().cloned().zip(values).collect();
@@ -39,7 +40,7 @@ impl Object {
         Object { fields: Fields::Shaped(shape, values.into()) }
     }
 
-    /// The shape, if the object shares it with others.
+    /// Returns the shape if the object shares its names with others.
     pub fn shape(&self) -> Option<&Shape> {
         match &self.fields {
             Fields::Own(_) => None,
@@ -47,7 +48,7 @@ impl Object {
         }
     }
 
-    /// The fields, to be written to.
+    /// Returns the fields for writing, with names owned by the object.
     fn own(&mut self) -> &mut Vec<(Arc<str>, Value)> {
         if let Fields::Shaped(shape, values) = &mut self.fields {
             let values = std::mem::take(values).into_vec();
@@ -55,7 +56,7 @@ impl Object {
         }
         match &mut self.fields {
             Fields::Own(fields) => fields,
-            Fields::Shaped(..) => unreachable!("what had a shape was taken apart above"),
+            Fields::Shaped(..) => unreachable!("shaped fields were converted to own fields above"),
         }
     }
 
@@ -84,7 +85,7 @@ impl Object {
         }
     }
 
-    /// Where a field stands among the others.
+    /// Returns the index of a field.
     pub fn index_of(&self, name: &str) -> Option<usize> {
         match &self.fields {
             Fields::Own(fields) => fields.iter().position(|(field, _)| **field == *name),
@@ -92,7 +93,7 @@ impl Object {
         }
     }
 
-    /// The value of the field at an index.
+    /// Returns the value of the field at an index.
     pub fn at_mut(&mut self, index: usize) -> Option<&mut Value> {
         match &mut self.fields {
             Fields::Own(fields) => fields.get_mut(index).map(|(_, value)| value),
@@ -104,7 +105,7 @@ impl Object {
         self.get(name).is_some()
     }
 
-    /// Writes a field: in place where it stands already, else at the end. Returns what stood there.
+    /// Writes a field: in place if the field exists, otherwise at the end. Returns the previous value.
     pub fn insert(&mut self, name: impl Into<Arc<str>> + AsRef<str>, value: impl Into<Value>) -> Option<Value> {
         if let Some(slot) = self.get_mut(name.as_ref()) {
             return Some(std::mem::replace(slot, value.into()));
@@ -113,18 +114,18 @@ impl Object {
         None
     }
 
-    /// Writes a field that is known not to stand here yet, without looking for it.
+    /// Appends a field without checking whether the name already exists. The caller must know that the name is new.
     pub fn push(&mut self, name: impl Into<Arc<str>>, value: impl Into<Value>) {
         self.own().push((name.into(), value.into()));
     }
 
-    /// Removes a field and keeps the order of the others.
+    /// Removes a field. The others keep their order.
     pub fn remove(&mut self, name: &str) -> Option<Value> {
         let index = self.keys().position(|field| **field == *name)?;
         Some(self.own().remove(index).1)
     }
 
-    /// Removes fields and keeps the order of the others.
+    /// Removes several fields. The others keep their order.
     pub fn remove_all(&mut self, names: &[&str]) {
         let names: BTreeSet<&str> = names.iter().copied().collect();
         if self.keys().any(|name| names.contains(&**name)) {
@@ -132,7 +133,7 @@ impl Object {
         }
     }
 
-    /// Bytes that the fields take in memory, roughly.
+    /// Returns the approximate size of the fields in memory, in bytes.
     pub fn size_bytes(&self) -> usize {
         self.iter().map(|(name, value)| name.len() + size_of::<Arc<str>>() + value.size_bytes()).sum()
     }
@@ -153,7 +154,7 @@ impl Object {
     }
 }
 
-/// Fields one after the other.
+/// An iterator over the fields of an object.
 #[derive(Clone)]
 pub enum Iter<'o> {
     Own(std::slice::Iter<'o, (Arc<str>, Value)>),
@@ -210,7 +211,7 @@ impl IntoIterator for Object {
 }
 
 impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
-    /// Of two fields of one name the later value wins, at the earlier place.
+    /// If a name occurs several times, the last value wins, and the field stays at the first position.
     fn from_iter<I: IntoIterator<Item = (K, V)>>(fields: I) -> Object {
         let mut object = Object::new();
         let mut index = FieldIndex::default();
@@ -221,9 +222,9 @@ impl<K: Into<Arc<str>>, V: Into<Value>> FromIterator<(K, V)> for Object {
     }
 }
 
-/// Where the fields of one object stand, for whoever writes many of them: a wide object is walked a few times, and from
-/// then on a tree tells where they are. It is a tree because clients choose the names, and could choose such as collide in a
-/// hash table.
+/// An index of the fields of one object, for code that writes many of them. A wide object is searched linearly a few
+/// times before a tree of its fields is built. The index is a tree and not a hash table because clients choose the
+/// names and could choose names whose hashes collide.
 #[derive(Debug, Clone, Default)]
 pub struct FieldIndex {
     tree: BTreeMap<Arc<str>, usize>,
@@ -231,12 +232,13 @@ pub struct FieldIndex {
 }
 
 impl FieldIndex {
-    /// Narrower objects are walked always.
+    /// Objects with fewer fields than this are always searched linearly.
     const WIDE: usize = 24;
-    /// How often a wide object is walked before the tree is made.
+    /// How many times a wide object is searched linearly before the tree is built.
     const WALKS: u32 = 8;
 
-    /// Where a field stands. It is asked of one object, to which nobody else adds fields meanwhile.
+    /// Returns the index of a field. All calls must pass the same object, and only this index may add fields to the
+    /// object.
     pub fn find(&mut self, object: &Object, name: &str) -> Option<usize> {
         if self.tree.len() != object.len() {
             if object.len() < FieldIndex::WIDE || self.walks < FieldIndex::WALKS {
@@ -248,7 +250,7 @@ impl FieldIndex {
         self.tree.get(name).copied()
     }
 
-    /// Writes a field: in place where it stands already, else at the end.
+    /// Writes a field: in place if the field exists, otherwise at the end.
     pub fn insert(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
         match self.find(object, &name).and_then(|at| object.at_mut(at)) {
             Some(slot) => *slot = value,
@@ -256,7 +258,7 @@ impl FieldIndex {
         }
     }
 
-    /// Writes a field that is known not to stand there yet.
+    /// Appends a field whose name is known to be new.
     pub fn push(&mut self, object: &mut Object, name: Arc<str>, value: Value) {
         if !self.tree.is_empty() {
             self.tree.insert(name.clone(), object.len());
@@ -264,7 +266,7 @@ impl FieldIndex {
         object.push(name, value);
     }
 
-    /// To be said once fields were removed.
+    /// Clears the index. Must be called after fields were removed from the object.
     pub fn forget(&mut self) {
         self.tree.clear();
     }
@@ -275,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wide_objects_are_made_as_narrow_ones_are() {
+    fn wide_and_narrow_objects_are_built_alike() {
         for width in [1, 23, 24, 25, 40, 200] {
             let fields = |round: i64| (0..width).map(move |number| (format!("f{number}"), Value::Int(number * round)));
             let object: Object = fields(1).chain(fields(2)).collect();
@@ -290,9 +292,9 @@ mod tests {
         }
     }
 
-    /// Walking to each of the fields would be done for many minutes.
+    /// A linear search for each field would take many minutes.
     #[test]
-    fn many_fields_are_written_in_little_more_time_than_few() {
+    fn writing_fields_takes_linear_time() {
         let fields = |round: i64| (0..300_000).map(move |number| (format!("f{number}"), Value::Int(number + round)));
         let object: Object = fields(0).chain(fields(1)).collect();
         assert_eq!(object.len(), 300_000);

@@ -1,4 +1,4 @@
-//! Checks an event's payload against the definition of its type.
+//! Validates an event's payload against the definition of its type.
 
 use super::aggregate::UNSET;
 use super::date::parse_date;
@@ -12,12 +12,12 @@ use super::violation::{Violations, segment};
 /// The verb of a stream's first event.
 pub const CREATED: &str = "created";
 
-/// Whether a payload may carry a field of this name.
+/// Returns whether a payload may contain a field with this name.
 pub fn is_field_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with(['_', '$']) && !name.contains('\0')
 }
 
-/// Checks a payload; every violation is added, with its place below `at`.
+/// Checks a payload. Adds every violation, with a pointer below `at`.
 pub fn check(
     payload: &Object,
     verb: &str,
@@ -32,7 +32,7 @@ pub fn check(
         if &**name == UNSET {
             check_unset(value, &at, wrong);
         } else if !is_field_name(name) {
-            wrong.add(at, "field names may not be empty or begin with _ or $");
+            wrong.add(at, "a field name must not be empty, start with _ or $, or contain a null character");
         } else if let Some(field) = definition.field(name) {
             check_value(field, value, Some(matching), &at, wrong);
         }
@@ -47,8 +47,8 @@ pub fn check(
     }
 }
 
-/// Writes the defaults of fields that are missing in the payload of a first event. Null stands for a missing value where the
-/// field is required: the aggregate would begin without it.
+/// Adds the defaults of missing fields to the payload of a first event. In a required field, null counts as missing,
+/// because the aggregate would start without a value.
 pub fn fill_defaults(payload: &mut Object, verb: &str, definition: &Definition) {
     if verb != CREATED {
         return;
@@ -68,7 +68,7 @@ fn check_unset(value: &Value, at: &str, wrong: &mut Violations) {
     }
 }
 
-/// Whether checking a payload against its patterns is no work to speak of.
+/// Returns whether matching a payload against its patterns takes negligible time.
 pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) -> bool {
     payload.iter().all(|(name, value)| {
         match (definition.field(name).and_then(|field| field.pattern.as_ref()), value.as_str()) {
@@ -78,13 +78,13 @@ pub fn is_quick(payload: &Object, definition: &Definition, matching: &Matching) 
     })
 }
 
-/// Checks one value against its field. Null is allowed everywhere: it sets null. Patterns are looked at where there is
-/// something to match them with.
+/// Checks a value against its field. Null is always allowed, and sets the field to null. The pattern is only checked if
+/// `matching` is given.
 pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at: &str, wrong: &mut Violations) {
     if value.is_null() {
         return;
     }
-    // What a list collects may arrive one by one.
+    // A field that collects a list also accepts single items.
     let collects = matches!(field.fold, Fold::Append | Fold::Union);
     let fits = match field.field_type {
         FieldType::String => value.as_str().is_some(),
@@ -106,7 +106,7 @@ pub fn check_value(field: &Field, value: &Value, matching: Option<&Matching>, at
         return;
     }
     if let Some(allowed) = field.allowed.as_ref().filter(|allowed| !allowed.contains(value)) {
-        // More than these no message shows.
+        // The message is cut, so it cannot show more values than these.
         let allowed: Vec<_> = allowed.iter().take(LONGEST).map(excerpt).collect();
         wrong.add(at, format!("{} is not one of {}", excerpt(value), excerpt_of(allowed.join(", "))));
     }

@@ -1,6 +1,6 @@
-//! Plans: what a user pays for, until when, and what it has room for.
+//! Plans: what a user pays for, how long the plan lasts, and its limits.
 
-/// How a plan stands.
+/// The status of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanStatus {
     Trialing,
@@ -22,22 +22,22 @@ impl PlanStatus {
         }
     }
 
-    /// The status of this name.
+    /// Returns the status with this name.
     pub fn parse(name: &str) -> Option<PlanStatus> {
         PlanStatus::ALL.into_iter().find(|status| status.name() == name)
     }
 }
 
-/// What there is room for; `None` is no limit.
+/// The limits of a plan. `None` means unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the files of a workspace.
+    /// Maximum size of the files of a workspace, in bytes.
     pub storage_bytes: Option<u64>,
-    /// Projects of a workspace.
+    /// Maximum number of projects of a workspace.
     pub projects: Option<u64>,
-    /// Agents of a workspace.
+    /// Maximum number of agents of a workspace.
     pub agents: Option<u64>,
-    /// Devices that a user may have activated.
+    /// Maximum number of active devices of a user.
     pub activations: Option<u64>,
 }
 
@@ -47,13 +47,13 @@ pub struct Plan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
-    /// When the trial ends; milliseconds since the epoch.
+    /// When the trial ends, in milliseconds since the epoch.
     pub trial_ends_at: Option<i64>,
     pub limits: Limits,
 }
 
 impl Plan {
-    /// Whether nothing of it that is paid may be used at a time.
+    /// Returns whether the plan has lapsed at `now_ms`. The paid features of a lapsed plan are not available.
     pub fn is_lapsed(&self, now_ms: i64) -> bool {
         match self.status {
             PlanStatus::Active => false,
@@ -63,19 +63,19 @@ impl Plan {
     }
 }
 
-/// A plan that users may be given, as the settings say it.
+/// A plan that is offered to users, as configured in the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedPlan {
     pub id: String,
     pub name: String,
     pub status: PlanStatus,
-    /// Where its users begin with a trial: how long that is.
+    /// Length of the trial in milliseconds, for plans that start with one.
     pub trial_ms: i64,
     pub limits: Limits,
 }
 
 impl OfferedPlan {
-    /// Every feature, for ever, any number of everything.
+    /// Returns a plan with every feature, without limits and without end.
     pub fn unlimited() -> OfferedPlan {
         OfferedPlan {
             id: "unlimited".into(),
@@ -86,7 +86,7 @@ impl OfferedPlan {
         }
     }
 
-    /// The plan of a user who gets it at a time.
+    /// Returns the plan for a user who starts it at `now_ms`.
     pub fn begun_at(&self, now_ms: i64) -> Plan {
         let is_trial = self.status == PlanStatus::Trialing;
         Plan {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_lapses_with_its_last_moment() {
+    fn a_trial_lapses_at_its_end() {
         let offered = OfferedPlan { status: PlanStatus::Trialing, trial_ms: 1_000, ..OfferedPlan::unlimited() };
         let plan = offered.begun_at(500);
         assert_eq!(plan.trial_ends_at, Some(1_500));

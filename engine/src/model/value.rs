@@ -1,6 +1,6 @@
-//! The JSON-like values that events, states and pipelines are made of: ordered fields, exact integers, dates.
+//! The JSON-like values of events, states and pipelines, with ordered fields, exact integers, and dates.
 //!
-//! Cloning is cheap everywhere: strings, arrays and objects are shared and copied only when written.
+//! Cloning is always cheap: strings, arrays and objects are shared, and copied only when they are written.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 pub use super::object::{Object, Shape};
 
-/// One value. A field that is absent is not a value: where absence is possible the type is `Option<Value>`.
+/// A value. A missing field is not a value: where a field may be missing, the type is `Option<Value>`.
 #[derive(Debug, Clone, Default)]
 pub enum Value {
     #[default]
     Null,
     Bool(bool),
-    /// A whole number; JSON text without fraction or exponent that fits 64 bits.
+    /// A whole number. In JSON text: a number without fraction or exponent that fits 64 bits.
     Int(i64),
     Double(f64),
     /// Milliseconds since 1970-01-01T00:00:00Z.
@@ -25,7 +25,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The array's items, if this is an array.
+    /// Returns the items if the value is an array.
     pub fn as_array(&self) -> Option<&[Value]> {
         match self {
             Value::Array(items) => Some(items),
@@ -33,7 +33,7 @@ impl Value {
         }
     }
 
-    /// The object, if this is one.
+    /// Returns the object if the value is one.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Value::Object(object) => Some(object),
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// The text, if this is a string.
+    /// Returns the text if the value is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -49,7 +49,7 @@ impl Value {
         }
     }
 
-    /// The whole number, if this is an integer (a double is never one, even without a fraction).
+    /// Returns the number if the value is an integer. A double is never an integer, even without a fraction.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Value::Int(number) => Some(*number),
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// The number as a double, if this is a number of either kind.
+    /// Returns the number as a double if the value is an integer or a double.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Value::Int(number) => Some(*number as f64),
@@ -74,12 +74,12 @@ impl Value {
         matches!(self, Value::Null)
     }
 
-    /// The field `name` of an object; `None` for an absent field and for anything that is no object.
+    /// Returns a field of an object, or `None` if the field is missing or the value is not an object.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.as_object()?.get(name)
     }
 
-    /// MongoDB's name of the value's type. Integers are `int` where 32 bits hold them, `long` elsewhere.
+    /// Returns MongoDB's name of the value's type. Integers are `int` if they fit 32 bits, and otherwise `long`.
     pub fn type_name(&self) -> &'static str {
         match self {
             Value::Null => "null",
@@ -94,7 +94,8 @@ impl Value {
         }
     }
 
-    /// Place of the value's type in the total order: null, numbers, string, object, array, boolean, date.
+    /// Returns the position of the value's type in the total order: null, numbers, string, object, array, boolean,
+    /// date.
     pub fn type_rank(&self) -> u8 {
         match self {
             Value::Null => 0,
@@ -107,7 +108,7 @@ impl Value {
         }
     }
 
-    /// Bytes that the value takes in memory, roughly; what is shared counts each time.
+    /// Returns the approximate size of the value in memory, in bytes. Shared parts count every time.
     pub fn size_bytes(&self) -> usize {
         size_of::<Value>()
             + match self {
@@ -118,9 +119,9 @@ impl Value {
             }
     }
 
-    /// The total order over all values, across types (`mongodb.com/docs`, "bson-type-comparison-order").
+    /// Compares two values of any types in the total order (`mongodb.com/docs`, "bson-type-comparison-order").
     ///
-    /// NaN is the lowest number, `-0.0` equals `0`, and integers compare with doubles exactly.
+    /// NaN is the lowest number, `-0.0` equals `0`, and integers and doubles are compared exactly.
     pub fn compare(&self, other: &Value) -> Ordering {
         match (self, other) {
             (Value::Null, Value::Null) => Ordering::Equal,
@@ -156,7 +157,7 @@ fn compare_sequences<T>(
     }
 }
 
-/// Fields compare by the value's type, then by name, then by value.
+/// Compares fields by the type of the value, then by name, then by value.
 fn compare_fields(a: (&Arc<str>, &Value), b: (&Arc<str>, &Value)) -> Ordering {
     a.1.type_rank()
         .cmp(&b.1.type_rank())
@@ -172,7 +173,7 @@ fn compare_int_double(a: i64, b: f64) -> Ordering {
     if b.is_nan() {
         return Ordering::Greater;
     }
-    // 2^63 is exact as a double, i64::MAX is not.
+    // 2^63 is exact as a double, but i64::MAX is not.
     if b >= 9_223_372_036_854_775_808.0 {
         return Ordering::Less;
     }
@@ -213,7 +214,7 @@ impl Ord for Value {
 }
 
 impl Hash for Value {
-    /// Equal values hash alike: `1` and `1.0`, `0` and `-0.0`, every NaN.
+    /// Gives equal values equal hashes: `1` and `1.0`, `0` and `-0.0`, and every NaN.
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_u8(self.type_rank());
         match self {
@@ -232,7 +233,7 @@ impl Hash for Value {
     }
 }
 
-/// Integers that a double holds exactly hash as that double; the others as themselves.
+/// Hashes integers that a double represents exactly like that double, and all others as integers.
 fn hash_number<H: Hasher>(double: f64, int: Option<i64>, state: &mut H) {
     match int {
         Some(int) if compare_int_double(int, double) != Ordering::Equal => int.hash(state),

@@ -1,15 +1,15 @@
-//! What is wrong with an input and where: every violation is collected before any is answered.
+//! Violations: what is wrong with an input, and where. All violations are collected before the input is rejected.
 
-/// One thing that is wrong, at a place in the body that the client sent.
+/// Something that is wrong at one place in the body that the client sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// JSON pointer (RFC 6901) into the body.
     pub pointer: String,
-    /// What stood there and what was allowed.
+    /// What was found and what is allowed.
     pub message: String,
 }
 
-/// Collects violations while an input is looked through.
+/// Collects violations while an input is checked.
 #[derive(Debug, Default)]
 pub struct Violations(Vec<Violation>);
 
@@ -22,7 +22,7 @@ impl Violations {
         self.0.is_empty()
     }
 
-    /// The value, if nothing was wrong.
+    /// Returns the value if there are no violations.
     pub fn finish<T>(self, value: T) -> Result<T, Vec<Violation>> {
         if self.0.is_empty() { Ok(value) } else { Err(self.0) }
     }
@@ -32,7 +32,7 @@ impl Violations {
     }
 }
 
-/// A name as a segment of a JSON pointer.
+/// Escapes a name for use as a segment of a JSON pointer.
 pub fn segment(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }

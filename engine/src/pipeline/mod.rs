@@ -1,8 +1,8 @@
 //! Turns a client's pipeline into a source and operators, and runs the operators over rows.
 //!
-//! No async, no I/O, no database crate: what a pipeline reads is handed to it as rows. The rooms, the lowest first, and
-//! none names one above it: `column` and `value`, `expression`, `source`, `language`, `run`, `plan`. What a caller needs
-//! of them stands here.
+//! The module contains no async code, no I/O and no database crate: its caller passes in the rows that a pipeline
+//! reads. The submodules form layers, and none uses a layer above it. From the lowest: `column` and `value`,
+//! `expression`, `source`, `language`, `run`, `plan`. This file holds the interface for callers.
 
 pub mod column;
 mod expression;
@@ -50,17 +50,19 @@ pub struct Prepared {
     explain: bool,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Output {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
-    /// The plan with rows and microseconds of each part; null unless asked for.
+    /// The plan with the rows and microseconds of each part; null unless the options request it.
     pub explain: Value,
 }
 
-/// Checks a pipeline whole and makes it ready, within the query's time and memory: what is constant is evaluated and patterns
-/// are compiled here, which is work, and not for threads that serve. The first bad stage is the one that is reported.
+/// Checks a whole pipeline and prepares it for running, within the query's time and memory limits.
+///
+/// Evaluates constants and compiles patterns. Do not call it on threads that serve requests, because this work can
+/// take long. If several stages are invalid, the error names the first.
 pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<Prepared> {
     let pipeline = parse::pipeline(extended::read(pipeline)?.as_ref(), query)?;
     let stages = pipeline.stages.iter().map(|staged| staged.text.clone()).collect();
@@ -75,18 +77,18 @@ pub fn prepare(pipeline: &Value, options: &Options, query: &Context) -> Result<P
 }
 
 impl Prepared {
-    /// Everything that must be read, sub-pipelines included.
+    /// Returns everything that the pipeline reads, sub-pipelines included.
     pub fn scans(&self) -> &[Scan] {
         &self.scans
     }
 
-    /// The paths of which columns would help.
+    /// Returns the paths whose columns would speed up the pipeline.
     pub fn columns(&self) -> Vec<&Arc<str>> {
         let paths: BTreeSet<_> = self.scans.iter().filter_map(|scan| scan.columns.as_ref()).flatten().collect();
         paths.into_iter().take(column::MOST_PATHS).collect()
     }
 
-    /// The aggregate types that the pipeline names; those that do not exist deserve a warning.
+    /// Returns the aggregate types that the pipeline names. The caller should warn about types that do not exist.
     pub fn aggregate_types(&self) -> BTreeSet<&Arc<str>> {
         let streams = self.scans.iter().filter_map(|scan| match &scan.read {
             Read::Events(scan) => Some(&scan.streams),
@@ -96,12 +98,12 @@ impl Prepared {
         streams.filter_map(|streams| streams.aggregate_types.as_ref()).flatten().collect()
     }
 
-    /// What is already known to be worth a warning; a run's output has these too.
+    /// Returns the warnings known before the run. The output of a run includes them.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Runs the pipeline; `tables[i]` holds the rows of `scans()[i]`.
+    /// Runs the pipeline. `tables[i]` holds the rows of `scans()[i]`.
     pub fn run(&self, tables: &[&dyn Table], query: &Context) -> Result<Output> {
         let run = Run { query, tables, variables: None };
         let read = Meter::default();
@@ -128,7 +130,7 @@ impl Prepared {
         Ok(Output { rows, warnings, explain })
     }
 
-    /// The normalised pipeline and its plan.
+    /// Returns the normalized pipeline and its plan.
     pub fn describe(&self) -> Value {
         let rules: Vec<Value> = self.rules.iter().copied().map(Value::from).collect();
         Object::from_iter([
@@ -140,7 +142,7 @@ impl Prepared {
     }
 }
 
-/// Whether JSON can say every number in the value.
+/// Returns whether JSON can represent every number in the value.
 fn is_finite(value: &Value) -> bool {
     match value {
         Value::Double(number) => number.is_finite(),

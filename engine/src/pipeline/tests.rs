@@ -1,4 +1,4 @@
-//! What no data file can say: which source is chosen, what is pushed, and that a pipeline's length is no danger.
+//! Tests what case files cannot express: the choice of source, push-down, and the stack use of long pipelines.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn prepared(pipeline: &str) -> Prepared {
 }
 
 fn refused(pipeline: &str) -> Error {
-    query(|context| prepare(&value(pipeline), &Options::default(), context)).err().expect("a pipeline that is refused")
+    query(|context| prepare(&value(pipeline), &Options::default(), context)).err().expect("a pipeline that is rejected")
 }
 
 fn states(prepared: &Prepared) -> &StateScan {
@@ -42,7 +42,7 @@ const STATES: &str = r#"[
     {"_id": "c1", "aggregate_type": "customer", "project_id": "p", "total": 7}
 ]"#;
 
-/// Serves a scan as the engine would.
+/// Serves a scan as the engine does.
 fn serve(scan: &Scan, context: &Context) -> Vec<Value> {
     let Read::States(scan) = &scan.read else { return Vec::new() };
     let rows = value(STATES);
@@ -73,7 +73,7 @@ fn rows(pipeline: &str, options: &Options) -> Vec<Value> {
 }
 
 #[test]
-fn every_source_gives_the_same_rows() {
+fn every_source_returns_the_same_rows() {
     let pipelines = [
         r#"[{"$fold": {}}, {"$match": {"total": {"$gt": 4}, "aggregate_type": "order"}}]"#,
         r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}, {"$match": {"total": {"$lt": 6}}}, {"$limit": 1}]"#,
@@ -93,7 +93,7 @@ fn every_source_gives_the_same_rows() {
 }
 
 #[test]
-fn kept_states_serve_only_the_fold_of_whole_streams_as_of_now() {
+fn kept_states_serve_only_current_folds_of_whole_streams() {
     let source = |pipeline: &str| states(&prepared(pipeline)).source;
     assert_eq!(source(r#"[{"$match": {"aggregate_type": "order"}}, {"$fold": {}}]"#), Source::Resident);
     assert_eq!(
@@ -108,7 +108,7 @@ fn kept_states_serve_only_the_fold_of_whole_streams_as_of_now() {
 }
 
 #[test]
-fn a_match_before_the_fold_is_split_into_streams_and_events() {
+fn a_match_before_a_fold_is_split_into_stream_and_event_filters() {
     let prepared = prepared(
         r#"[{"$match": {"aggregate_type": {"$in": ["order", "cart"]}, "project_id": "shop", "version": {"$lte": 2}}},
             {"$fold": {"at": "2024-05-01"}}, {"$match": {"aggregate_type": "order", "total": 1}}]"#,
@@ -121,11 +121,11 @@ fn a_match_before_the_fold_is_split_into_streams_and_events() {
         Some(r#"{"version":{"$lte":2}}"#)
     );
     assert_eq!(scan.as_of, AsOf::At(1_714_521_600_000));
-    assert!(scan.filter.is_none(), "what is folded for the query is filtered by an operator");
+    assert!(scan.filter.is_none(), "an operator filters states that are folded for the query");
 }
 
 #[test]
-fn a_scan_knows_the_fields_that_are_read() {
+fn a_scan_lists_the_fields_that_the_pipeline_reads() {
     let fields = |pipeline: &str| {
         prepared(pipeline).scans()[0].fields.clone().map(|fields| fields.into_iter().collect::<Vec<_>>().join(" "))
     };
@@ -137,7 +137,7 @@ fn a_scan_knows_the_fields_that_are_read() {
 }
 
 #[test]
-fn the_first_bad_stage_is_reported_with_its_place() {
+fn the_first_invalid_stage_is_reported_with_its_path() {
     let error = refused(r#"[{"$match": {}}, {"$limt": 1}, {"$group": {}}]"#);
     assert_eq!((error.code, error.stage), (Code::Number(40324), Some(1)));
     assert_eq!(error.hint.as_deref(), Some("did you mean '$limit'?"));
@@ -148,14 +148,14 @@ fn the_first_bad_stage_is_reported_with_its_place() {
 }
 
 #[test]
-fn an_event_filter_cannot_see_an_outer_row() {
+fn an_event_filter_cannot_use_an_outer_row() {
     let pipeline = r#"[{"$fold": {}}, {"$lookup": {"from": "$events", "let": {"v": "$x"}, "as": "y", "pipeline":
         [{"$match": {"$expr": {"$eq": ["$version", "$$v"]}}}, {"$fold": {}}]}}]"#;
     assert_eq!(refused(pipeline).code, Code::Number(17276));
 }
 
 #[test]
-fn a_correlated_lookup_is_answered_by_an_index() {
+fn a_correlated_lookup_uses_an_index() {
     let pipeline = r#"[{"$documents": [{"_id": 1, "k": 5}, {"_id": 2, "k": "5"}, {"_id": 3}]},
         {"$lookup": {"let": {"k": "$k"}, "as": "x", "pipeline": [
             {"$documents": [{"v": 5.0, "n": 1}, {"n": 2}, {"v": [5], "n": 3}, {"v": 5, "n": 9}]},
@@ -169,7 +169,7 @@ fn a_correlated_lookup_is_answered_by_an_index() {
 }
 
 #[test]
-fn names_that_rows_cannot_have_are_told() {
+fn names_that_rows_cannot_have_cause_warnings() {
     let warned = |pipeline: &str| prepared(pipeline).warnings().join("; ");
     assert!(
         warned(r#"[{"$match": {"aggregate_type": "order", "status": "open"}}, {"$count": "n"}]"#).contains("'status'")
@@ -180,7 +180,7 @@ fn names_that_rows_cannot_have_are_told() {
 }
 
 #[test]
-fn explain_tells_rows_of_source_and_stages() {
+fn explain_shows_row_counts_of_source_and_stages() {
     let pipeline = value(r#"[{"$fold": {}}, {"$match": {"total": {"$type": "number"}}}, {"$count": "n"}]"#);
     let prepared =
         query(|context| prepare(&pipeline, &options(SourceChoice::Log, true), context)).expect("a test's pipeline");
@@ -219,7 +219,7 @@ fn a_prepared_pipeline_crosses_threads() {
 }
 
 #[test]
-fn errors_show_an_excerpt_of_a_computed_value() {
+fn errors_contain_an_excerpt_of_a_computed_value() {
     let doubled = |of: &str, join: &str| {
         format!(
             r#"{{"$reduce":{{"input":{{"$range":[0,18]}},"initialValue":{of},"in":{{"{join}":["$$value","$$value"]}}}}}}"#
@@ -246,12 +246,13 @@ fn errors_show_an_excerpt_of_a_computed_value() {
         let refused = query(|context| {
             prepare(&pipeline, &Options::default(), context).and_then(|prepared| prepared.run(&[], context))
         });
-        let message = refused.expect_err("a value of a wrong type").message;
+        let message = refused.expect_err("a value of the wrong type").message;
         assert!(message.chars().count() < 600, "{} characters for {stage}", message.chars().count());
     }
 }
 
-/// An expression for two arrays of 8^10 leaves that are made apart, each of parts that it shares.
+/// Returns an expression over two arrays of 8^10 leaves each. Every level of an array repeats one shared part; the two arrays
+/// share nothing with each other.
 fn shared_parts(then: &str) -> String {
     let lets = |name: &str| {
         let eight = vec![format!("\"$${name}\""); 8].join(",");
@@ -263,7 +264,7 @@ fn shared_parts(then: &str) -> String {
 }
 
 #[test]
-fn work_on_values_that_share_their_parts_ticks_and_has_bounds() {
+fn work_on_values_with_shared_parts_is_bounded_and_ticks() {
     let uses = [
         r#"{"$eq":["$$x","$$y"]}"#,
         r#"{"$cmp":[{"b":"$$x"},{"b":"$$y"}]}"#,
@@ -296,8 +297,8 @@ fn work_on_values_that_share_their_parts_ticks_and_has_bounds() {
         let refused = query(|context| {
             prepare(&pipeline, &Options::default(), context).and_then(|prepared| prepared.run(&[], context))
         });
-        assert!(refused.is_err(), "8^10 leaves were looked at for {stage}");
-        // A stopwatch that moves on whenever it is read ends the same work after a bounded number of ticks.
+        assert!(refused.is_err(), "8^10 leaves were visited for {stage}");
+        // A stopwatch that advances on each reading ends the same work after a bounded number of ticks.
         let readings = std::cell::Cell::new(0);
         let elapsed = || {
             readings.set(readings.get() + 1);
@@ -313,7 +314,7 @@ fn work_on_values_that_share_their_parts_ticks_and_has_bounds() {
 }
 
 #[test]
-fn constants_are_evaluated_within_the_time_of_the_query() {
+fn constants_are_evaluated_within_the_time_limit_of_the_query() {
     let text = "a".repeat(3_000);
     let assertions = "(?=a*a*a*b|a)".repeat(16);
     let pipeline = value(&format!(

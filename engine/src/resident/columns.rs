@@ -1,7 +1,8 @@
-//! Columns of the resident states: of what every scan asks about, and of the paths that pipelines used.
+//! Columns of the resident states: the fields that every scan reads, and the paths that pipelines used.
 //!
-//! A column is made when a pipeline first wants it, out of a snapshot and beside the writers; what changed meanwhile is
-//! read again when it is taken in. From then on each state that is published is written into it.
+//! A column is built when a pipeline first needs it, from a snapshot and without blocking writers. States that change
+//! during the build are read again before the column is used. From then on, every published state is written into the
+//! column.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,9 +14,10 @@ use crate::model::aggregate::Aggregate;
 use crate::model::value::Value;
 use crate::pipeline::column::{Cell, Column};
 
-/// Columns kept; a new one takes the row of that which was wanted longest ago.
+/// Limit on the columns kept for paths. A new column replaces the least recently used one.
 const MOST: usize = 32;
-/// A dictionary may have as many texts that no state holds any more as it had when it was made, and this many.
+/// A column's dictionary keeps texts that no state holds any more. A column is dropped once its dictionary has more
+/// than twice the texts it was built with, plus this many.
 const STALE_TEXTS: usize = 16_384;
 
 /// The columns of a workspace.
@@ -26,7 +28,7 @@ pub struct Columns {
     clock: AtomicU64,
 }
 
-/// What every scan asks about.
+/// The columns that every scan reads.
 #[derive(Clone, Default)]
 pub struct Base {
     pub types: Column,
@@ -37,16 +39,16 @@ pub struct Base {
 struct CachedColumn {
     path: Path,
     column: Column,
-    /// When it was wanted last.
+    /// The value of [`Columns::clock`] when the column was last requested.
     wanted: AtomicU64,
     most_texts: usize,
 }
 
-/// A path's names.
+/// The names of a path.
 #[derive(Clone)]
 struct Path(Box<[Arc<str>]>);
 
-/// A column that was made beside the writers.
+/// A column that is built while writers continue.
 pub struct BuiltColumn {
     path: Path,
     text: Arc<str>,
@@ -54,7 +56,7 @@ pub struct BuiltColumn {
 }
 
 impl Columns {
-    /// Bytes that the columns take, roughly.
+    /// Returns the approximate size of the columns in bytes.
     pub fn size_bytes(&self) -> usize {
         let Base { types, projects, deleted } = &self.base;
         let cached = self.cached.values().map(|cached| &cached.column);
@@ -70,7 +72,7 @@ impl Columns {
         });
     }
 
-    /// Which of the paths have no column. Those that have one are wanted again.
+    /// Returns the paths without a column. Marks the columns of the other paths as used.
     pub fn missing<'p>(&self, paths: &[&'p Arc<str>]) -> Vec<&'p Arc<str>> {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let missing = paths.iter().copied().filter(|path| match self.cached.get(&***path) {
@@ -91,7 +93,7 @@ impl Columns {
         self.cached.get(path).map(|cached| &cached.column)
     }
 
-    /// Takes in a column to which nothing is missing any more.
+    /// Adds a complete column.
     pub fn keep(&mut self, built: BuiltColumn) {
         while self.cached.len() >= MOST {
             let oldest = self.cached.iter().min_by_key(|(_, cached)| cached.wanted.load(Ordering::Relaxed));
@@ -112,7 +114,7 @@ impl Base {
         self.deleted.set(row, Cell::Value(&Value::Bool(aggregate.deleted)));
     }
 
-    /// The column of a field by its name in rows.
+    /// Returns the column of a row field.
     pub fn column(&self, path: &str) -> Option<&Column> {
         match path {
             "aggregate_type" => Some(&self.types),
@@ -145,7 +147,7 @@ impl Path {
     }
 }
 
-/// What stands below a value, through objects only.
+/// Returns the cell at a path below a value. Only objects are descended into.
 fn below<'v>(value: &'v Value, names: &[Arc<str>]) -> Cell<'v> {
     let Some((first, rest)) = names.split_first() else { return Cell::Value(value) };
     match value {

@@ -1,8 +1,8 @@
-//! Which aggregates changed since their snapshots were written, in the order in which they began to.
+//! The aggregates that changed since their snapshots were written, in the order of their first such change.
 //!
-//! Each snapshot holds a whole state. After a snapshot is written, its aggregate rests in proportion to the size of the state,
-//! which bounds the bytes written for one aggregate in an hour. A start folds the events since the last snapshot again, so
-//! a rest also ends after a bounded number of events, and after a bounded number of their bytes.
+//! Each snapshot holds a whole state. After a snapshot is written, its aggregate rests for a time proportional to the
+//! size of the state, which bounds the bytes written per aggregate and hour. A start folds the events after the last
+//! snapshot again, so a rest also ends after a bounded number of events and of their bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +12,19 @@ use rustc_hash::FxHashMap;
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// Bytes of snapshots that are written for one aggregate in a second, on average.
+/// Average snapshot bytes written per aggregate and second.
 const BYTES_PER_SECOND: usize = 8 << 10;
-/// A shorter rest is none, and no rest is longer; milliseconds.
+/// Bounds of a rest, in milliseconds: a shorter rest is skipped, a longer one is cut.
 const SHORTEST_REST_MS: i64 = 1_000;
 const LONGEST_REST_MS: i64 = 300_000;
-/// Events, and bytes of events, of all aggregates after which one that rests is written whatever its size.
+/// A resting aggregate is written, whatever its size, once this many events, or bytes of events, of all aggregates have
+/// been appended.
 const MOST_BEHIND: u64 = 16_384;
 const MOST_BYTES_BEHIND: u64 = 16 << 20;
-/// Rests that are remembered at least before those that are over are forgotten.
+/// Finished rests are removed only once more rests than this are remembered.
 const FEW: usize = 64;
 
-/// Aggregates that wait for their snapshots. Its size is bounded by their number, however many events they get.
+/// Aggregates that wait for their snapshots. The memory used depends on the number of aggregates, not of events.
 #[derive(Default)]
 pub struct DirtyAggregates {
     inner: Mutex<Inner>,
@@ -31,53 +32,54 @@ pub struct DirtyAggregates {
 
 #[derive(Default)]
 struct Inner {
-    /// Those whose snapshots may be written.
+    /// Aggregates whose snapshots may be written now.
     waiting: BTreeMap<Place, AggregateId>,
-    /// Those that rest, and when their rests end.
+    /// Resting aggregates, and the times at which their rests end.
     resting: BTreeMap<Place, Resting>,
     ends: BTreeSet<(i64, Place)>,
-    /// Where an aggregate stands that waits or rests.
+    /// The place of each aggregate that waits or rests.
     places: FxHashMap<AggregateId, Place>,
-    /// Until when an aggregate rests, whether or not it changes meanwhile; milliseconds since the epoch.
+    /// When the rest of each aggregate ends, whether or not the aggregate changes meanwhile, in milliseconds since the
+    /// epoch.
     rests: FxHashMap<AggregateId, i64>,
-    /// At so many rests those that are over are forgotten.
+    /// Number of rests at which finished ones are removed.
     full: usize,
-    /// Every event up to here is marked, and so many bytes of events since the start.
+    /// Position up to which every event is marked, and the bytes of events marked since the start.
     marked: u64,
     bytes: u64,
     entries: u64,
-    /// Nobody rests any more.
+    /// Whether rests are disabled.
     hurried: bool,
 }
 
 /// The order in which aggregates began to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// Position of the first event that no snapshot stands for.
+    /// Position of the aggregate's first event that no snapshot includes.
     first: u64,
-    /// Tells apart those that began to wait with the same event.
+    /// Distinguishes aggregates that began to wait with the same event.
     entry: u64,
 }
 
 struct Resting {
     id: AggregateId,
     until_ms: i64,
-    /// Bytes of events that were marked when it began to wait.
+    /// Bytes of events that had been marked when the rest began.
     bytes: u64,
 }
 
-/// Some of the aggregates that wait.
+/// Some of the waiting aggregates.
 pub struct Taken {
-    /// With the position of the first event that no snapshot stands for.
+    /// Each aggregate with the position of its first event that no snapshot includes.
     pub aggregates: Vec<(AggregateId, u64)>,
-    /// Once their snapshots are written, snapshots stand for every event up to here.
+    /// Position up to which snapshots include every event, once the snapshots of `aggregates` are written.
     pub reached: u64,
-    /// All others rest; the first of them until then. Milliseconds since the epoch.
+    /// When the first rest ends, if all other aggregates rest; milliseconds since the epoch.
     pub rest_until: Option<i64>,
 }
 
 impl DirtyAggregates {
-    /// Marks the aggregates of events whose states are visible already.
+    /// Marks the aggregates of events whose states are already visible.
     pub fn mark(&self, events: &[Arc<Event>]) {
         let mut inner = self.lock();
         for event in events {
@@ -87,20 +89,20 @@ impl DirtyAggregates {
         }
     }
 
-    /// Marks aggregates that were folded anew from the same events.
+    /// Marks aggregates whose events were folded again under another definition.
     pub fn touch<'a>(&self, ids: impl IntoIterator<Item = &'a AggregateId>) {
         let mut inner = self.lock();
-        // Their snapshots stand for every event that is marked; only how they are folded is older.
+        // Existing snapshots include every marked event; only their fold is outdated.
         let next = inner.marked + 1;
         ids.into_iter().for_each(|id| inner.enter(id, next));
     }
 
-    /// Says that nothing up to a position waits.
+    /// Sets the position up to which no event waits.
     pub fn begin_at(&self, position: u64) {
         self.lock().marked = position;
     }
 
-    /// Takes those that have waited longest and do not rest. From now on a change marks them again.
+    /// Takes the aggregates that have waited longest and do not rest. A later change marks them again.
     pub fn take(&self, most: usize, now_ms: i64) -> Taken {
         let mut inner = self.lock();
         inner.end_rests(now_ms);
@@ -117,7 +119,7 @@ impl DirtyAggregates {
         Taken { aggregates, reached, rest_until }
     }
 
-    /// Says that the snapshot of an aggregate is written now, and how many bytes its state has.
+    /// Starts the rest of an aggregate whose snapshot is being written. `bytes` is the size of the aggregate's state.
     pub fn rest(&self, id: &AggregateId, bytes: usize, now_ms: i64) {
         let rest_ms = i64::try_from(bytes.saturating_mul(1_000) / BYTES_PER_SECOND).unwrap_or(LONGEST_REST_MS);
         if rest_ms < SHORTEST_REST_MS {
@@ -130,7 +132,7 @@ impl DirtyAggregates {
             inner.full = FEW.max(2 * inner.rests.len());
         }
         inner.rests.insert(id.clone(), until_ms);
-        // It may have changed since it was taken.
+        // The aggregate may have changed since it was taken.
         if let Some(place) = inner.places.get(id).copied()
             && inner.waiting.remove(&place).is_some()
         {
@@ -138,12 +140,12 @@ impl DirtyAggregates {
         }
     }
 
-    /// From now on nobody rests: there is no later time at which to write.
+    /// Ends all rests and starts no new ones, because there will be no later time to write.
     pub fn hurry(&self) {
         self.lock().hurried = true;
     }
 
-    /// Takes back those whose snapshots could not be written.
+    /// Makes taken aggregates wait again, because their snapshots could not be written.
     pub fn put_back(&self, taken: Taken) {
         let mut inner = self.lock();
         for (id, first) in taken.aggregates {
@@ -168,7 +170,7 @@ impl Inner {
         Place { first, entry: self.entries }
     }
 
-    /// Lets an aggregate wait, or rest, that does neither yet.
+    /// Adds an aggregate to those that wait or rest, unless it is one of them already.
     fn enter(&mut self, id: &AggregateId, first: u64) {
         if self.places.contains_key(id) {
             return;
@@ -192,7 +194,7 @@ impl Inner {
         Some(id)
     }
 
-    /// Lets those wait whose rests are over.
+    /// Moves aggregates whose rests are over to the waiting ones.
     fn end_rests(&mut self, now_ms: i64) {
         while let Some(place) = self.far_behind().or_else(|| self.rested(now_ms)) {
             let Some(id) = self.leave_rest(place) else { break };
@@ -200,7 +202,7 @@ impl Inner {
         }
     }
 
-    /// The one that rests with the most events behind it, if these are too many to rest any longer.
+    /// Returns the resting aggregate with the most events since its snapshot, if these exceed the limits.
     fn far_behind(&self) -> Option<Place> {
         let (place, resting) = self.resting.first_key_value()?;
         let is_far = self.marked.saturating_sub(place.first) >= MOST_BEHIND
@@ -208,7 +210,7 @@ impl Inner {
         (is_far || self.hurried).then_some(*place)
     }
 
-    /// One whose rest has ended, by a clock that may have been set back.
+    /// Returns an aggregate whose rest has ended. Allows for a clock that was set back.
     fn rested(&self, now_ms: i64) -> Option<Place> {
         let first = self.ends.first().filter(|(until_ms, _)| *until_ms <= now_ms);
         let last = || self.ends.last().filter(|(until_ms, _)| *until_ms > now_ms.saturating_add(LONGEST_REST_MS));
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reached_leaves_no_event_behind() {
+    fn the_reached_position_skips_no_unwritten_event() {
         let dirty = DirtyAggregates::default();
         dirty.mark(&[event("a", 1), event("b", 2), event("a", 3), event("c", 4)]);
         let taken = dirty.take(1, 0);
@@ -263,7 +265,7 @@ mod tests {
         assert_eq!(dirty.take(9, 0).reached, 5);
     }
 
-    /// Takes what may be written, and lets it be written. Returns the ids with their sizes.
+    /// Takes what may be written and records it as written. Returns the ids with their sizes.
     fn write(
         dirty: &DirtyAggregates,
         sizes: &[(&'static str, usize)],
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_written_for_a_busy_aggregate_are_bounded_and_small_ones_are_not_delayed() {
+    fn a_busy_aggregate_writes_bounded_bytes_without_delaying_others() {
         const STEPS: u64 = 12_000;
         const STEP_MS: i64 = 300;
         let sizes = [("large", 800_000), ("middle", 20_000), ("small", 1_000)];
@@ -302,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn no_rest_outlasts_many_events_or_large_ones_or_the_end() {
+    fn delayed_snapshots_are_written_after_enough_events_or_time() {
         let sizes = [("large", 64 << 20)];
         let begun = || {
             let dirty = DirtyAggregates::default();
@@ -332,12 +334,12 @@ mod tests {
         dirty.hurry();
         assert_eq!(write(&dirty, &sizes, 1), (sizes.to_vec(), 2));
 
-        // The clock was set back by more than any rest.
+        // The clock was set back by more than the longest rest.
         assert_eq!(write(&begun(), &sizes, -1_000_000), (sizes.to_vec(), 2));
     }
 
     #[test]
-    fn what_changed_while_it_was_written_rests_and_what_failed_does_not() {
+    fn only_changes_during_a_successful_write_are_delayed() {
         let sizes = [("large", 1 << 20)];
         let large = AggregateId::parse("large").expect("a valid id");
         let dirty = DirtyAggregates::default();

@@ -1,6 +1,6 @@
-//! The states that whoever follows the log stands at, of the aggregates that have changed since.
+//! The states at the position of the log's follower, for aggregates that have changed since.
 //!
-//! What follows the log must see each event with the state right after it, while the resident states run ahead.
+//! The follower must see each event with the state right after it, while the resident states run ahead.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,15 +10,15 @@ use super::Resident;
 use crate::model::aggregate::Aggregate;
 use crate::model::id::AggregateId;
 
-/// States at the follower's position. Whatever is not here is there as it is resident.
+/// States at the follower's position. An aggregate without an entry has its resident state there.
 #[derive(Default)]
 pub struct FollowerStates {
-    /// `None` for an aggregate that does not exist yet at that position.
+    /// `None` if the aggregate does not exist yet at the follower's position.
     states: Mutex<FxHashMap<AggregateId, Option<Arc<Aggregate>>>>,
 }
 
 impl FollowerStates {
-    /// Makes states resident that the follower has not come to, and keeps those that they replace.
+    /// Publishes states that the follower has not reached, and keeps the states that they replace.
     pub fn publish(&self, resident: &Resident, aggregates: Vec<Arc<Aggregate>>, position: u64) {
         let mut states = self.lock();
         for aggregate in &aggregates {
@@ -27,12 +27,12 @@ impl FollowerStates {
         resident.publish(aggregates, position);
     }
 
-    /// Says how an aggregate was at the follower's position, whatever was thought of it.
+    /// Sets the state of an aggregate at the follower's position. Replaces any earlier entry.
     pub fn set(&self, id: AggregateId, state: Option<Arc<Aggregate>>) {
         self.lock().insert(id, state);
     }
 
-    /// The aggregate at the follower's position.
+    /// Returns the state of an aggregate at the follower's position.
     pub fn state(&self, resident: &Resident, id: &str) -> Option<Arc<Aggregate>> {
         match self.lock().get(id) {
             Some(state) => state.clone(),
@@ -40,7 +40,7 @@ impl FollowerStates {
         }
     }
 
-    /// Moves the follower: these are the aggregates as they are after the events that it has passed.
+    /// Advances the follower past some events. `aggregates` are the states after these events.
     pub fn pass(&self, resident: &Resident, aggregates: impl IntoIterator<Item = Arc<Aggregate>>) {
         let mut states = self.lock();
         for aggregate in aggregates {
@@ -53,7 +53,7 @@ impl FollowerStates {
         }
     }
 
-    /// Forgets everything: the follower stands at the log's end.
+    /// Removes all entries: the follower has reached the log's end.
     pub fn clear(&self) {
         self.lock().clear();
     }

@@ -1,7 +1,7 @@
-//! The folded state of an open workspace, in memory: every aggregate's last state, readable while appends go on.
+//! The folded state of an open workspace, in memory: the last state of every aggregate, readable during appends.
 //!
-//! Aggregates stand in chunks, in the order of their first events. A snapshot shares the chunks, and a chunk is
-//! copied only when it is written while a snapshot still holds it; so readers never wait for long, nor do appends.
+//! Aggregates are stored in chunks, in the order of their first events. A snapshot shares the chunks, and a chunk is
+//! copied only if it is written while a snapshot holds it. Neither readers nor appends therefore wait for long.
 
 mod columns;
 pub mod dirty;
@@ -26,9 +26,10 @@ pub use columns::Base;
 use columns::{BuiltColumn, Columns};
 use sharing::Sharing;
 
-/// Aggregates in a chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million is short.
+/// Aggregates per chunk. Small enough to copy in a microsecond, large enough that a snapshot of a million aggregates is
+/// short.
 const CHUNK: usize = 256;
-/// The state field by which an aggregate of its type and project can be addressed.
+/// The state field by which an aggregate can be addressed within its type and project.
 pub const SLUG: &str = "slug";
 
 type Chunk = Vec<Arc<Aggregate>>;
@@ -39,7 +40,7 @@ type SlugKey<'a> = (&'a str, Option<&'a str>, &'a str);
 #[derive(Default)]
 pub struct Resident {
     inner: RwLock<Inner>,
-    /// One makes columns at a time; whoever wants the same ones finds them then.
+    /// Lets one thread build columns at a time. Threads that wait for the same columns then find them.
     making: Mutex<()>,
     sharing: Mutex<Sharing>,
 }
@@ -47,11 +48,12 @@ pub struct Resident {
 #[derive(Default)]
 struct Inner {
     chunks: Vec<Arc<Chunk>>,
-    /// Places by id.
+    /// Row numbers by id.
     rows: Index,
-    /// Places of those not deleted by slug. More than one where events were appended past the article operations.
+    /// Row numbers of aggregates that are not deleted, by slug. A slug has several rows if events were appended without
+    /// the article operations.
     slugs: Index,
-    /// How many aggregates there are.
+    /// Number of aggregates.
     count: u32,
     position: u64,
     columns: Columns,
@@ -65,19 +67,19 @@ pub struct Snapshot {
     columns: Option<Arc<Wanted>>,
 }
 
-/// The columns that a snapshot was asked to have.
+/// The columns that a snapshot was requested with.
 struct Wanted {
     base: Base,
     by_path: FxHashMap<Arc<str>, Column>,
 }
 
 impl Snapshot {
-    /// Every aggregate, deleted ones too, in the order of their first events.
+    /// Iterates over all aggregates, including deleted ones, in the order of their first events.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Aggregate>> + Clone {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
-    /// Those whose first event stands before a position, newest first.
+    /// Iterates over the aggregates whose first event is before a position, newest first.
     pub fn newest_before(&self, position: u64) -> impl Iterator<Item = &Arc<Aggregate>> {
         let chunks = self
             .chunks
@@ -87,12 +89,12 @@ impl Snapshot {
         newest.skip_while(move |aggregate| aggregate.first_position >= position)
     }
 
-    /// Position of the last event folded.
+    /// Returns the position of the last event folded.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// How many aggregates there are.
+    /// Returns the number of aggregates.
     pub fn len(&self) -> usize {
         self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
@@ -101,17 +103,17 @@ impl Snapshot {
         self.chunks.is_empty()
     }
 
-    /// The aggregate at a row, in the order of [`iter`](Snapshot::iter).
+    /// Returns the aggregate at a row, in the order of [`iter`](Snapshot::iter).
     pub fn at(&self, row: usize) -> Option<&Arc<Aggregate>> {
         self.chunks.get(row / CHUNK)?.get(row % CHUNK)
     }
 
-    /// What every scan asks about, where the snapshot has columns.
+    /// Returns the columns that every scan reads, if the snapshot has columns.
     pub fn base(&self) -> Option<&Base> {
         self.columns.as_ref().map(|columns| &columns.base)
     }
 
-    /// The column of a path, if it was asked for and is kept.
+    /// Returns the column of a path, if it was requested and is kept.
     pub fn column(&self, path: &str) -> Option<&Column> {
         let columns = self.columns.as_ref()?;
         columns.by_path.get(path).or_else(|| columns.base.column(path))
@@ -123,7 +125,7 @@ impl Resident {
         self.read().get(id).cloned()
     }
 
-    /// The aggregate as it is in a snapshot of these.
+    /// Returns the state that an aggregate has in a snapshot of this workspace.
     pub fn get_in(&self, snapshot: &Snapshot, id: &str) -> Option<Arc<Aggregate>> {
         // An aggregate never leaves its row.
         let row = self.read().row_of(id)? as usize;
@@ -135,12 +137,12 @@ impl Resident {
         Snapshot { chunks: inner.chunks.clone(), position: inner.position, columns: None }
     }
 
-    /// Whether there are columns of all these paths.
+    /// Returns whether all these paths have columns.
     pub fn has_columns(&self, paths: &[&Arc<str>]) -> bool {
         self.read().columns.missing(paths).is_empty()
     }
 
-    /// A snapshot with columns of these paths, which are made if there are none yet.
+    /// Returns a snapshot with columns of these paths. Missing columns are built.
     pub fn snapshot_with(&self, paths: &[&Arc<str>]) -> Snapshot {
         if !self.has_columns(paths) {
             self.make_columns(paths);
@@ -161,7 +163,7 @@ impl Resident {
         }
         let mut inner = self.write();
         for (number, chunk) in inner.chunks.iter().enumerate() {
-            // While the snapshot holds a chunk, whoever writes to it copies it.
+            // A writer copies a chunk that the snapshot holds, so an identical pointer means an unchanged chunk.
             if snapshot.chunks.get(number).is_some_and(|before| Arc::ptr_eq(before, chunk)) {
                 continue;
             }
@@ -176,7 +178,7 @@ impl Resident {
         self.read().position
     }
 
-    /// The aggregates that have this slug among those of a type and project.
+    /// Returns the aggregates of a type and project that have this slug.
     pub fn by_slug(&self, aggregate_type: &str, project_id: Option<&str>, slug: &str) -> Vec<AggregateId> {
         let key = (aggregate_type, project_id, slug);
         let inner = self.read();
@@ -186,18 +188,18 @@ impl Resident {
         found.map(|aggregate| aggregate.id.clone()).collect()
     }
 
-    /// Bytes that columns of the states take, roughly.
+    /// Returns the approximate size of the columns in bytes.
     pub fn columns_bytes(&self) -> usize {
         self.read().columns.size_bytes()
     }
 
-    /// The aggregate in less room: what it has in common with others is held once.
+    /// Returns the aggregate with parts replaced by equal parts that are held already, which saves memory.
     pub fn share(&self, aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner).share(aggregate)
     }
 
-    /// Takes in aggregates that were folded up to a position, unless they are here in a later version. New ones come in
-    /// the order of their first events.
+    /// Publishes aggregates that were folded up to a position. An aggregate that is resident in a later version stays.
+    /// New aggregates must come in the order of their first events.
     pub fn publish(&self, aggregates: impl IntoIterator<Item = Arc<Aggregate>>, position: u64) {
         let aggregates: Vec<_> = aggregates.into_iter().map(|aggregate| self.share(aggregate)).collect();
         let mut inner = self.write();
@@ -207,7 +209,7 @@ impl Resident {
         inner.position = inner.position.max(position);
     }
 
-    /// Replaces what is derived about aggregates. Those that are not here are passed over.
+    /// Replaces the facts of aggregates. Ignores aggregates that are not resident.
     pub fn set_facts(&self, facts: impl IntoIterator<Item = (AggregateId, Arc<Object>)>) {
         let mut sharing = self.sharing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut inner = self.write();
@@ -218,7 +220,7 @@ impl Resident {
         }
     }
 
-    // A reader or writer that panicked left whole aggregates behind: each write is one pointer.
+    // A thread that panicked leaves no partial aggregate: each write replaces one pointer.
     fn read(&self) -> RwLockReadGuard<'_, Inner> {
         self.inner.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -250,7 +252,7 @@ impl Inner {
     fn put(&mut self, mut aggregate: Arc<Aggregate>) {
         let before = self.get(aggregate.id.as_str()).cloned();
         if before.as_ref().is_some_and(|before| before.version > aggregate.version) {
-            // Whoever folded it began before the events that are in the one here.
+            // The fold began before the events that the resident aggregate includes.
             return;
         }
         let row = self.row_of(aggregate.id.as_str()).unwrap_or(self.count);
@@ -258,7 +260,7 @@ impl Inner {
         self.columns.put(row as usize, &aggregate);
         match before {
             Some(before) => {
-                // Facts may have changed after this fold began: those that are here are the newer ones.
+                // Facts may have changed after this fold began: the resident ones are newer.
                 if !Arc::ptr_eq(&before.facts, &aggregate.facts) {
                     Arc::make_mut(&mut aggregate).facts = before.facts.clone();
                 }
@@ -338,7 +340,7 @@ mod tests {
 
     fn check(snapshot: &Snapshot, paths: &[&Arc<str>]) {
         for path in paths {
-            let column = snapshot.column(path).expect("a column that was asked for");
+            let column = snapshot.column(path).expect("a requested column");
             for (row, aggregate) in snapshot.iter().enumerate() {
                 let (first, rest) = path.split_once('.').unwrap_or((path, ""));
                 let field = aggregate.field(first).map(std::borrow::Cow::into_owned);
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshots_columns_say_what_its_states_say() {
+    fn columns_of_a_snapshot_match_its_states() {
         let resident = Resident::default();
         let paths: Vec<Arc<str>> = ["a.n", "slug", "_version", "tags", "a"].map(Arc::from).to_vec();
         resident.publish((0..5_000).map(|number| aggregate(number, number % 3)), 1);
@@ -361,7 +363,7 @@ mod tests {
                 }
             });
             for round in 1..=8 {
-                // The first rounds make columns while states change; later ones find them kept up.
+                // The first rounds build columns while states change; later rounds find them kept current.
                 let wanted: Vec<&Arc<str>> = paths.iter().take(round.min(paths.len())).collect();
                 check(&resident.snapshot_with(&wanted), &wanted);
             }
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_folded_from_fewer_events_replaces_nothing() {
+    fn an_older_state_does_not_replace_a_newer_one() {
         let resident = Resident::default();
         resident.publish([aggregate(1, 6)], 6);
         resident.publish([aggregate(1, 5), aggregate(2, 1)], 5);
@@ -378,14 +380,14 @@ mod tests {
         assert_eq!(resident.get("i-2").map(|found| found.version), Some(1));
         assert_eq!(resident.position(), 6);
         assert_eq!(resident.by_slug("thing", None, "s-7").len(), 1);
-        // The same events folded another way.
+        // The same events folded into another state.
         let refolded = Aggregate { state: Arc::default(), ..Aggregate::clone(&aggregate(1, 6)) };
         resident.publish([Arc::new(refolded)], 0);
         assert!(resident.get("i-1").is_some_and(|found| found.state.is_empty()));
     }
 
     #[test]
-    fn slugs_follow_their_aggregates() {
+    fn the_slug_index_follows_changes_of_aggregates() {
         let resident = Resident::default();
         for version in 0..60 {
             resident.publish((0..40).map(|number| aggregate(number, version)), version);

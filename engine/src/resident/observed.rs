@@ -1,4 +1,4 @@
-//! The shapes of the events seen so far: per event type, the payload's fields and the types of their values.
+//! The shapes of the events seen so far: for each event type, the payload's fields and the types of their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,18 @@ use std::sync::{Mutex, PoisonError};
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// What is remembered is bounded: clients choose the names, and one that invents them without end fills no memory.
+/// Limits on what is remembered. Clients choose the names, and a client that keeps inventing names must not fill the
+/// memory.
 const MAX_FIELDS: usize = 500;
 const MAX_EVENT_TYPES: usize = 1_000;
-/// Longer names are passed over, in bytes.
+/// Longer names, in bytes, are ignored.
 const MAX_NAME: usize = 128;
-/// Fields of one payload that are looked at.
+/// Limit on the fields of one payload that are examined.
 const MAX_LOOKED_AT: usize = 2_000;
 
 type Fields = BTreeMap<String, BTreeSet<&'static str>>;
 
-/// What was seen. Seeing an event twice changes nothing.
+/// The shapes seen. Recording an event twice changes nothing.
 #[derive(Default)]
 pub struct ObservedSchema {
     inner: Mutex<Inner>,
@@ -54,7 +55,7 @@ impl ObservedSchema {
         inner.changed |= changed;
     }
 
-    /// What was seen of a type's events: event type to `{field: [types]}`.
+    /// Returns the shapes of a type's events: pairs of event type and `{field: [types]}`.
     pub fn of_type(&self, type_name: &str) -> Vec<(String, Object)> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let of_type = |event_type: &&String| event_type.split_once('.').is_some_and(|(name, _)| name == type_name);
@@ -62,19 +63,19 @@ impl ObservedSchema {
         names.map(|name| (name.clone(), inner.event_types.get(name).map(to_object).unwrap_or_default())).collect()
     }
 
-    /// Everything, to be stored, if it changed since this was last asked.
+    /// Returns everything, to be stored, if it changed since the last call.
     pub fn take_changed(&self) -> Option<Object> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = std::mem::take(&mut inner.changed);
         changed.then(|| inner.event_types.iter().map(|(name, fields)| (name.as_str(), to_object(fields))).collect())
     }
 
-    /// What was taken was not stored: it is to be taken again.
+    /// Marks the schema as changed, after the result of [`ObservedSchema::take_changed`] could not be stored.
     pub fn put_back(&self) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).changed = true;
     }
 
-    /// Takes in what was stored.
+    /// Restores what was stored.
     pub fn restore(&self, stored: &Object) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for (event_type, fields) in stored.iter().take(MAX_EVENT_TYPES) {
@@ -90,7 +91,7 @@ impl ObservedSchema {
 
 const KINDS: [&str; 7] = ["null", "boolean", "integer", "number", "string", "array", "object"];
 
-/// The value's type in the words of type definitions.
+/// Returns the value's type by its name in type definitions.
 fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_clients_invent_fill_no_memory() {
+    fn names_invented_by_clients_take_bounded_memory() {
         let observed = ObservedSchema::default();
         let wide = |from: usize| (from..from + 3_000).map(|n| (format!("f{n}"), Value::Null)).collect::<Object>();
         for round in 0..3 {
@@ -147,7 +148,7 @@ mod tests {
         let listed = observed.of_type("note");
         assert_eq!(listed.len(), MAX_EVENT_TYPES);
         assert_eq!(listed.iter().map(|(_, fields)| fields.len()).max(), Some(MAX_FIELDS));
-        // Stored by a program that knew no bounds.
+        // Stored by a program without these limits.
         let stored: Object = (0..2 * MAX_EVENT_TYPES).map(|n| (format!("note.v{n}"), Value::from(wide(0)))).collect();
         let restored = ObservedSchema::default();
         restored.restore(&stored);
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_stored_is_told_again() {
+    fn unstored_changes_are_returned_again() {
         let observed = ObservedSchema::default();
         observed.note(&event("created", Object::new()));
         assert!(observed.take_changed().is_some() && observed.take_changed().is_none());

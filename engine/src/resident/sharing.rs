@@ -1,4 +1,4 @@
-//! Parts that states have in common are held once: names, short texts, lists of these, and the shapes of objects.
+//! Shares equal parts of states: names, short texts, lists of short texts, and the shapes of objects.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use rustc_hash::FxHasher;
 use crate::model::aggregate::{Aggregate, no_facts};
 use crate::model::value::{Object, Shape, Value};
 
-/// Parts remembered of each kind. One takes the place of another with the same place in the table, so nothing has to be
-/// let go of, and what occurs often is mostly there.
+/// Number of parts remembered of each kind. A part replaces another part with the same slot in the table, so nothing
+/// has to be evicted and frequent parts are mostly found.
 const TEXTS: usize = 4_096;
 const LISTS: usize = 1_024;
 const SHAPES: usize = 256;
-/// A longer text or list is hardly ever the same as another.
+/// A longer text or list is hardly ever equal to another.
 const LONGEST_TEXT: usize = 48;
 const LONGEST_LIST: usize = 16;
 
-/// What was seen of late.
+/// The parts seen recently.
 #[derive(Default)]
 pub struct Sharing {
     texts: Vec<Option<Arc<str>>>,
@@ -26,7 +26,7 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// The aggregate with its parts shared, as far as they were seen before.
+    /// Returns the aggregate with its parts replaced by equal parts that were seen before.
     pub fn share(&mut self, mut aggregate: Arc<Aggregate>) -> Arc<Aggregate> {
         if aggregate.state.shape().is_some() {
             return aggregate;
@@ -39,7 +39,7 @@ impl Sharing {
         aggregate
     }
 
-    /// An object of facts with its parts shared; an empty one is everybody's.
+    /// Returns an object of facts with its parts shared. All empty objects are one.
     pub fn facts(&mut self, facts: &Arc<Object>) -> Arc<Object> {
         if facts.is_empty() {
             return no_facts();
@@ -74,7 +74,7 @@ impl Sharing {
     }
 
     fn array(&mut self, items: &Arc<Vec<Value>>) -> Value {
-        // Equal numbers may be of two kinds; equal texts show alike.
+        // Equal numbers can be of two kinds and print differently. Equal texts print alike.
         let texts = items.iter().all(|item| matches!(item, Value::String(text) if text.len() <= LONGEST_TEXT));
         if !texts {
             return items.iter().map(|item| self.value(item)).collect::<Vec<_>>().into();
@@ -90,7 +90,7 @@ impl Sharing {
         Value::Array(list)
     }
 
-    /// A text, shared if it is a short one.
+    /// Returns a text, shared if it is short.
     pub fn text(&mut self, text: &Arc<str>) -> Arc<str> {
         if text.len() > LONGEST_TEXT {
             return text.clone();
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shared_shows_as_before() {
+    fn sharing_does_not_change_values() {
         let text = r#"{"a":"x","b":[1,1.0,"x"],"c":{"a":"x","d":[]},"t":["x","y"],"n":1.0}"#;
         let mut sharing = Sharing::default();
         let mut objects = (0..2).map(|_| {

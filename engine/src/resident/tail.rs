@@ -1,15 +1,15 @@
-//! The last events of the log, in memory, for whoever follows it closely.
+//! The last events of the log, in memory, for readers close to the log's end.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::model::event::Event;
 
-/// Events kept, by bytes and by number; whoever lags further behind reads the store.
+/// Limits on the events kept, in bytes and in number. A reader further from the log's end reads the store.
 const MAX_BYTES: usize = 16 << 20;
 const MAX_EVENTS: usize = 20_000;
 
-/// Bytes of an event here, with the text in which it is sent to those who follow.
+/// Returns the size of a kept event in bytes, including the text in which it is sent to subscribers.
 fn size_bytes(event: &Event) -> usize {
     2 * event.size_bytes()
 }
@@ -24,17 +24,17 @@ pub struct Tail {
 struct Inner {
     events: VecDeque<Arc<Event>>,
     bytes: usize,
-    /// Position of the last event before or inside the window: where there is none, the window stands behind it.
+    /// Position of the last event before or inside the window. An empty window begins after this position.
     end: u64,
 }
 
 impl Tail {
-    /// Says where the log ends before the first event is added.
+    /// Sets the log's end before the first event is added.
     pub fn begin_at(&self, position: u64) {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).end = position;
     }
 
-    /// Adds events that follow those already here.
+    /// Adds events that follow those in the window.
     pub fn extend(&self, events: &[Arc<Event>]) {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
@@ -53,15 +53,15 @@ impl Tail {
         }
     }
 
-    /// Bytes of the events here.
+    /// Returns the size of the kept events in bytes.
     pub fn size_bytes(&self) -> usize {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner).bytes
     }
 
-    /// Up to `limit` events after a position; `None` where the window begins later than that.
+    /// Returns up to `limit` events after a position; `None` if the window begins later.
     pub fn after(&self, position: u64, limit: usize) -> Option<Vec<Arc<Event>>> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        // An empty window begins behind the end of the log: nothing after that is missing from it.
+        // An empty window begins after the log's end, so no later event is missing from it.
         let first = inner.events.front().map_or(inner.end + 1, |first| first.position);
         let skip = usize::try_from((position + 1).checked_sub(first)?).ok()?;
         Some(inner.events.iter().skip(skip).take(limit).cloned().collect())
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_missing_after_the_end_of_the_log() {
+    fn the_tail_covers_every_position_after_its_beginning() {
         let tail = Tail::default();
         let after = |position| tail.after(position, 9).map(|events| events.len());
         assert_eq!(after(0), Some(0));

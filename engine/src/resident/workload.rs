@@ -1,4 +1,4 @@
-//! Which agents there are, and how much each has to do: its open tasks, counted as they change, and those that it holds.
+//! The registered agents and the workload of each: counts of its open tasks, kept current, and the tasks that it holds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,13 +17,13 @@ pub struct Workload {
     pub pending: u64,
     pub in_progress: u64,
     pub review: u64,
-    /// Of all open ones, in whatever status.
+    /// Unread tasks among all open ones, whatever their status.
     pub unread: u64,
-    /// When the oldest pending one was made; milliseconds since the epoch.
+    /// When the oldest pending task was created, in milliseconds since the epoch.
     pub oldest_pending_at: Option<i64>,
 }
 
-/// Those of all agents.
+/// The workloads of all agents.
 #[derive(Default)]
 pub struct Workloads {
     inner: Mutex<Inner>,
@@ -31,16 +31,16 @@ pub struct Workloads {
 
 #[derive(Default)]
 struct Inner {
-    /// Those that are registered, by the positions of their first events.
+    /// Registered agents by the positions of their first events.
     registered: BTreeMap<u64, AggregateId>,
     tasks: FxHashMap<AggregateId, OpenTask>,
     agents: FxHashMap<Arc<str>, Counted>,
-    /// Maps each claimed task to the agent that holds it, and each agent to its tasks. A heartbeat reads these alone.
+    /// The agent that holds each claimed task, and the claimed tasks of each agent. A heartbeat reads only these.
     holders: FxHashMap<AggregateId, Arc<str>>,
     held: FxHashMap<Arc<str>, BTreeSet<AggregateId>>,
 }
 
-/// What is counted of a task that waits for an agent.
+/// The counted fields of a task that waits for an agent.
 #[derive(Clone, PartialEq, Eq)]
 struct OpenTask {
     agent: Arc<str>,
@@ -57,20 +57,20 @@ struct Counted {
 }
 
 impl Workloads {
-    /// The ids of those aggregates that are agents or tasks.
+    /// Returns the ids of the aggregates that are agents or tasks.
     pub fn observed_among(aggregates: &[Arc<Aggregate>]) -> Vec<AggregateId> {
         let observed = aggregates.iter().filter(|aggregate| matches!(&*aggregate.aggregate_type, AGENT | TASK));
         observed.map(|aggregate| aggregate.id.clone()).collect()
     }
 
-    /// Takes in agents and tasks as they are now.
+    /// Updates the workloads from the current states of agents and tasks.
     pub fn observe(&self, resident: &Resident, observed: &[AggregateId]) {
         if observed.is_empty() {
             return;
         }
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         for id in observed {
-            // Read under the lock: whoever comes here last has seen the newest.
+            // Read under the lock, so that the last caller has seen the newest state.
             match resident.get(id.as_str()) {
                 Some(agent) if &*agent.aggregate_type == AGENT => inner.set_agent(&agent),
                 task => {
@@ -81,13 +81,13 @@ impl Workloads {
         }
     }
 
-    /// The agents whose first events stand before a position, newest first.
+    /// Returns the agents whose first events are before a position, newest first.
     pub fn agents_before(&self, position: u64) -> Vec<AggregateId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         inner.registered.range(..position).rev().map(|(_, id)| id.clone()).collect()
     }
 
-    /// The tasks that some agents hold. Others are not looked at.
+    /// Returns the tasks that some agents hold. Reads no other task.
     pub fn held_by(&self, agents: &[Arc<str>]) -> Vec<AggregateId> {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let mut asked = FxHashSet::default();
@@ -95,7 +95,7 @@ impl Workloads {
         agents.filter_map(|agent| inner.held.get(agent)).flatten().cloned().collect()
     }
 
-    /// The open tasks of an agent.
+    /// Returns the workload of an agent.
     pub fn of(&self, agent: &str) -> Workload {
         let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(counted) = inner.agents.get(agent) else { return Workload::default() };
@@ -188,7 +188,7 @@ impl Counted {
     }
 }
 
-/// What is counted of a task; `None` where it is ended, or no agent's.
+/// Returns the counted fields of a task; `None` if the task has ended or is not assigned to an agent.
 fn open_task(task: &Aggregate) -> Option<OpenTask> {
     let read = Task::new(task);
     let agent = read.assigned_agent().filter(|_| !task.deleted && read.status().is_open())?;
@@ -196,7 +196,7 @@ fn open_task(task: &Aggregate) -> Option<OpenTask> {
     Some(OpenTask { agent: agent.into(), status, is_unread, created_at: task.created_at })
 }
 
-/// The agent that holds a task, if one does.
+/// Returns the agent that holds a task, if there is one.
 fn holder(task: &Aggregate) -> Option<Arc<str>> {
     Task::new(task).lease().filter(|_| !task.deleted).map(|lease| lease.agent_id.into())
 }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_known_while_they_are_registered() {
+    fn agents_are_listed_while_they_are_registered() {
         let (resident, workloads) = (Resident::default(), Workloads::default());
         let observe = |id: &str, version: u64, deleted: bool| {
             let agent =
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_tasks_those_that_an_agent_holds_are_found_without_a_look_at_the_others() {
+    fn tasks_held_by_an_agent_are_found_without_a_full_scan() {
         let (resident, workloads) = (Resident::default(), Workloads::default());
         let claimed = |id: &str, version: u64, agent: &str| {
             let waiting = task(id, version, agent, "in_progress");
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_are_counted_for_whoever_has_them() {
+    fn tasks_are_counted_per_agent() {
         let (resident, workloads) = (Resident::default(), Workloads::default());
         let observe = |tasks: &[Arc<Aggregate>]| {
             resident.publish(tasks.iter().cloned(), 1);
@@ -298,7 +298,7 @@ mod tests {
         observe(&[task("t", 2, "a", "in_progress")]);
         let one = Workload { pending: 1, unread: 1, in_progress: 1, oldest_pending_at: Some(2), ..Workload::default() };
         assert_eq!(workloads.of("a"), one);
-        // What was folded from fewer events is no news.
+        // A state folded from fewer events changes nothing.
         observe(&[task("t", 1, "a", "pending")]);
         assert_eq!(workloads.of("a"), one);
         observe(&[task("t", 3, "b", "awaiting_reply"), task("tt", 2, "a", "approved")]);

@@ -1,4 +1,4 @@
-//! Devices that users have activated, and the pair of keys with which answers about them are signed.
+//! Devices that users have activated, and the seed of the key pair that signs responses about them.
 
 use std::sync::Arc;
 
@@ -7,22 +7,22 @@ use surrealdb::types::Value as Record;
 use super::{Database, Error, Result, convert};
 use crate::model::license::Activation;
 
-/// The devices of a user, and the turn at which they were read.
+/// The devices of a user, and the value of the change counter when they were read.
 pub struct Devices {
     pub activations: Vec<Activation>,
     turn: i64,
 }
 
 impl Database {
-    /// The devices of a user, those that were revoked too; the oldest first.
+    /// Returns all devices of a user, including revoked ones, oldest first.
     pub async fn read_activations(&self, user_id: &str) -> Result<Devices> {
         let values = [("user", convert::text(user_id)), ("turn", turn_id(user_id))];
-        // The turn first: what is written between the two statements makes it an old one.
+        // The counter is read first, so a write between the two statements makes it outdated.
         let statements = "SELECT VALUE number FROM $turn;
             SELECT *, record::id(id) AS key FROM activation WHERE user_id = $user ORDER BY activated_at, id;";
         let found = self.query(statements, values).await?;
         let [turn, activations] = found.as_slice() else {
-            return Err(Error::Corrupt("two answers were expected".into()));
+            return Err(Error::Corrupt("expected two results".into()));
         };
         Ok(Devices {
             activations: convert::list(Some(activations))?.map(read).collect::<Result<_>>()?,
@@ -30,7 +30,8 @@ impl Database {
         })
     }
 
-    /// Writes a device of a user, and deletes others; a conflict where the devices are not those that were read any more.
+    /// Writes a device of a user, and deletes others. Fails with [`Error::Conflict`] if the devices have changed since
+    /// they were read.
     pub async fn write_activation(&self, activation: &Activation, leaving: &[Arc<str>], read: &Devices) -> Result<()> {
         let values = [
             ("id", activation_id(&activation.id)),
@@ -48,7 +49,7 @@ impl Database {
         self.query(statements, values).await.map(drop)
     }
 
-    /// Forgets a device of a user; a conflict where the devices are not those that were read any more.
+    /// Deletes a device of a user. Fails with [`Error::Conflict`] if the devices have changed since they were read.
     pub async fn delete_activation(&self, user_id: &str, id: &str, read: &Devices) -> Result<()> {
         let values = [("id", activation_id(id)), ("turn", turn_id(user_id)), ("seen", convert::integer(read.turn))];
         let statements = "BEGIN;
@@ -59,7 +60,7 @@ impl Database {
         self.query(statements, values).await.map(drop)
     }
 
-    /// The seed of the pair of keys that signs, in hexadecimal: the one that is there, or else this one from now on.
+    /// Returns the seed of the signing key pair, in hexadecimal. If there is none yet, stores `new` as the seed.
     pub async fn license_seed(&self, new: &str, now: i64) -> Result<String> {
         let values = [
             ("id", convert::record_id("license_key", "current".to_owned())),
@@ -75,7 +76,7 @@ impl Database {
             Some(Record::String(seed)) => Some(seed.clone()),
             _ => None,
         });
-        seed.ok_or_else(|| Error::Corrupt("the license key is not there".into()))
+        seed.ok_or_else(|| Error::Corrupt("the license key is missing".into()))
     }
 }
 
@@ -83,7 +84,8 @@ fn activation_id(id: &str) -> Record {
     convert::record_id("activation", id.to_owned())
 }
 
-/// What every change of a user's devices writes, so that of two at once one fails.
+/// Returns the id of the change counter. Every change of a user's devices writes it, so that concurrent changes
+/// conflict.
 fn turn_id(user_id: &str) -> Record {
     convert::record_id("activation_turn", user_id.to_owned())
 }

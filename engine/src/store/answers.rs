@@ -1,5 +1,5 @@
-//! Requests that carry an idempotency key, and what tells their answers again: the events that an append was answered
-//! with, or else the answer itself.
+//! Stored responses to requests with an idempotency key: the events that an append returned, or else the response
+//! itself.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -9,28 +9,29 @@ use surrealdb::types::{Array, RecordIdKey, Value as Record};
 
 use super::{Database, Error, Result, convert};
 
-/// Answers forgotten with one statement: a transaction of bounded size.
+/// Number of responses that one statement deletes, which limits the size of the transaction.
 const FORGOTTEN_AT_ONCE: usize = 1_000;
-/// The name of the time up to which answers are forgotten, among the checkpoints.
+/// The name of the checkpoint that holds the time up to which responses are deleted.
 const FORGOTTEN: &str = "forgotten_answers";
 
-/// Events that an append was answered with, at positions that follow one another.
+/// Events at consecutive positions that an append returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     pub first: u64,
     pub count: u64,
-    /// They were in the log before.
+    /// Whether the events were already in the log before the append.
     pub repeated: bool,
 }
 
-/// An answer as it was first given.
+/// The first response to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAnswer {
-    /// SHA-256 of what was asked, in hexadecimal.
+    /// SHA-256 of the request, in hexadecimal.
     pub fingerprint: Arc<str>,
-    /// What an append was answered with, in the order of the answer. It stands in the transaction of the events.
+    /// The events that an append returned, in the order of the response. They are stored in the transaction that
+    /// appends the events.
     pub events: Option<Vec<Run>>,
-    /// What another request was answered with; `None` while that is under way.
+    /// The body of any other response, or `None` while the request is in progress.
     pub body: Option<String>,
     pub location: Option<String>,
     /// Milliseconds since the epoch.
@@ -38,7 +39,7 @@ pub struct StoredAnswer {
 }
 
 impl Database {
-    /// Those of some answers that are kept, by their keys.
+    /// Returns the stored responses for some keys, by key.
     pub async fn read_answers(&self, keys: &[Arc<str>]) -> Result<HashMap<Arc<str>, StoredAnswer>> {
         let ids: Vec<Record> = keys.iter().map(|key| answer_id(key)).collect();
         let statement = "SELECT *, record::id(id) AS key FROM $ids";
@@ -47,9 +48,10 @@ impl Database {
         convert::list(found.first())?.map(keyed).collect()
     }
 
-    /// Keeps an answer, or that a request is under way, unless another answer is kept. Returns what is kept now.
+    /// Stores a response, or the note that a request is in progress. A response that is already stored is kept, and a
+    /// note of the same request is completed. Returns what is stored afterwards.
     pub async fn keep_answer(&self, key: &str, answer: &StoredAnswer) -> Result<StoredAnswer> {
-        // It is noted when to forget it before there is anything to forget.
+        // The entry by which the response is deleted later is written before the response itself.
         let statement =
             "INSERT IGNORE INTO answered $answered RETURN NONE; INSERT INTO answer $content ON DUPLICATE KEY UPDATE
             body = IF fingerprint = $input.fingerprint { body ?? $input.body } ELSE { body },
@@ -58,10 +60,11 @@ impl Database {
         let kept =
             self.query_again(statement, [("content", answer_record(key, answer)?), ("answered", answered)]).await?;
         let kept = convert::list(kept.last())?.next().map(read_answer).transpose()?;
-        kept.ok_or_else(|| Error::Corrupt("an answer that was just kept is not there".into()))
+        kept.ok_or_else(|| Error::Corrupt("a response that was just stored is missing".into()))
     }
 
-    /// Forgets the answer under a key if it is older than a time, or, with `unfinished`, if it was never given.
+    /// Deletes the response under a key if it was created at or before a time, or, with `unfinished`, if it has no
+    /// content.
     pub async fn forget_answer(&self, key: &str, before: i64, unfinished: bool) -> Result<()> {
         let values =
             [("id", answer_id(key)), ("before", convert::integer(before)), ("unfinished", Record::Bool(unfinished))];
@@ -70,27 +73,27 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// The time up to which answers are forgotten: what was written down of it, or else when the oldest was given. `None`
-    /// where there is none.
+    /// Returns the time up to which responses are deleted: the recorded time, or else the time of the oldest response.
+    /// Returns `None` if there are no responses.
     pub async fn answers_forgotten_until(&self) -> Result<Option<i64>> {
         let written = self.checkpoint(FORGOTTEN).await?;
         if written > 0 {
             return Ok(i64::try_from(written).ok());
         }
-        // Once in the life of a store: it reads all that there are.
+        // This query reads all entries. It only runs until the first time is recorded.
         let found = self.query("SELECT VALUE record::id(id)[0] FROM answered LIMIT 1", []).await?;
         convert::list(found.first())?.next().map(convert::int).transpose()
     }
 
-    /// Writes down the time up to which answers are forgotten.
+    /// Records the time up to which responses are deleted.
     pub async fn set_answers_forgotten(&self, until: i64) -> Result<()> {
         let values = [("name", convert::text(FORGOTTEN)), ("until", convert::integer(until))];
         let statement = "UPSERT type::record('checkpoint', $name) SET position = $until RETURN NONE";
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Forgets answers given from a time on and before another. Returns how many batches of them there were: all are read
-    /// at once, whatever their number.
+    /// Deletes the responses of the times `from..before`. Returns the number of batches in that period. All of them are
+    /// read in one query, however many there are.
     pub async fn forget_answers(&self, from: i64, before: i64) -> Result<usize> {
         let at = |time: i64| RecordIdKey::Array(Array::from(vec![convert::integer(time)]));
         let range =
@@ -99,14 +102,18 @@ impl Database {
             self.query("SELECT id, keys FROM $range", [("range", convert::record_id("answered", range))]).await?;
         let (mut batches, mut answers) = (Vec::new(), Vec::new());
         for batch in convert::list(found.first())? {
-            let Record::Object(batch) = batch else { return Err(Error::Corrupt("answers are no object".into())) };
+            let Record::Object(batch) = batch else {
+                return Err(Error::Corrupt("a batch of responses is not an object".into()));
+            };
             batches.extend(batch.get("id").cloned());
             for key in convert::list(batch.get("keys"))? {
-                let Record::String(key) = key else { return Err(Error::Corrupt("a key is no text".into())) };
+                let Record::String(key) = key else {
+                    return Err(Error::Corrupt("an idempotency key is not a string".into()));
+                };
                 answers.push(answer_id(key));
             }
         }
-        // The batches go last: what is cut short is done again.
+        // The batches are deleted last, so that an interrupted deletion is repeated.
         for some in answers.chunks(FORGOTTEN_AT_ONCE) {
             let values = [("some", Record::Array(some.to_vec().into())), ("before", convert::integer(before))];
             self.query_again("DELETE $some WHERE created_at < $before RETURN NONE", values).await?;
@@ -118,7 +125,7 @@ impl Database {
     }
 }
 
-/// The records of answers given at once, and the one by which they are forgotten.
+/// Returns the records of responses that were given together, and the batch record by which they are deleted later.
 pub(super) fn answer_records(answers: &[(Arc<str>, StoredAnswer)]) -> Result<(Vec<Record>, Option<Record>)> {
     let records = answers.iter().map(|(key, answer)| answer_record(key, answer)).collect::<Result<_>>()?;
     let keys = || answers.iter().map(|(key, _)| convert::text(key)).collect::<Vec<_>>();
@@ -136,7 +143,7 @@ fn answer_id(key: &str) -> Record {
     convert::record_id("answer", key.to_owned())
 }
 
-/// The record of an answer. Of what it does not have, it has no fields: they would cost with each append.
+/// Returns the record of a response. Missing parts get no field, because each field would add to the cost of an append.
 fn answer_record(key: &str, answer: &StoredAnswer) -> Result<Record> {
     let mut record = convert::fields([
         ("id", answer_id(key)),
@@ -159,7 +166,7 @@ fn answer_record(key: &str, answer: &StoredAnswer) -> Result<Record> {
 fn read_answer(record: &Record) -> Result<StoredAnswer> {
     let runs = |text: &str| -> Result<Vec<Run>> {
         let runs: Vec<(u64, u64, bool)> =
-            serde_json::from_str(text).map_err(|error| Error::Corrupt(format!("an answer: {error}")))?;
+            serde_json::from_str(text).map_err(|error| Error::Corrupt(format!("the events of a response: {error}")))?;
         Ok(runs.into_iter().map(|(first, count, repeated)| Run { first, count, repeated }).collect())
     };
     Ok(StoredAnswer {
@@ -193,18 +200,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn old_answers_are_forgotten_however_many_there_are() {
+    async fn any_number_of_old_answers_is_removed() {
         let database = database().await;
         let kept: Vec<(Arc<str>, StoredAnswer)> =
             (0..2_500).map(|number| (number.to_string().into(), answer("f", Some("b"), number / 5))).collect();
-        // One time has one batch, or five.
+        // Each time has one batch with five responses, or five batches with one.
         for some in kept[..1_000].chunks(5).chain(kept[1_000..].chunks(1)) {
             database
                 .append(Batch { events: &[], chosen_ids: &[], answers: some, ..Batch::default() })
                 .await
                 .expect("written");
         }
-        // What was forgotten early and came again is as old as its last answer.
+        // A response that was deleted early and given again is as old as the second response.
         database.forget_answer("7", 480, false).await.expect("forgotten");
         let again = [("7".into(), answer("g", Some("b"), 490))];
         database
@@ -212,7 +219,7 @@ mod tests {
             .await
             .expect("written");
         assert_eq!(database.answers_forgotten_until().await.expect("read"), Some(0));
-        // Each batch is read once, in whatever steps.
+        // Each batch is read once, whatever the steps.
         let mut found = 0;
         for from in (0..480).step_by(60) {
             found += database.forget_answers(from, from + 60).await.expect("forgotten");
@@ -232,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_has_one_answer_and_nothing_is_written_beside_another() {
+    async fn a_batch_with_an_answered_key_writes_nothing() {
         let store = Store::connect("mem://").await.expect("a store");
         let (alone, one_of_many) = (store.workspace("w").await, store.share().workspace("w").await);
         for database in [alone.expect("a database"), one_of_many.expect("a database")] {
@@ -255,14 +262,14 @@ mod tests {
             assert!(matches!(refused, Err(Error::Conflict)), "{refused:?}");
             let left = database.read_answers(&[key(1), key(2)]).await.expect("read");
             assert_eq!(left, HashMap::from([(key(1), appended.clone())]));
-            // An append's answer is complete, though it has no body.
+            // The response of an append is complete, although it has no body.
             database.forget_answer(&key(1), 0, true).await.expect("nothing");
             assert_eq!(database.keep_answer(&key(1), &answer("g", None, 3)).await.expect("compared"), appended);
         }
     }
 
     #[tokio::test]
-    async fn the_first_answer_is_kept_and_one_under_way_is_completed() {
+    async fn the_first_answer_is_kept_and_a_pending_one_is_completed() {
         let database = database().await;
         let under_way = answer("f", None, 1);
         assert_eq!(database.keep_answer("k", &under_way).await.expect("noted"), under_way);

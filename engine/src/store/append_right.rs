@@ -1,8 +1,8 @@
-//! Which handle on the log of a workspace may append: the one that was opened last.
+//! The right to append to the log of a workspace. Only the handle that was opened last has it.
 //!
-//! Where other processes write to the store too, each transaction is guarded by the head of the log. Where this process
-//! is alone, that guard would double the cost of an append, and this right takes its place: a handle of an earlier
-//! opening, which may have an old head, cannot commit.
+//! If other processes write to the store too, each transaction checks the head of the log. If this process is the only
+//! writer, that check would double the cost of an append, and this right replaces it: a handle that was opened earlier,
+//! and whose head may be outdated, cannot commit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,22 +11,22 @@ use tokio::sync::MutexGuard;
 
 use super::{Error, Result};
 
-/// The rights to append to the databases of one store.
+/// The append rights for the databases of one store.
 #[derive(Default)]
 pub struct AppendRights {
     /// The number of the last opening, by database.
     latest: Mutex<HashMap<String, Arc<tokio::sync::Mutex<u64>>>>,
 }
 
-/// The right that one opening of a database has.
+/// The append right of one opening of a database.
 pub struct AppendRight {
     latest: Arc<tokio::sync::Mutex<u64>>,
     number: u64,
 }
 
 impl AppendRights {
-    /// Takes the right away from all earlier openings. Returns after a commit of theirs that is under way: what is read
-    /// from now on holds every event that they committed.
+    /// Revokes the right of all earlier openings. Waits for a commit of theirs that is in progress, so that later reads
+    /// see every event that they committed.
     pub async fn claim(&self, database: &str) -> AppendRight {
         let latest = {
             let mut all = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl AppendRights {
 }
 
 impl AppendRight {
-    /// Held during a commit; [`Error::Closing`] where the database was opened again.
+    /// Locks the right for a commit. Fails with [`Error::Closing`] if the database was opened again.
     pub async fn begin(&self) -> Result<MutexGuard<'_, u64>> {
         let latest = self.latest.lock().await;
         if *latest == self.number { Ok(latest) } else { Err(Error::Closing) }

@@ -1,4 +1,4 @@
-//! An event's body as the log holds it: JSON text, of which a reader takes as much as it needs.
+//! The body of an event as stored in the log: JSON text, of which only the needed parts are parsed.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::model::event::Event;
 use crate::model::json::{Stored, StoredObject};
 use crate::model::value::{Object, Value};
 
-/// What an event's record holds besides its place.
+/// The content of an event's record besides its position.
 #[derive(Serialize)]
 pub struct Body {
     pub event_id: Arc<str>,
@@ -33,10 +33,10 @@ fn is_empty(object: &Arc<Object>) -> bool {
     object.is_empty()
 }
 
-/// Top-level fields of payloads that are wanted, besides what takes fields away; `None` is all of them.
+/// The top-level payload fields to read, in addition to `$unset`. `None` reads all fields.
 pub type Fields<'f> = Option<&'f BTreeSet<Arc<str>>>;
 
-/// The text of an event's body: it keeps the order of fields and costs least to store.
+/// Serializes an event's body. Text keeps the order of the fields and is the cheapest form to store.
 pub fn write(event: &Event) -> super::Result<String> {
     let body = Body {
         event_id: event.event_id.clone(),
@@ -52,10 +52,10 @@ pub fn write(event: &Event) -> super::Result<String> {
     serde_json::to_string(&body).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-/// Reads a body with no more of its payload than is wanted.
+/// Parses a body, with only the given fields of its payload.
 pub fn read(text: &str, fields: Fields) -> serde_json::Result<Body> {
     let mut reader = serde_json::Deserializer::from_str(text);
-    // Values count their levels themselves.
+    // Values count their own nesting levels.
     reader.disable_recursion_limit();
     let body = BodyOf(fields).deserialize(&mut reader)?;
     reader.end()?;
@@ -132,7 +132,7 @@ impl<'de> Visitor<'de> for PayloadOf<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
         let mut fields: Vec<(Arc<str>, Value)> = Vec::new();
         while let Some(name) = map.next_key::<Arc<str>>()? {
-            // A text that is not wanted is passed over, not copied: it may be most of the event.
+            // The value of an unwanted field is skipped and not copied, since it may be most of the event.
             if self.0.is_none_or(|wanted| wanted.contains(&name) || &*name == UNSET) {
                 fields.push((name, map.next_value_seed(Stored)?));
             } else {
@@ -149,7 +149,7 @@ mod tests {
     use crate::model::json;
 
     #[test]
-    fn a_body_is_read_as_far_as_it_is_wanted() {
+    fn only_requested_fields_of_a_body_are_read() {
         let text = r#"{"event_id":"e","aggregate_type":"note","event_type":"note.created","payload":{"a":1,"\u0062":"x\ny","$unset":["c"]},"actor":"system","occurred_at":1,"recorded_at":2}"#;
         let payload = |fields: Fields| json::text(&*read(text, fields).expect("a body").payload);
         assert_eq!(payload(None), r#"{"a":1,"b":"x\ny","$unset":["c"]}"#);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_nests_deeper_than_a_request_may_is_read() {
+    fn stored_bodies_may_nest_deeper_than_requests() {
         let nested = format!("{}1{}", r#"{"a":"#.repeat(190), "}".repeat(190));
         let text = format!(
             r#"{{"event_id":"e","aggregate_type":"note","event_type":"note.created","payload":{{"deep":{nested}}},"metadata":{nested},"actor":"system","occurred_at":1,"recorded_at":2}}"#

@@ -1,4 +1,4 @@
-//! The control database: workspaces, and the first start of a store.
+//! Workspaces in the control database, and the first start of a store.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::members::{member_content, member_id};
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Role, WorkspaceRecord};
 
-/// Another server may have replaced the key, or somebody may have used it, since it was looked at.
+/// Fails if another server has replaced the key, or if the key was used, since it was read.
 const REPLACE: &str = "
 BEGIN;
 IF ((SELECT VALUE key FROM ONLY first_start:done) ?? '') != $old_name { THROW 'stale head' };
@@ -20,13 +20,13 @@ CREATE $key CONTENT $content RETURN NONE;
 COMMIT;";
 
 impl Database {
-    /// Writes a workspace, its owner and the owner's key: all of them or none.
+    /// Writes a workspace, its owner and the owner's key atomically.
     pub async fn write_workspace(&self, workspace: &WorkspaceRecord, key: &KeyRecord) -> Result<()> {
         self.query_again(&provisioning(""), provisioned(workspace, key)).await.map(drop)
     }
 
-    /// Does the same for the first workspace of a store. Returns whether it was the first: of several servers that start
-    /// on an empty store at once, one.
+    /// Writes the first workspace of a store in the same way. Returns whether this workspace is the first: if several
+    /// servers start on an empty store at the same time, only one succeeds.
     pub async fn write_first_workspace(&self, workspace: &WorkspaceRecord, key: &KeyRecord) -> Result<bool> {
         let statements =
             provisioning("CREATE first_start:done SET key = $key_name, workspace = $workspace_name RETURN NONE;");
@@ -42,8 +42,8 @@ impl Database {
         Err(Error::Conflict)
     }
 
-    /// Puts a key in the place of the one that the first start made, where nobody has ever used that one: whoever
-    /// should have been shown it may not have been. Returns whether it did.
+    /// Replaces the key that the first start created, if that key was never used: its owner may never have seen it.
+    /// Returns whether the key was replaced.
     pub async fn replace_unused_first_key(&self, make: impl Fn(&KeyRecord) -> KeyRecord) -> Result<bool> {
         for wait in retry::waits() {
             let Some(unused) = self.unused_first_key().await? else { return Ok(false) };
@@ -66,7 +66,7 @@ impl Database {
         Err(Error::Conflict)
     }
 
-    /// The id of the key that the first start made, whether it is still there or not.
+    /// Returns the id of the key that the first start created, even if the key was deleted since.
     async fn first_key_id(&self) -> Result<Option<String>> {
         let found = self.query("SELECT VALUE key FROM first_start:done", []).await?;
         Ok(convert::list(found.first())?.next().and_then(|id| match id {
@@ -75,7 +75,7 @@ impl Database {
         }))
     }
 
-    /// The workspace that the first start made.
+    /// Returns the id of the workspace that the first start created.
     pub async fn first_workspace_id(&self) -> Result<Option<String>> {
         let found = self.query("SELECT VALUE workspace FROM first_start:done", []).await?;
         Ok(convert::list(found.first())?.next().and_then(|id| match id {
@@ -92,7 +92,7 @@ impl Database {
         Ok(key.filter(|key| key.last_used_at.is_none()))
     }
 
-    /// One workspace, whatever else there is.
+    /// Returns the workspace with this id.
     pub async fn read_workspace(&self, id: &str) -> Result<Option<WorkspaceRecord>> {
         let values = [("id", convert::record_id("workspace", id.to_owned()))];
         let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
@@ -106,7 +106,7 @@ impl Database {
     }
 }
 
-/// One transaction that writes a workspace with its owner and the owner's key, after what stands first in it.
+/// Returns a transaction that runs `first` and then writes a workspace with its owner and the owner's key.
 fn provisioning(first: &str) -> String {
     format!(
         "BEGIN; {first} CREATE $workspace CONTENT $about RETURN NONE; UPSERT $user RETURN NONE; \
@@ -129,7 +129,7 @@ fn provisioned(workspace: &WorkspaceRecord, key: &KeyRecord) -> [(&'static str, 
     ]
 }
 
-/// The membership with which a workspace begins.
+/// Returns the membership of the owner of a new workspace.
 pub(super) fn owner_of(workspace: &WorkspaceRecord) -> Membership {
     Membership {
         workspace_id: workspace.id.clone(),

@@ -1,4 +1,4 @@
-//! Values of the model to and from the database's.
+//! Conversions between values of the model and values of the database.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use surrealdb::types::{Datetime, Number, Object as RecordObject, RecordId, Value
 use super::error::{Error, Result};
 use crate::model::value::{Object, Value};
 
-/// The database's form of a value. The order of fields is lost in it.
+/// Converts a value to the database's form, which does not keep the order of fields.
 pub fn to_record(value: &Value) -> Record {
     match value {
         Value::Null => Record::Null,
@@ -30,7 +30,7 @@ pub fn to_record_object(object: &Object) -> RecordObject {
     fields(object.iter().map(|(name, value)| (name.to_string(), to_record(value))))
 }
 
-/// An object of the database from its fields.
+/// Creates a database object from its fields.
 pub fn fields<K: Into<String>>(fields: impl IntoIterator<Item = (K, Record)>) -> RecordObject {
     let fields: BTreeMap<String, Record> = fields.into_iter().map(|(name, value)| (name.into(), value)).collect();
     RecordObject::from(fields)
@@ -52,7 +52,7 @@ pub fn integer(number: impl TryInto<i64>) -> Record {
     Record::Number(Number::Int(number.try_into().unwrap_or(i64::MAX)))
 }
 
-/// The rows of a result: none for `NONE`, one for a single record.
+/// Returns the rows of a result: none for `NONE`, and one for a single record.
 pub fn list(record: Option<&Record>) -> Result<impl Iterator<Item = &Record>> {
     let rows: &[Record] = match record {
         None | Some(Record::None | Record::Null) => &[],
@@ -64,7 +64,9 @@ pub fn list(record: Option<&Record>) -> Result<impl Iterator<Item = &Record>> {
 
 fn field<'a>(record: &'a Record, name: &str) -> Result<&'a Record> {
     match record {
-        Record::Object(object) => object.get(name).ok_or_else(|| Error::Corrupt(format!("no field '{name}'"))),
+        Record::Object(object) => {
+            object.get(name).ok_or_else(|| Error::Corrupt(format!("the field '{name}' is missing")))
+        }
         _ => Err(Error::Corrupt(format!("expected a record with a field '{name}'"))),
     }
 }
@@ -77,17 +79,17 @@ pub fn int(record: &Record) -> Result<i64> {
 }
 
 pub fn int_field(record: &Record, name: &str) -> Result<i64> {
-    int(field(record, name)?).map_err(|_| Error::Corrupt(format!("field '{name}' is no integer")))
+    int(field(record, name)?).map_err(|_| Error::Corrupt(format!("the field '{name}' is not an integer")))
 }
 
 pub fn unsigned_field(record: &Record, name: &str) -> Result<u64> {
-    u64::try_from(int_field(record, name)?).map_err(|_| Error::Corrupt(format!("field '{name}' is negative")))
+    u64::try_from(int_field(record, name)?).map_err(|_| Error::Corrupt(format!("the field '{name}' is negative")))
 }
 
 pub fn text_field<'a>(record: &'a Record, name: &str) -> Result<&'a str> {
     match field(record, name)? {
         Record::String(text) => Ok(text),
-        _ => Err(Error::Corrupt(format!("field '{name}' is no string"))),
+        _ => Err(Error::Corrupt(format!("the field '{name}' is not a string"))),
     }
 }
 
@@ -95,11 +97,11 @@ pub fn float_field(record: &Record, name: &str) -> Result<f64> {
     match field(record, name)? {
         Record::Number(Number::Float(number)) => Ok(*number),
         Record::Number(Number::Int(number)) => Ok(*number as f64),
-        _ => Err(Error::Corrupt(format!("field '{name}' is no number"))),
+        _ => Err(Error::Corrupt(format!("the field '{name}' is not a number"))),
     }
 }
 
-/// A text that may be absent.
+/// Returns a text field, or `None` if it is missing.
 pub fn optional_text_field(record: &Record, name: &str) -> Option<Arc<str>> {
     text_field(record, name).ok().map(Arc::from)
 }

@@ -1,4 +1,4 @@
-//! Type definitions of one workspace.
+//! Type definitions of a workspace.
 
 use surrealdb::types::{RecordId, RecordIdKey, Value as Record};
 
@@ -9,36 +9,37 @@ use crate::model::json;
 use crate::model::value::Value;
 use crate::model::violation::Violation;
 
-/// A definition as it is stored.
+/// A stored definition.
 pub struct StoredDefinition {
     pub definition: Definition,
-    /// Parts that a client could not define today, left out of the definition where they cannot be used: the rules may have
-    /// been others when the definition was accepted.
+    /// Parts of the stored definition that are invalid today and were left out. The rules may have been different when
+    /// the definition was accepted.
     pub left_out: Vec<Violation>,
 }
 
-/// Nobody has changed a definition since it was decided what to write.
+/// Fails if a definition has changed since the write was decided.
 const UNCHANGED: &str = "IF ((SELECT VALUE types FROM ONLY head:log) ?? 0) != $types { THROW 'stale head' };";
 
-/// That definitions changed stands where the head is: whoever decided an append by the definitions before decides again.
+/// Increments a counter next to the head of the log, so that appends decided under the old definitions are decided
+/// again.
 const WRITE: &str = "
 UPSERT $id CONTENT { text: $text, revision: $revision } RETURN NONE;
 UPSERT head:log SET types = (types ?? 0) + 1 RETURN NONE;";
 
 impl Database {
-    /// The definitions that clients made, by name.
+    /// Returns the definitions that clients made, sorted by name.
     pub async fn read_definitions(&self) -> Result<Vec<StoredDefinition>> {
         let found = self.query("SELECT * FROM definition ORDER BY id", []).await?;
         convert::list(found.first())?.map(read_definition).collect()
     }
 
-    /// Writes a definition, in place of one of its name, if definitions had changed so often: [`Error::Conflict`] when
-    /// another server changed one meanwhile.
+    /// Writes a definition, and replaces one with the same name. `types_changed` is the counter's value when the write
+    /// was decided. Fails with [`Error::Conflict`] if another server has changed a definition since.
     pub async fn replace_definition(&self, definition: &Definition, types_changed: u64) -> Result<()> {
         self.write(&["BEGIN;", UNCHANGED, WRITE, "COMMIT;"].concat(), definition, types_changed).await
     }
 
-    /// Writes a definition, whatever others changed meanwhile.
+    /// Writes a definition, even if others have changed in the meantime.
     pub async fn write_definition(&self, definition: &Definition) -> Result<()> {
         self.write(&["BEGIN;", WRITE, "COMMIT;"].concat(), definition, 0).await
     }
@@ -55,11 +56,11 @@ impl Database {
     }
 }
 
-/// Reads a definition as far as that is possible: a workspace whose one type cannot be read has others to serve.
+/// Reads as much of a definition as possible. One unreadable type must not make the whole workspace unavailable.
 fn read_definition(record: &Record) -> Result<StoredDefinition> {
-    let Record::Object(object) = record else { return Err(Error::Corrupt("a definition is no object".into())) };
+    let Record::Object(object) = record else { return Err(Error::Corrupt("a definition is not an object".into())) };
     let Some(Record::RecordId(RecordId { key: RecordIdKey::String(name), .. })) = object.get("id") else {
-        return Err(Error::Corrupt("a definition's id is no text".into()));
+        return Err(Error::Corrupt("the id of a definition is not a string".into()));
     };
     let text = convert::text_field(record, "text").map_err(|error| error.to_string());
     let body = text.and_then(|text| json::parse_stored(text.as_bytes()).map_err(|error| error.to_string()));
@@ -68,7 +69,7 @@ fn read_definition(record: &Record) -> Result<StoredDefinition> {
             let (definition, left_out) = declaration::read(&body);
             (definition, left_out, convert::unsigned_field(record, "revision")?)
         }
-        // No definition has the revision 0: what is folded meanwhile is folded again under the next one.
+        // No valid definition has revision 0, so states folded under this one are folded again under the next one.
         Err(message) => {
             let wrong = Violation { pointer: String::new(), message };
             (declaration::read(&Value::Null).0, vec![wrong], 0)

@@ -1,4 +1,4 @@
-//! Embeddings: a vector for each label, of one model, with the index that finds the nearest.
+//! Embeddings: a vector for each label, all from one model, with an index for finding the nearest vectors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::model::id::AggregateId;
 const TABLES: &str = "
 DEFINE TABLE IF NOT EXISTS embedding SCHEMALESS;
 DEFINE TABLE IF NOT EXISTS embedding_model SCHEMALESS;";
-/// What another model made is of no use.
+/// Vectors of another model cannot be used.
 const START_ANEW: &str = "
 REMOVE INDEX IF EXISTS embedding_vector ON embedding;
 DELETE embedding RETURN NONE;
@@ -21,21 +21,22 @@ BEGIN;
 FOR $embedding IN $embeddings { UPSERT $embedding.id CONTENT $embedding RETURN NONE };
 FOR $id IN $gone { DELETE $id RETURN NONE };
 COMMIT;";
-/// Embeddings that are read at a time.
+/// Number of embeddings that one query reads.
 const PAGE: usize = 5_000;
-/// How many neighbours are looked at for each that is wanted: more are found more surely, and slower.
+/// Number of neighbours that are examined for each wanted one. More of them give more reliable results, but take
+/// longer.
 const EFFORT: usize = 2;
 
-/// The vector of a label.
+/// The vector of an aggregate's label.
 pub struct Embedding {
     pub id: AggregateId,
-    /// Of the text that it is made of.
+    /// Hash of the embedded text.
     pub hash: String,
     pub vector: Vec<f32>,
 }
 
 impl Database {
-    /// Makes the tables, and throws away what another model made.
+    /// Creates the tables, and deletes the embeddings if they come from another model.
     pub async fn begin_embeddings(&self, model: &str) -> Result<()> {
         self.query(TABLES, []).await?;
         let found = self.query("SELECT VALUE model FROM ONLY embedding_model:current", []).await?;
@@ -45,7 +46,7 @@ impl Database {
         Ok(())
     }
 
-    /// What each embedding is made of, by aggregate.
+    /// Returns the hash of the text of each embedding, by aggregate.
     pub async fn read_embedded(&self) -> Result<BTreeMap<AggregateId, String>> {
         let mut embedded = BTreeMap::new();
         loop {
@@ -63,10 +64,10 @@ impl Database {
         }
     }
 
-    /// Writes embeddings, all of one length, and takes those of aggregates out that have no label any more.
+    /// Writes embeddings, which must have the same length, and deletes those of aggregates without a label.
     pub async fn write_embeddings(&self, embeddings: &[Embedding], gone: &[AggregateId]) -> Result<()> {
         if let Some(first) = embeddings.first() {
-            // The length is a number, and of this model's vectors for ever.
+            // The length is a number, and the same for all vectors of this model.
             let index = format!(
                 "DEFINE INDEX IF NOT EXISTS embedding_vector ON embedding FIELDS vector HNSW DIMENSION {} DIST COSINE \
                  TYPE F32",
@@ -80,9 +81,9 @@ impl Database {
         self.query_again(WRITE, values).await.map(drop)
     }
 
-    /// The aggregates whose labels lie nearest to a vector, with the cosine of the angle between.
+    /// Returns the aggregates whose labels are nearest to a vector, with their cosine similarities.
     pub async fn nearest(&self, vector: &[f32], most: usize) -> Result<Vec<(AggregateId, f64)>> {
-        // How many are wanted stands in the operator itself.
+        // The number of neighbours is part of the operator and cannot be bound.
         let statement = format!(
             "SELECT aggregate_id, vector::distance::knn() AS distance FROM embedding \
              WHERE vector <|{most},{}|> $vector ORDER BY distance",

@@ -1,13 +1,13 @@
-//! Every way in which the store can fail.
+//! Errors of the store.
 
-/// What the database answered when it did not do what it was asked.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Another writer was faster; the same statements may be tried again after a fresh look.
-    #[error("another writer was faster")]
+    /// Another writer changed the same data first. The statements may be retried after reading the data again.
+    #[error("another writer changed the same data first")]
     Conflict,
-    /// The disk takes no writes, or cannot be read, at present. Nothing was written.
-    #[error("the disk does not work at present: {0}")]
+    /// The disk cannot be written or read at the moment. Nothing was written.
+    #[error("the disk is not working at the moment: {0}")]
     Disk(surrealdb::Error),
     #[error("the database failed: {0}")]
     Database(#[from] surrealdb::Error),
@@ -15,14 +15,14 @@ pub enum Error {
     Opening(String),
     #[error("a stored record cannot be read: {0}")]
     Corrupt(String),
-    #[error("the store takes no writes: {0}")]
+    #[error("the store accepts no writes: {0}")]
     Unwritable(String),
-    #[error("the store of files failed: {0}")]
+    #[error("the storage for files failed: {0}")]
     Blobs(#[from] object_store::Error),
     #[error("the workspace is closing")]
     Closing,
-    /// What was to be written together with others was not written, for a reason that all of them are told.
-    #[error("a batch was not written: {0}")]
+    /// A batch was not written. All requests of the batch get the same reason.
+    #[error("the batch was not written: {0}")]
     Batch(std::sync::Arc<dyn std::error::Error + Send + Sync>),
 }
 

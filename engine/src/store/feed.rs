@@ -1,6 +1,7 @@
-//! What agents are told of: which events of the log concern an agent, so that nobody looks through the log for its own.
+//! The feeds of agents: an index of the events that concern each agent, so that no agent's events are searched for in
+//! the log.
 //!
-//! An event's record stands under its agent and its position, and is written with the event.
+//! The key of an entry consists of the agent and the event's position. Entries are written together with their events.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,36 +12,38 @@ use super::log::EventRef;
 use super::{Database, Error, Result, convert};
 use crate::model::event::Event;
 
-/// The checkpoint that says after which position all events have their records: programs before this did not write them.
+/// The name of the checkpoint after which all events have their entries. Older versions of the program wrote no
+/// entries.
 const CHECKPOINT: &str = "feed";
-/// Positions that are looked through at first, and how many times as many where those held nothing: the database reads a
-/// range to its end, whatever the limit.
+/// Number of positions that are searched first, and the factor by which the range grows while it is empty. The database
+/// reads a range to its end, whatever the limit.
 const FIRST_SPAN: u64 = 512;
 const WIDER: u64 = 8;
 
-/// The events of an agent after a position.
+/// Some of an agent's events after a position.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Concerning {
-    /// In the order of the log; when they happened is not told.
+    /// The events in log order, without the times at which they occurred.
     pub events: Vec<EventRef>,
-    /// There are no others up to here.
+    /// The position up to which the events are complete.
     pub position: u64,
 }
 
 impl Database {
-    /// The position after which [`Database::read_feed`] finds everything.
+    /// Returns the position after which [`Database::read_feed`] finds all events.
     pub async fn feed_begin(&self) -> Result<u64> {
         self.checkpoint(CHECKPOINT).await
     }
 
-    /// Makes the store as one that an older program wrote up to a position.
+    /// Makes the store look as if an older version of the program had written it up to a position.
     #[cfg(test)]
     pub async fn forget_feed(&self, position: u64) -> Result<()> {
         let statement = "DELETE feed WHERE id[1] <= $position; UPSERT checkpoint:feed SET position = $position";
         self.query(statement, [("position", convert::integer(position))]).await.map(drop)
     }
 
-    /// Some of the events that concern an agent, after a position and up to another. None means that there are none.
+    /// Returns some of the events that concern an agent, after one position and up to another. An empty result means
+    /// that there are no such events.
     pub async fn read_feed(&self, agent: &str, after: u64, until: u64) -> Result<Concerning> {
         let (mut from, mut span) = (after.saturating_add(1), FIRST_SPAN);
         while from <= until {
@@ -58,8 +61,8 @@ impl Database {
         Ok(Concerning { events: Vec::new(), position: until.max(after) })
     }
 
-    /// A position between two others after which stand at least `most` of the events that concern an agent and are not
-    /// after the last; the first position where there are fewer.
+    /// Returns a position from `first` to `end` so that at least `most` of the agent's events lie after it and up to
+    /// `end`. Returns `first` if there are fewer events.
     pub async fn feed_part_before(&self, agent: &str, first: u64, end: u64, most: usize) -> Result<u64> {
         let (mut until, mut span, mut found) = (end, FIRST_SPAN, 0);
         while until > first {
@@ -73,7 +76,7 @@ impl Database {
                 .collect::<Result<_>>()?;
             found += positions.len();
             if found >= most {
-                // The events looked at last may be more than are lacking.
+                // The last range may contain more events than needed.
                 let spare = found - most;
                 return Ok(positions.get(spare).map_or(from - 1, |position| position - 1));
             }
@@ -83,7 +86,7 @@ impl Database {
     }
 }
 
-/// The record that says that an event concerns an agent.
+/// Returns the entry for an event that concerns an agent.
 pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
     let key = Array::from(vec![convert::text(agent), convert::integer(event.position)]);
     Record::Object(convert::fields([
@@ -94,7 +97,7 @@ pub(super) fn feed_record(agent: &str, event: &Event) -> Record {
 }
 
 fn event_ref(record: &Record) -> Result<EventRef> {
-    let corrupt = || Error::Corrupt("a record of a feed has no position".into());
+    let corrupt = || Error::Corrupt("a feed record has no position".into());
     let Record::Object(object) = record else { return Err(corrupt()) };
     let Some(Record::RecordId(id)) = object.get("id") else { return Err(corrupt()) };
     let RecordIdKey::Array(key) = &id.key else { return Err(corrupt()) };
@@ -133,19 +136,19 @@ mod tests {
         })
     }
 
-    /// Of several writers none appends anywhere else.
+    /// Sets the head of the log. If several writers share a store, appends are only possible at the head.
     async fn set_head(log: &Database, position: u64) {
         let values = [("position", convert::integer(position))];
         log.query("UPSERT head:log SET position = $position", values).await.expect("a head");
     }
 
     #[tokio::test]
-    async fn an_agents_events_are_found_however_far_apart_they_are() {
+    async fn an_agents_events_are_found_across_large_gaps() {
         let alone = Store::connect("mem://").await.expect("memory");
         for (store, first) in [(&alone, 1), (&alone.share(), 100_001)] {
             let log = store.workspace("0-1").await.expect("a database");
             assert_eq!(log.feed_begin().await.expect("a position"), 0);
-            // Between the two batches others append.
+            // Other writers append between the two batches.
             let (near, far) = ([event(first, first), event(first + 1, first + 1)], [event(first + 2, first + 90_000)]);
             let feed = [("a".into(), 0), ("b".into(), 0), ("a".into(), 1)];
             set_head(&log, near[0].position - 1).await;
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_an_older_program_wrote_stands_in_the_log_alone() {
+    async fn the_feed_begins_after_events_of_older_programs() {
         let store = Store::connect("mem://").await.expect("memory");
         let old = store.database("ws_01", &WORKSPACE_MIGRATIONS[..8]).await.expect("a database");
         old.append(Batch { events: &[event(1, 1), event(2, 2)], ..Batch::default() }).await.expect("appended");

@@ -1,4 +1,5 @@
-//! The stored graph: enrichment facts, edges, parked steps and where their follower stands, written together.
+//! The stored graph: facts, edges, parked steps, and the checkpoint of the graph's follower, which are written
+//! together.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::Object;
 
-/// Effects and the checkpoint that says so are one transaction, refused if another process was here before.
+/// Writes effects and the checkpoint in one transaction. Fails if another process has moved the checkpoint.
 const WRITE: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY checkpoint:graph) ?? 0) != $before
@@ -24,31 +25,32 @@ DELETE $gone RETURN NONE;
 UPSERT checkpoint:graph SET position = $position, generation = $generation, circuits = $circuits RETURN NONE;
 COMMIT;";
 
-/// The next generation is one that nobody has claimed before.
+/// Claims the next generation, which was never claimed before.
 const CLAIM: &str = "
 UPSERT ONLY checkpoint:graph SET position = position ?? 0, generation = generation ?? 0, circuits = circuits ?? '{}',
     claimed = math::max([claimed ?? 0, generation ?? 0]) + 1 RETURN AFTER;";
 
-/// Rows of a generation that is being built beside the one that serves.
+/// Writes rows of a generation that is being built while another generation is in use.
 const PREPARE: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE };";
 
-/// Where the graph's follower stands.
+/// The progress of the graph's follower.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GraphCheckpoint {
     pub position: u64,
     pub generation: u64,
-    /// By plugin: the aggregates for which it fails one after the other, and whether its circuit is open.
+    /// The circuit of each plugin: the aggregates for which the plugin failed in a row, and whether the circuit is
+    /// open.
     pub circuits: Object,
 }
 
-/// The right to build a generation, beside the one that serves.
+/// The right to build a generation while another generation is in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Claim {
     pub serving: u64,
     pub generation: u64,
 }
 
-/// What one step of the follower writes.
+/// The writes of one step of the follower.
 #[derive(Debug, Default)]
 pub struct Effects {
     pub facts: Vec<(AggregateId, Option<Arc<EnrichmentFacts>>)>,
@@ -90,7 +92,8 @@ impl Database {
         }
     }
 
-    /// Writes effects and moves the follower on; a conflict if it does not stand where it was, in the same generation.
+    /// Writes effects and moves the checkpoint. Fails with [`Error::Conflict`] if the checkpoint has another position
+    /// or generation than `before`.
     pub async fn write_effects(
         &self,
         effects: &Effects,
@@ -110,22 +113,22 @@ impl Database {
         self.query(WRITE, values).await.map(drop)
     }
 
-    /// Writes a part of a generation that does not serve yet.
+    /// Writes rows of a generation that is not in use yet.
     pub async fn prepare_effects(&self, effects: &Effects, generation: u64) -> Result<()> {
         self.query_again(PREPARE, [("rows", Record::Array(effects.rows(generation)?.into()))]).await.map(drop)
     }
 
-    /// Claims the next generation: nobody else builds it, on any server.
+    /// Claims the next generation. No other process on any server builds it.
     pub async fn claim_generation(&self) -> Result<Claim> {
         let found = self.query_again(CLAIM, []).await?;
-        let record = found.first().ok_or_else(|| Error::Corrupt("no generation was claimed".into()))?;
+        let record = found.first().ok_or_else(|| Error::Corrupt("claiming a generation returned no record".into()))?;
         let generation = convert::unsigned_field(record, "claimed")?;
-        // Where it was built before there were claims, something may be left of it.
+        // An older version of the program, which had no claims, may have left rows of this generation.
         self.drop_generations(generation..generation + 1).await?;
         Ok(Claim { serving: convert::unsigned_field(record, "generation")?, generation })
     }
 
-    /// Removes generations that serve no more, or never came to serve.
+    /// Removes generations that are no longer in use, or never were.
     pub async fn drop_generations(&self, generations: Range<u64>) -> Result<()> {
         let statement = "DELETE $facts RETURN NONE; DELETE $edges RETURN NONE";
         let bound = |generation: u64| key(vec![convert::integer(generation)]);
@@ -138,8 +141,8 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// The facts of a generation about some of the aggregates, under their ids; those of one aggregate may be unreadable.
-    /// Their table has the name `finding`.
+    /// Returns the facts of a generation about a range of aggregates, by aggregate id. The facts about an aggregate may
+    /// be unreadable. The table is named `finding`.
     pub async fn read_facts(
         &self,
         generation: u64,
@@ -150,15 +153,15 @@ impl Database {
         convert::list(found.first())?.map(read_facts_record).collect()
     }
 
-    /// The open edges of a generation that go out from some of the aggregates.
+    /// Returns the open edges of a generation that start at a range of aggregates.
     pub async fn read_open_edges(&self, generation: u64, from: KeyRange) -> Result<Vec<Edge>> {
         let range = convert::record_id("edge", range(generation, &from));
         let found = self.query("SELECT * FROM $range WHERE valid_to = NONE", [("range", range)]).await?;
         convert::list(found.first())?.map(read_edge).collect()
     }
 
-    /// The edges of a generation that go out from some of the aggregates, and were closed after a position. Of edges
-    /// without that position, those that were closed after a time.
+    /// Returns the edges of a generation that start at a range of aggregates and were closed after a position. Edges
+    /// without a closing position are selected by the time instead.
     pub async fn read_edges_closed_after(
         &self,
         generation: u64,
@@ -176,9 +179,9 @@ impl Database {
         convert::list(found.first())?.map(read_edge).collect()
     }
 
-    /// The edges of a generation that go out from one aggregate, closed ones too.
+    /// Returns all edges of a generation that start at an aggregate, including closed ones.
     pub async fn read_edges(&self, generation: u64, from: &AggregateId) -> Result<Vec<Edge>> {
-        // No id has this byte: the key behind all of the aggregate's.
+        // No id contains this byte, so this key comes after all keys of the aggregate.
         let behind = format!("{from}\0");
         let only = KeyRange { from: Some(from.text()), until: Some(behind.as_str().into()) };
         let range = convert::record_id("edge", range(generation, &only));
@@ -187,7 +190,7 @@ impl Database {
     }
 }
 
-/// The keys of a generation that belong to a key range of aggregates.
+/// Returns the keys of a generation that belong to a range of aggregates.
 fn range(generation: u64, key_range: &KeyRange) -> RecordIdKeyRange {
     let at = |id: &Arc<str>| key(vec![convert::integer(generation), convert::text(id)]);
     RecordIdKeyRange {
@@ -200,12 +203,12 @@ fn key(parts: Vec<Record>) -> RecordIdKey {
     RecordIdKey::Array(Array::from(parts))
 }
 
-/// What one plugin found, as it is stored.
+/// The stored facts of one plugin.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     labels: Vec<Arc<str>>,
-    /// Stores that were written before it had this name call it `wishes`.
+    /// Older stores use the name `wishes`.
     #[serde(default, alias = "wishes", skip_serializing_if = "Vec::is_empty")]
     desired: Vec<StoredEdge>,
     #[serde(deserialize_with = "json::stored_object")]
@@ -215,7 +218,7 @@ struct Stored {
 #[derive(Serialize, Deserialize)]
 struct StoredEdge {
     kind: Arc<str>,
-    /// What the target is addressed by: `id`, `label`, or `field` and the field's name.
+    /// How the target is addressed: by `id`, by `label`, or by `field` together with the field's name.
     by: Arc<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     field: Option<Arc<str>>,
@@ -268,7 +271,7 @@ fn read_desired(stored: StoredEdge) -> DesiredEdge {
 }
 
 fn read_facts_record(record: &Record) -> Result<(Arc<str>, Result<EnrichmentFacts>)> {
-    let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("a finding's id".into())) };
+    let [_, Record::String(id)] = id_parts(record)? else { return Err(Error::Corrupt("invalid id of facts".into())) };
     Ok((id.as_str().into(), convert::text_field(record, "text").and_then(read_facts)))
 }
 
@@ -303,7 +306,7 @@ fn edge_record(generation: u64, edge: &Edge) -> Record {
 
 fn read_edge(record: &Record) -> Result<Edge> {
     let [_, Record::String(from), Record::String(kind), Record::String(to), opened] = id_parts(record)? else {
-        return Err(Error::Corrupt("an edge's id".into()));
+        return Err(Error::Corrupt("invalid id of an edge".into()));
     };
     let id = |text: &String| AggregateId::from(Arc::from(text.as_str()));
     Ok(Edge {
@@ -320,13 +323,13 @@ fn read_edge(record: &Record) -> Result<Edge> {
     })
 }
 
-/// The parts of a record's composed id.
+/// Returns the parts of a record's composite id.
 pub(super) fn id_parts(record: &Record) -> Result<&[Record]> {
     let Record::Object(object) = record else { return Err(Error::Corrupt("expected a record".into())) };
     match object.get("id") {
         Some(Record::RecordId(id)) => match &id.key {
             RecordIdKey::Array(parts) => Ok(parts),
-            _ => Err(Error::Corrupt("an id is not composed".into())),
+            _ => Err(Error::Corrupt("an id does not consist of parts".into())),
         },
         _ => Err(Error::Corrupt("a record has no id".into())),
     }

@@ -1,4 +1,4 @@
-//! Invitations in the control database. Accepting one is a transaction: of several requests at once, one succeeds.
+//! Invitations in the control database. If several requests accept an invitation at the same time, only one succeeds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +10,12 @@ use super::members::{member_content, member_id, read_member, read_role};
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{Invitation, Membership, Role};
 
-/// Invitations of one address that are read at once. Further ones are read after some of these were answered.
+/// Maximum number of invitations that one query returns for an address. The others appear once some of these are
+/// answered.
 const MOST_OF_ADDRESS: usize = 200;
 
 impl Database {
-    /// The invitations of a workspace, the oldest first.
+    /// Returns the invitations of a workspace, oldest first.
     pub async fn read_invitations(&self, workspace_id: &str) -> Result<Vec<Invitation>> {
         let statement =
             "SELECT *, record::id(id) AS key FROM invitation WHERE workspace_id = $workspace ORDER BY created_at, id";
@@ -22,7 +23,7 @@ impl Database {
         convert::list(found.first())?.map(read_invitation).collect()
     }
 
-    /// The invitations of an address that have not expired, the oldest first.
+    /// Returns the invitations of an address that have not expired, oldest first.
     pub async fn invitations_of(&self, email: &str, now: i64) -> Result<Vec<Invitation>> {
         let statement = "SELECT *, record::id(id) AS key FROM invitation
             WHERE email = $email AND (expires_at = NONE OR expires_at > $now) ORDER BY created_at, id LIMIT $limit";
@@ -35,8 +36,8 @@ impl Database {
         convert::list(found.first())?.map(read_invitation).collect()
     }
 
-    /// Writes an invitation, in the place of one of the same id, on behalf of a member of its workspace. Returns the
-    /// cause where that member, or the key that invites, is gone.
+    /// Writes an invitation for a member of the workspace, and replaces one with the same id. Returns the reason if the
+    /// member or the key that creates the invitation no longer exists.
     pub async fn write_invitation(
         &self,
         invitation: &Invitation,
@@ -60,8 +61,8 @@ impl Database {
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
-    /// Gives an invitation of a workspace another role. Returns the changed invitation, or `None` where there is none: an
-    /// accepted invitation does not come back.
+    /// Changes the role of an invitation. Returns the changed invitation, or `None` if there is none, which includes an
+    /// accepted invitation.
     pub async fn write_invited_role(&self, workspace_id: &str, id: &str, role: Role) -> Result<Option<Invitation>> {
         let values = [
             ("id", invitation_id(id)),
@@ -74,8 +75,8 @@ impl Database {
         convert::list(found.first())?.next().map(read_invitation).transpose()
     }
 
-    /// Makes a user a member of the workspace that invited their address, and deletes the invitation. Whoever is a member
-    /// already keeps their role. Returns the membership, or `None` where the address has no such invitation any more.
+    /// Makes a user a member of the workspace that invited their address, and deletes the invitation. An existing
+    /// member keeps their role. Returns the membership, or `None` if the address no longer has this invitation.
     pub async fn accept_invitation(
         &self,
         id: &str,
@@ -93,7 +94,7 @@ impl Database {
             };
             match refused_by_origin(self.try_accept(&found, &member).await) {
                 Err(Error::Conflict) => tokio::time::sleep(Duration::from_millis(wait)).await,
-                // The key that invited was revoked.
+                // The key that created the invitation was revoked.
                 Ok(Err(_)) => return Ok(None),
                 Ok(Ok(member)) => return Ok(Some(member)),
                 Err(error) => return Err(error),
@@ -112,7 +113,7 @@ impl Database {
             ("content", member_content(member)),
             ("origin", origin_id(invitation.derived_from.as_deref())),
         ];
-        // What was read is compared again: the role may have changed, or another key may have invited, since.
+        // The statements compare what was read: the role or the creating key may have changed since.
         let statements = format!(
             "BEGIN;
             LET $found = (SELECT * FROM ONLY $invitation);
@@ -128,7 +129,7 @@ impl Database {
         let answers = self.query(&statements, values).await?;
         let is_member = |record: &&Record| matches!(record, Record::Object(object) if object.contains_key("joined_at"));
         let found = answers.iter().find_map(|answer| convert::list(Some(answer)).ok()?.find(is_member));
-        found.map_or_else(|| Err(Error::Corrupt("a membership that was just written is not there".into())), read_member)
+        found.map_or_else(|| Err(Error::Corrupt("a membership that was just written is missing".into())), read_member)
     }
 
     async fn find_invitation(&self, id: &str, email: &str, now: i64) -> Result<Option<Invitation>> {
@@ -138,14 +139,14 @@ impl Database {
         Ok(found.filter(is_open))
     }
 
-    /// Deletes an invitation of an address. Returns whether there was one.
+    /// Deletes an invitation of an address. Returns whether it existed.
     pub async fn decline_invitation(&self, id: &str, email: &str) -> Result<bool> {
         let values = [("id", invitation_id(id)), ("email", convert::text(email))];
         let found = self.query_again("DELETE $id WHERE email = $email RETURN BEFORE", values).await?;
         Ok(convert::list(found.first())?.next().is_some())
     }
 
-    /// Takes an invitation of a workspace back. Returns whether there was one.
+    /// Deletes an invitation of a workspace. Returns whether it existed.
     pub async fn delete_invitation(&self, workspace_id: &str, id: &str) -> Result<bool> {
         let values = [("id", invitation_id(id)), ("workspace", convert::text(workspace_id))];
         let found = self.query_again("DELETE $id WHERE workspace_id = $workspace RETURN BEFORE", values).await?;

@@ -1,6 +1,6 @@
-//! Reading all of something in parts, so that no more than one of them is in memory as the database's own values.
+//! Reads large tables in parts, so that only a few parts at a time are in memory as values of the database.
 //!
-//! The database reads a range to its end, whatever the limit: so a part is a range with both its ends.
+//! The database reads a range to its end, whatever the limit. A part is therefore a range with both ends.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use futures_util::stream::{self, Stream, StreamExt};
 
 use super::{Error, Result};
 
-/// Key ranges that are read at a time, while what was read before is taken in.
+/// Number of ranges that are read in advance while earlier ones are processed.
 const AHEAD: usize = 2;
 
-/// Aggregates whose ids stand between two others.
+/// A range of aggregate ids.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KeyRange {
-    /// The first that may be among them.
+    /// The first id that belongs to the range, or `None` if the range has no lower bound.
     pub from: Option<Arc<str>>,
-    /// The first behind them.
+    /// The first id after the range, or `None` if the range has no upper bound.
     pub until: Option<Arc<str>>,
 }
 
 impl KeyRange {
-    /// As many aggregates are read at once.
+    /// Maximum number of aggregates in a range.
     pub const LENGTH: usize = 2_000;
 
-    /// Bytes that are read at once, where they are known before.
+    /// Size in bytes at which a range ends, if the sizes are known.
     pub const BYTES: usize = 8 << 20;
 
-    /// Ranges of aggregates in the order of their ids, each with its bytes: a range ends with [`KeyRange::LENGTH`] of them or
-    /// [`KeyRange::BYTES`].
+    /// Splits aggregates into ranges. The aggregates come in the order of their ids, each with its size in bytes. A
+    /// range ends when it has [`KeyRange::LENGTH`] aggregates or [`KeyRange::BYTES`] bytes.
     pub fn by_size<'a>(sized: impl IntoIterator<Item = (&'a str, usize)>) -> Vec<KeyRange> {
         let (mut ends, mut length, mut bytes) = (Vec::new(), 0, 0);
         for (id, size) in sized {
@@ -43,14 +43,14 @@ impl KeyRange {
         KeyRange::from_ends(ends)
     }
 
-    /// Ranges that have [`KeyRange::LENGTH`] of these ids each, and together all ids that there can be.
+    /// Splits ids into ranges with [`KeyRange::LENGTH`] of the ids each. Together, the ranges cover all possible ids.
     pub fn of(ids: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
         let mut ids: Vec<Arc<str>> = ids.into_iter().collect();
         ids.sort_unstable();
         KeyRange::from_ends(ids.into_iter().step_by(KeyRange::LENGTH).skip(1))
     }
 
-    /// The ranges between these ids, which ascend.
+    /// Returns the ranges between the given ids, which must be sorted.
     pub fn from_ends(ends: impl IntoIterator<Item = Arc<str>>) -> Vec<KeyRange> {
         let mut from = None;
         let mut ranges: Vec<KeyRange> =
@@ -60,14 +60,15 @@ impl KeyRange {
     }
 }
 
-/// What `read` answers for each key range, in their order. It is run on tasks of their own, ahead of who takes the answers.
+/// Calls `read` for each range and returns the results in order. The reads run in separate tasks, ahead of the
+/// consumer.
 pub fn read_ahead<T, R>(ranges: Vec<KeyRange>, read: impl Fn(KeyRange) -> R) -> impl Stream<Item = Result<T>>
 where
     T: Send + 'static,
     R: Future<Output = Result<T>> + Send + 'static,
 {
     let tasks = stream::iter(ranges).map(move |key_range| tokio::spawn(read(key_range))).buffered(AHEAD);
-    tasks.map(|read| read.unwrap_or_else(|error| Err(Error::Corrupt(format!("it was not read to its end: {error}")))))
+    tasks.map(|read| read.unwrap_or_else(|error| Err(Error::Corrupt(format!("reading a range failed: {error}")))))
 }
 
 #[cfg(test)]
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn key_ranges_leave_no_id_out() {
+    fn key_ranges_cover_every_id() {
         assert_eq!(KeyRange::of([]), [KeyRange::default()]);
         let ids = (0..2 * KeyRange::LENGTH + 1).rev().map(|number| format!("{number:05}").as_str().into());
         let ranges = KeyRange::of(ids);
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn key_ranges_of_large_snapshots_end_at_their_bytes() {
+    fn key_ranges_of_large_snapshots_end_at_a_byte_limit() {
         let ends = |sized: &[(&str, usize)]| -> Vec<Option<Arc<str>>> {
             KeyRange::by_size(sized.iter().copied()).into_iter().map(|key_range| key_range.until).collect()
         };

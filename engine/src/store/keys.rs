@@ -1,4 +1,4 @@
-//! Keys in the control database, with what they were derived from.
+//! Keys in the control database, and the keys that they are derived from.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,30 +11,31 @@ use super::users::read_user;
 use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, Membership, Scope, UserRecord};
 
-/// A key, whose it is, and where that user may go.
+/// A key with its user and the user's memberships.
 pub struct FoundKey {
     pub key: KeyRecord,
     pub user: UserRecord,
     pub memberships: Vec<Membership>,
 }
 
-/// Why no key can be derived from another.
+/// The reason why nothing can be derived from a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was revoked, or something that it was derived from; or its user has left.
+    /// The key or one of its ancestors was revoked, or its user has left the workspace.
     Gone,
-    /// It was derived over too many steps itself.
+    /// The key was itself derived over too many steps.
     TooDeep,
 }
 
-/// The membership of whoever makes a key or an invitation must exist. The statement writes it, so that of this and its
-/// end at the same time one fails.
+/// Checks that the membership of the creator of a key or an invitation exists. The statements write the membership, so
+/// that its deletion at the same time conflicts with them.
 pub(super) const MAKER: &str = "
 IF !record::exists($member) { THROW 'origin gone' };
 UPDATE $member SET keys_made = (keys_made ?? 0) + 1 RETURN NONE;";
 
-/// The key `$origin`, if there is one, must exist with every key above it. The statements write it, so that of this and
-/// its end at the same time one fails. They set `$lineage`: the ids of the keys above whatever is derived from it.
+/// Checks that the key `$origin`, if given, exists together with all its ancestors. The statements write the key, so
+/// that its deletion at the same time conflicts with them. They set `$lineage` to the ancestors of a key derived from
+/// `$origin`.
 pub(super) const ORIGIN: &str = "
 LET $above = IF $origin != NONE { (SELECT VALUE ancestors FROM ONLY $origin) ?? [] } ELSE { [] };
 LET $lineage = IF $origin != NONE { array::append($above, record::id($origin)) } ELSE { [] };
@@ -44,11 +45,11 @@ IF $origin != NONE {
 };
 FOR $one IN $above { IF !record::exists(type::record('key', $one)) { THROW 'origin gone' } };";
 
-/// Keys are derived over at most 16 steps.
+/// Limits the derivation of keys to 16 steps.
 pub(super) const DEPTH: &str = "IF array::len($lineage) > 16 { THROW 'origin too deep' };";
 
 impl Database {
-    /// Writes a key, unless there is one of its id. Returns the key that is there now, or why it cannot be derived.
+    /// Writes a key, unless one with this id exists. Returns the stored key, or the reason why it cannot be derived.
     pub async fn create_key(&self, key: &KeyRecord) -> Result<std::result::Result<KeyRecord, Origin>> {
         let values = [
             ("id", convert::record_id("key", key.id.to_string())),
@@ -73,7 +74,7 @@ impl Database {
             let written = self.query(&statements, values.clone()).await.and_then(|found| only_key(&found));
             match written {
                 Err(Error::Conflict) => {
-                    // Somebody wrote the origin, or this very key.
+                    // Another request has written the origin, or this key.
                     let present = self.query(found, values.clone()).await?;
                     if convert::list(present.first())?.next().is_some() {
                         return only_key(&present).map(Ok);
@@ -86,7 +87,7 @@ impl Database {
         Err(Error::Conflict)
     }
 
-    /// The key whose secret has this hash, with its user; none where something that it was derived from is gone.
+    /// Returns the key whose secret has this hash, with its user. Returns `None` if one of the key's ancestors is gone.
     pub async fn find_key(&self, hash: &str) -> Result<Option<FoundKey>> {
         let statements = "
             LET $found = (SELECT *, record::id(id) AS key FROM key WHERE hash = $hash);
@@ -101,19 +102,19 @@ impl Database {
             return Ok(None);
         }
         let user = convert::list(Some(user))?.next().map(read_user).transpose()?;
-        let user = user.ok_or_else(|| Error::Corrupt("the user of a key is not there".into()))?;
+        let user = user.ok_or_else(|| Error::Corrupt("the user of a key is missing".into()))?;
         let memberships = convert::list(Some(members))?.map(read_member).collect::<Result<_>>()?;
         Ok(Some(FoundKey { key, user, memberships }))
     }
 
-    /// The keys of a workspace, newest first.
+    /// Returns the keys of a workspace, newest first.
     pub async fn read_keys(&self, workspace_id: &str) -> Result<Vec<KeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM key WHERE workspace_id = $workspace ORDER BY created_at DESC, id DESC";
         let found = self.query(statement, [("workspace", convert::text(workspace_id))]).await?;
         convert::list(found.first())?.map(read_key).collect()
     }
 
-    /// Those of some keys that still exist together with every key above them.
+    /// Returns those of some keys that still exist together with all their ancestors.
     pub async fn living_keys(&self, ids: &[Arc<str>]) -> Result<HashSet<Arc<str>>> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let statements = "LET $found = (SELECT *, record::id(id) AS key FROM $ids);
@@ -128,22 +129,22 @@ impl Database {
         Ok(keys.into_iter().filter(is_living).map(|key| key.id).collect())
     }
 
-    /// The key of this id, in whatever workspace.
+    /// Returns the key with this id, in any workspace.
     pub async fn read_key(&self, id: &str) -> Result<Option<KeyRecord>> {
         let values = [("id", convert::record_id("key", id.to_owned()))];
         let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
         convert::list(found.first())?.next().map(read_key).transpose()
     }
 
-    /// All keys that are derived from one, over however many steps.
+    /// Returns all keys that are derived from a key, directly or over several steps.
     pub async fn derived_keys(&self, id: &str) -> Result<Vec<KeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM key WHERE ancestors CONTAINS $name";
         let answers = self.query(statement, [("name", convert::text(id))]).await?;
         convert::list(answers.first())?.map(read_key).collect()
     }
 
-    /// Deletes a key with the sign-in codes and invitations that it made. Keys derived from it stop working as well, except
-    /// for the `moved` ones, which get other origins.
+    /// Deletes a key with the sign-in codes and invitations that it created. Keys derived from it stop working as well,
+    /// except for the `moved` keys, which get other origins.
     pub async fn delete_key(&self, id: &str, moved: &[KeyRecord]) -> Result<()> {
         let moved = moved.iter().map(|key| {
             Record::Object(convert::fields([
@@ -170,7 +171,7 @@ impl Database {
         self.query(statements, values).await.map(drop)
     }
 
-    /// Deletes keys that open nothing any more, with the sign-in codes and invitations that they made.
+    /// Deletes keys that no longer work, with the sign-in codes and invitations that they created.
     pub async fn sweep_keys(&self, ids: &[Arc<str>]) -> Result<()> {
         let records: Vec<Record> = ids.iter().map(|id| convert::record_id("key", id.to_string())).collect();
         let values = [("records", Record::Array(records.into())), ("names", names(ids))];
@@ -188,7 +189,7 @@ impl Database {
     }
 }
 
-/// Tells apart that nothing can be derived from an origin.
+/// Separates the failure to derive anything from an origin from other errors.
 pub(super) fn refused_by_origin<T>(written: Result<T>) -> Result<std::result::Result<T, Origin>> {
     match written {
         Ok(written) => Ok(Ok(written)),
@@ -198,18 +199,18 @@ pub(super) fn refused_by_origin<T>(written: Result<T>) -> Result<std::result::Re
     }
 }
 
-/// The one key among what statements returned.
+/// Returns the single key among the results of statements.
 pub(super) fn only_key(found: &[Record]) -> Result<KeyRecord> {
     let is_key = |record: &&Record| matches!(record, Record::Object(object) if object.get("hash").is_some());
     let key = found.iter().find_map(|result| convert::list(Some(result)).ok()?.find(is_key));
-    key.map_or_else(|| Err(Error::Corrupt("a key that was just written is not there".into())), read_key)
+    key.map_or_else(|| Err(Error::Corrupt("a key that was just written is missing".into())), read_key)
 }
 
 fn names(ids: &[Arc<str>]) -> Record {
     Record::Array(ids.iter().map(|id| convert::text(id)).collect::<Vec<_>>().into())
 }
 
-/// The key that another is derived from; none where it was made in a session.
+/// Returns the record id of the key that another key is derived from, or `NONE` if that was created in a session.
 pub(super) fn origin_id(derived_from: Option<&str>) -> Record {
     let key = derived_from.filter(|origin| !origin.contains(':'));
     key.map_or(Record::None, |key| convert::record_id("key", key.to_owned()))

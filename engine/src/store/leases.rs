@@ -1,5 +1,5 @@
-//! Renewals of leases: how long agents hold their tasks, and whether that has ended. What begins and ends a lease stands in
-//! the log; a row here is about the claim whose number it has.
+//! Renewals of leases: until when agents hold their tasks, and whether a lease has expired. The beginning and the end
+//! of a lease are events in the log; a row here belongs to the claim with the same number.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use surrealdb::types::Value as Record;
 use super::{Database, Error, Result, convert};
 use crate::model::id::AggregateId;
 
-/// A lease as it is renewed or ended.
+/// The state of a lease after a renewal or its expiry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRow {
     pub task_id: Arc<str>,
@@ -16,18 +16,18 @@ pub struct LeaseRow {
     pub claim: u64,
     /// Milliseconds since the epoch.
     pub until: i64,
-    /// It has ended, and is renewed no more.
+    /// Whether the lease has expired. An expired lease cannot be renewed.
     pub expired: bool,
 }
 
-/// Moves the ends of leases that have not ended. A row of an earlier claim gives way.
+/// Extends leases that have not expired. A row of an earlier claim is replaced.
 const RENEW: &str = "
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
 until = IF claim < $input.claim OR (claim = $input.claim AND !expired AND until < $input.until) { $input.until } ELSE { until },
 expired = IF claim < $input.claim { false } ELSE { expired },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
-/// Ends a lease if it was not renewed beyond `$now`.
+/// Marks a lease as expired if it was not renewed beyond `$now`.
 const EXPIRE: &str = "
 INSERT INTO lease $leases ON DUPLICATE KEY UPDATE
 expired = IF claim < $input.claim { true } ELSE IF claim = $input.claim AND until <= $now { true } ELSE { expired },
@@ -35,7 +35,8 @@ until = IF claim < $input.claim { $input.until } ELSE { until },
 claim = IF claim < $input.claim { $input.claim } ELSE { claim }";
 
 impl Database {
-    /// Renews leases. Returns them as they are now: of those that had ended, `expired`, or another claim, tells so.
+    /// Renews leases, and returns their current state. If a lease could not be renewed, its row is `expired` or has
+    /// another claim.
     pub async fn renew_leases(&self, leases: &[LeaseRow]) -> Result<Vec<LeaseRow>> {
         if leases.is_empty() {
             return Ok(Vec::new());
@@ -45,16 +46,17 @@ impl Database {
         convert::list(found.last())?.map(read_lease).collect()
     }
 
-    /// Ends a lease whose claim says that it ends then, unless it was renewed beyond `now_ms`. Returns it as it is now.
+    /// Marks a lease as expired, unless it was renewed beyond `now_ms`. `lease` has the end that the claim recorded.
+    /// Returns the current state.
     pub async fn expire_lease(&self, lease: &LeaseRow, now_ms: i64) -> Result<LeaseRow> {
         let ended = LeaseRow { expired: true, ..lease.clone() };
         let values = [("leases", Record::Array(vec![ended.record()].into())), ("now", convert::integer(now_ms))];
         let found = self.query_again(EXPIRE, values).await?;
         let row = convert::list(found.last())?.next().map(read_lease).transpose()?;
-        row.ok_or_else(|| Error::Corrupt("a lease that was just written is not there".into()))
+        row.ok_or_else(|| Error::Corrupt("a lease that was just written is missing".into()))
     }
 
-    /// The rows of leases of some tasks.
+    /// Returns the leases of some tasks.
     pub async fn read_leases(&self, task_ids: &[Arc<str>]) -> Result<Vec<LeaseRow>> {
         let ids: Vec<Record> = task_ids.iter().map(|id| lease_id(id)).collect();
         let found = self.query("SELECT * FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -63,7 +65,7 @@ impl Database {
 }
 
 impl Database {
-    /// The tasks of which there are rows.
+    /// Returns the tasks that have rows.
     pub async fn leased_tasks(&self) -> Result<Vec<Arc<str>>> {
         let found = self.query("SELECT VALUE task FROM lease", []).await?;
         let tasks = convert::list(found.first())?.filter_map(|task| match task {
@@ -73,7 +75,7 @@ impl Database {
         Ok(tasks.collect())
     }
 
-    /// Removes the rows of tasks that have ended.
+    /// Removes the rows of closed tasks.
     pub async fn forget_leases(&self, tasks: &[AggregateId]) -> Result<()> {
         let ids: Vec<Record> = tasks.iter().map(|id| lease_id(id.as_str())).collect();
         self.query_again("DELETE $ids RETURN NONE", [("ids", Record::Array(ids.into()))]).await.map(drop)
@@ -115,29 +117,30 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lease_that_has_ended_is_renewed_no_more() {
+    async fn an_ended_lease_cannot_be_renewed() {
         let store = Store::connect("mem://").await.expect("memory");
         let log = store.workspace("0-1").await.expect("a database");
         let renew = async |claim, until| log.renew_leases(&[row(claim, until, false)]).await.expect("renewed");
         assert_eq!(renew(1, 100).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 90).await, [row(1, 100, false)]);
         assert_eq!(renew(1, 200).await, [row(1, 200, false)]);
-        // The claim's own end is earlier: what was renewed counts.
+        // The claim recorded an earlier end, but the renewal counts.
         assert_eq!(log.expire_lease(&row(1, 50, false), 199).await.expect("asked"), row(1, 200, false));
         assert_eq!(log.expire_lease(&row(1, 50, false), 200).await.expect("asked"), row(1, 200, true));
         assert_eq!(renew(1, 300).await, [row(1, 200, true)]);
         assert_eq!(log.expire_lease(&row(1, 50, false), 201).await.expect("asked"), row(1, 200, true));
-        // Another claim begins anew, and the one before is nothing to it.
+        // A new claim starts with a new lease, and the lease of the earlier claim no longer matters.
         assert_eq!(renew(4, 400).await, [row(4, 400, false)]);
         assert_eq!(renew(1, 500).await, [row(4, 400, false)]);
         assert_eq!(log.expire_lease(&row(1, 50, false), 600).await.expect("asked"), row(4, 400, false));
         assert_eq!(log.read_leases(&["t".into(), "u".into()]).await.expect("rows"), [row(4, 400, false)]);
-        // One that was never renewed ends as its claim says; a later claim ends an earlier one's row.
+        // A lease that was never renewed expires at the end that its claim recorded. The row of an earlier claim is
+        // replaced.
         assert_eq!(log.expire_lease(&row(7, 700, false), 700).await.expect("asked"), row(7, 700, true));
     }
 
     #[tokio::test]
-    async fn rows_of_tasks_that_have_ended_are_removed() {
+    async fn rows_of_ended_tasks_are_removed() {
         let store = Store::connect("mem://").await.expect("memory");
         let log = store.workspace("0-1").await.expect("a database");
         let rows: Vec<LeaseRow> =

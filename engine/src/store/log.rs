@@ -1,4 +1,4 @@
-//! The log of one workspace: events by stream and version, commits by position.
+//! The log of a workspace: events by stream and version, and commits by position.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,7 +17,9 @@ use crate::model::aggregate::Aggregate;
 use crate::model::event::Event;
 use crate::model::id::{AggregateId, position_hint};
 
-/// One transaction: the guard (nobody has appended since, or changed the definitions by which it was decided), the events, the ids that clients chose, and the record by which the log is read in order.
+/// Appends a batch in one transaction: the events, the ids that clients chose, and the commit record by which the log
+/// is read in order. The guard fails if another writer has appended since, or has changed the definitions by which the
+/// batch was decided.
 const APPEND: &str = "
 BEGIN;
 IF ((SELECT VALUE position FROM ONLY head:log) ?? 0) != $head
@@ -30,12 +32,12 @@ INSERT INTO commit $commit RETURN NONE;
 UPSERT head:log SET position = $position RETURN NONE;
 ";
 
-/// The same where no other process writes: one statement is a transaction, and costs half of one that has six.
-/// A second event at a place, or a second commit at a position, is refused by its id all the same.
+/// Appends a batch if no other process writes. A single statement is a transaction that costs half of the one with six.
+/// Event and commit ids still reject a second event with the same version, and a second commit at the same position.
 const APPEND_ALONE: &str = "INSERT $records RETURN NONE;";
 
-/// What stands in the transaction where files are among the events: the uploads that they name are under way no more, and
-/// those that they leave are to be removed.
+/// Added to the transaction if the batch contains files. Uploads that the files refer to must be in progress, and their
+/// records are deleted. Uploads that files no longer refer to are recorded for removal.
 const FILES: &str = "
 IF array::len($taken) > 0 {
     LET $under_way = (DELETE $taken WHERE state = 'writing' RETURN BEFORE);
@@ -44,63 +46,63 @@ IF array::len($taken) > 0 {
 IF array::len($freed) > 0 { INSERT INTO upload $freed RETURN NONE };
 ";
 
-/// Where an event stands, and when it happened: what its commit tells without the event being read.
+/// The position of an event, and when it occurred, as listed in its commit. The event itself is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRef {
     pub aggregate_id: Arc<str>,
     pub version: u64,
     pub position: u64,
-    /// Commits of older stores do not tell it.
+    /// `None` if the commit is from an older store, which does not list the time.
     pub occurred_at: Option<i64>,
-    /// Bytes of the event in memory, roughly. Commits of older stores do not tell it.
+    /// Approximate size of the event in memory, in bytes. `None` if the commit is from an older store.
     pub size_bytes: Option<usize>,
-    /// It is the last event of its commit, as far as commits were read.
+    /// Whether the event is the last one of its commit. Always `false` for events that were not found through a commit.
     pub ends_commit: bool,
 }
 
-/// What tells a server whether others have written since.
+/// The values by which a server detects the writes of other servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ends {
-    /// Position of the last event, where several servers write.
+    /// Position of the last event. Only maintained if several servers write.
     pub position: u64,
     pub types_changed: u64,
 }
 
-/// Events that are to be committed together, in the order of their positions.
+/// Events to commit together, in the order of their positions.
 #[derive(Default)]
 pub struct Batch<'a> {
     pub events: &'a [Arc<Event>],
     /// Indexes of events whose ids were chosen by a client.
     pub chosen_ids: &'a [usize],
-    /// What tells the answers to their requests again, under idempotency keys that have none.
+    /// Responses to store with the events. Their idempotency keys must not have stored responses yet.
     pub answers: &'a [(Arc<str>, StoredAnswer)],
-    /// Uploads that files name from now on: each has to be under way.
+    /// Uploads that the events' files refer to. Each must be in progress.
     pub taken: &'a [Arc<str>],
-    /// Uploads that no file names any more, and how many bytes each has.
+    /// Uploads that files no longer refer to, with their sizes in bytes.
     pub freed: &'a [(Arc<str>, u64)],
-    /// Agents that an event concerns, each with the index of the event.
+    /// Agents that the events concern, each with the index of the event.
     pub feed: &'a [(Arc<str>, usize)],
-    /// Articles as events publish them, with the revision of their definition.
+    /// Articles that the events publish, with the revision of their definition.
     pub published: &'a [(Arc<Aggregate>, u64)],
-    /// How often definitions had changed by which the events were decided.
+    /// Value of the definitions' change counter when the events were decided.
     pub types_changed: u64,
 }
 
-/// As many positions are looked through for the next commit at least.
+/// Minimum number of positions to search for the next commit.
 const COMMIT: usize = 64;
 
-/// Events that are looked at together to tell whether their ids are known: so many, and of so many bytes.
+/// Maximum number and total size, in bytes, of the events that are read together to compare their ids.
 const PART_EVENTS: usize = 64;
 const PART_BYTES: usize = 4 << 20;
-/// What an event counts whose commit does not tell its size: as many of them are read at a time as of events of this size.
+/// Size that is assumed for an event whose commit does not list its size, in bytes.
 const UNKNOWN_BYTES: usize = 128 << 10;
 
 impl Database {
-    /// Writes a batch, all of it or nothing. [`Error::Conflict`] when another writer was there first, [`Error::Closing`]
-    /// when the log was opened again by this process, which is alone on the store.
+    /// Writes a batch atomically. Fails with [`Error::Conflict`] if another writer was first, and with
+    /// [`Error::Closing`] if this process is the only writer and has opened the log again.
     ///
-    /// Whoever drops the future may leave the transaction under way, without the right to append being held for it: only
-    /// a process that ends does so.
+    /// Dropping the future may leave the transaction in progress without the append right being held for it. The future
+    /// may therefore only be dropped when the process ends.
     pub async fn append(&self, batch: Batch<'_>) -> Result<()> {
         let _appending = match &self.append_right {
             Some(right) => Some(right.begin().await?),
@@ -163,7 +165,7 @@ impl Database {
         self.query_bound(&statement, values.into_iter().chain(beside).collect()).await.map(drop)
     }
 
-    /// Where the log ends, and how often definitions were changed.
+    /// Returns the end of the log, and how often definitions were changed.
     pub async fn ends(&self) -> Result<Ends> {
         let results =
             self.query("SELECT position ?? 0 AS position, types ?? 0 AS types FROM ONLY head:log", []).await?;
@@ -176,13 +178,13 @@ impl Database {
         }
     }
 
-    /// How often definitions were changed.
+    /// Returns how often definitions were changed.
     pub async fn types_changed(&self) -> Result<u64> {
         Ok(self.ends().await?.types_changed)
     }
 
-    /// Makes the head, by which several writers find out about one another, say what the log says: a writer that was
-    /// alone did not keep it.
+    /// Moves the head to the end of the log. Several writers detect each other's appends by the head, but a writer
+    /// without others does not maintain it.
     pub(super) async fn restore_head(&self) -> Result<()> {
         let found = self.query("SELECT VALUE id FROM commit ORDER BY id DESC LIMIT 1", []).await?;
         let Some(last) = convert::list(found.first())?.next().map(commit_id).transpose()? else { return Ok(()) };
@@ -190,18 +192,18 @@ impl Database {
         self.query_again(statement, [("position", convert::integer(last))]).await.map(drop)
     }
 
-    /// Events after a position in the log's order; at least `limit` of them where there are as many.
+    /// Returns events after a position, in log order: at least `limit` of them if there are as many.
     pub async fn read_after(&self, position: u64, limit: usize) -> Result<Vec<Event>> {
         let refs = self.event_refs_after(position, limit).await?;
         self.read_event_refs(&refs, None).await
     }
 
-    /// References to the events after a position in the log's order; at least `limit` of them where there are as many.
+    /// Returns references to the events after a position, in log order: at least `limit` of them if there are as many.
     pub async fn event_refs_after(&self, position: u64, limit: usize) -> Result<Vec<EventRef>> {
         let mut next = i64::try_from(position).unwrap_or(i64::MAX).saturating_add(1);
         let mut found: Vec<EventRef> = Vec::new();
-        // The database reads a range to its end, whatever the limit: so it gets one that ends where enough is likely to
-        // be found. Where that holds none, the next commit is longer than the range, if there is one.
+        // The database reads a range to its end, whatever the limit. The range therefore ends where enough events are
+        // likely to be found. If it is empty, the next commit, if there is one, is longer than the range.
         let mut longest = COMMIT;
         while found.len() < limit {
             let span = longest.max(limit - found.len());
@@ -224,9 +226,9 @@ impl Database {
         Ok(found)
     }
 
-    /// Id of the first commit that ends at a position or behind it.
+    /// Returns the id of the first commit that ends at or after a position.
     async fn first_commit(&self, from: i64) -> Result<Option<i64>> {
-        // A range is read to its end whatever the limit: so it grows only where it held nothing.
+        // A range is read to its end, whatever the limit, so the range only grows while it is empty.
         for span in [Some(COMMIT as u64), Some(4_096), Some(1 << 18), None] {
             let end = span.and_then(|span| from.checked_add_unsigned(span));
             let range = commit_range(from, end);
@@ -238,14 +240,14 @@ impl Database {
         Ok(None)
     }
 
-    /// The events at positions that follow one another.
+    /// Returns the events at consecutive positions.
     pub async fn read_run(&self, run: Run) -> Result<Vec<Event>> {
         let mut refs = self.event_refs_after(run.first.saturating_sub(1), run.count as usize).await?;
         refs.truncate(run.count as usize);
         self.read_event_refs(&refs, None).await
     }
 
-    /// The events that are referred to, oldest first, with no more of their payloads than these fields.
+    /// Returns the referenced events, oldest first, with only the given fields of their payloads.
     pub async fn read_event_refs(&self, refs: &[EventRef], fields: Fields<'_>) -> Result<Vec<Event>> {
         if refs.is_empty() {
             return Ok(Vec::new());
@@ -265,7 +267,7 @@ impl Database {
         Ok(events)
     }
 
-    /// Events of one stream whose version is in `first..=last`, oldest first.
+    /// Returns the events of a stream whose versions are in `first..=last`, oldest first.
     pub async fn read_stream(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<Event>> {
         if first > last {
             return Ok(Vec::new());
@@ -277,14 +279,14 @@ impl Database {
         Ok(events)
     }
 
-    /// The events among these ids that are in the log, under their ids. `head` is where the log ends.
+    /// Returns the events with the given ids, by id. `head` is the end of the log.
     pub async fn find_events(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
         let mut events = self.find_chosen(event_ids).await?;
         events.extend(self.find_generated(event_ids, head).await?);
         Ok(events)
     }
 
-    /// The events whose ids clients chose, among these ids.
+    /// Returns the events with the given ids, of those whose ids were chosen by clients.
     pub async fn find_chosen(&self, event_ids: &[Arc<str>]) -> Result<HashMap<Arc<str>, Event>> {
         let keys: Vec<Record> = event_ids.iter().map(|id| convert::record_id("event_key", id.to_string())).collect();
         let found =
@@ -297,16 +299,17 @@ impl Database {
         Ok(events)
     }
 
-    /// The events whose ids were made here, among these ids. Such an id was not written down: it says where its event
-    /// stands. Anybody can make one that says so: each position is looked at once, and of its commit that event alone is
-    /// read.
+    /// Returns the events with the given ids, of those whose ids were generated by a server.
+    ///
+    /// Generated ids are not stored, because they contain the position of their event. Clients can make up such ids, so
+    /// each position is searched only once, and only the event at that position is read from its commit.
     pub async fn find_generated(&self, event_ids: &[Arc<str>], head: u64) -> Result<HashMap<Arc<str>, Event>> {
         let hints = event_ids.iter().filter_map(|id| position_hint(id));
         let positions: BTreeSet<u64> = hints.filter(|position| (1..=head).contains(position)).collect();
         let mut refs: Vec<EventRef> = Vec::with_capacity(positions.len());
         let mut commit: Vec<EventRef> = Vec::new();
         for position in positions {
-            // Neighbours mostly stand in one commit.
+            // Adjacent positions are usually in the same commit.
             if !commit.iter().any(|event_ref| event_ref.position == position) {
                 commit = self.commit_of(position).await?;
             }
@@ -315,7 +318,7 @@ impl Database {
         let wanted: FxHashSet<&str> = event_ids.iter().map(|id| &**id).collect();
         let mut found = HashMap::new();
         let mut refs = VecDeque::from(refs);
-        // Of an id that somebody made up, the event is read and dropped: a part at a time.
+        // The event at the position of a made-up id is read and dropped, so the events are read in parts.
         while !refs.is_empty() {
             let part = take_part(&mut refs, PART_EVENTS, PART_BYTES);
             let events = self.read_event_refs(&part, None).await?.into_iter();
@@ -325,7 +328,7 @@ impl Database {
         Ok(found)
     }
 
-    /// Where the events of a stream from one version to another stand in the log.
+    /// Returns references to the events of a stream from one version to another.
     pub async fn stream_refs(&self, id: &AggregateId, first: u64, last: u64) -> Result<Vec<EventRef>> {
         let found = self.query("SELECT id, position FROM $range", [("range", stream_range(id, first, last))]).await?;
         let place = |record: &Record| {
@@ -337,7 +340,7 @@ impl Database {
         convert::list(found.first())?.map(place).collect()
     }
 
-    /// References to the events of the commit that holds a position.
+    /// Returns references to the events of the commit that contains a position.
     async fn commit_of(&self, position: u64) -> Result<Vec<EventRef>> {
         let from = i64::try_from(position).unwrap_or(i64::MAX);
         let Some(last) = self.first_commit(from).await? else { return Ok(Vec::new()) };
@@ -351,8 +354,8 @@ impl Database {
     }
 }
 
-/// The first of the references, in number and bytes as many as are read at a time, and one at least. Where sizes are not
-/// known, each counts as [`UNKNOWN_BYTES`].
+/// Removes and returns the first references: at most `most`, with at most `most_bytes` in total, and at least one. An
+/// event of unknown size counts as [`UNKNOWN_BYTES`].
 pub fn take_part(refs: &mut VecDeque<EventRef>, most: usize, most_bytes: usize) -> Vec<EventRef> {
     let mut bytes = 0;
     let fits = refs.iter().take(most).take_while(|event_ref| {
@@ -381,32 +384,32 @@ fn commit_range(from: i64, end: Option<i64>) -> Record {
     convert::record_id("commit", range)
 }
 
-/// A commit's id is the position of its last event.
+/// Returns the id of a commit, which is the position of its last event.
 fn commit_id(record: &Record) -> Result<i64> {
     match record {
         Record::RecordId(surrealdb::types::RecordId { key: RecordIdKey::Number(position), .. }) => Ok(*position),
-        _ => Err(Error::Corrupt("a commit's id is no position".into())),
+        _ => Err(Error::Corrupt("the id of a commit is not a position".into())),
     }
 }
 
-/// An event as a commit lists it.
+/// An event in the list of a commit: its stream, version, time, and size.
 #[derive(Deserialize)]
 struct ListedEvent(Arc<str>, u64, #[serde(default)] Option<i64>, #[serde(default)] Option<usize>);
 
-/// How many positions there are from one to another.
+/// Returns the number of positions from one to another, both included.
 fn positions(from: i64, to: i64) -> usize {
     usize::try_from(to.saturating_sub(from).saturating_add(1)).unwrap_or(0)
 }
 
-/// Adds references to a commit's events after a position; returns the position of its last, which is the commit's id.
+/// Adds references to a commit's events after a position. Returns the position of the commit's last event.
 fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Result<i64> {
-    let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is no object".into())) };
+    let Record::Object(commit) = commit else { return Err(Error::Corrupt("a commit is not an object".into())) };
     let (Some(id), Some(Record::String(refs))) = (commit.get("id"), commit.get("events")) else {
         return Err(Error::Corrupt("a commit has no id or no events".into()));
     };
     let last = commit_id(id)?;
     let refs: Vec<ListedEvent> =
-        serde_json::from_str(refs).map_err(|error| Error::Corrupt(format!("a commit: {error}")))?;
+        serde_json::from_str(refs).map_err(|error| Error::Corrupt(format!("the events of a commit: {error}")))?;
     let first = (last.max(0) as u64 + 1).saturating_sub(refs.len() as u64);
     let refs =
         refs.into_iter().zip(first..).map(|(ListedEvent(aggregate_id, version, occurred_at, size_bytes), position)| {
@@ -417,7 +420,7 @@ fn event_refs_of(commit: &Record, after: u64, found: &mut Vec<EventRef>) -> Resu
     Ok(last)
 }
 
-/// The references to a commit's events as one text: as values of the database they would cost as much as the events.
+/// Serializes the references to a commit's events as text. As database values, they would cost as much as the events.
 fn listed(events: &[Arc<Event>]) -> Result<String> {
     let refs: Vec<(&str, u64, i64, usize)> = events
         .iter()
@@ -445,7 +448,7 @@ fn event_record(event: &Arc<Event>) -> Result<Record> {
     ])))
 }
 
-/// The stream and the version in the key of an event's record.
+/// Returns the stream and the version from the key of an event's record.
 fn key_of(record: &Record) -> Result<(&str, u64)> {
     let corrupt = || Error::Corrupt("an event's record has no key".into());
     let Record::Object(object) = record else { return Err(corrupt()) };
@@ -504,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_ends_at_its_bytes_and_has_one_event_at_least() {
+    fn a_part_ends_at_its_byte_limit_but_has_at_least_one_event() {
         let sizes = [Some(10), Some(30), Some(70), Some(5), None, Some(5), Some(5)];
         let event_ref = |(version, size_bytes)| EventRef {
             aggregate_id: "a".into(),
@@ -538,7 +541,7 @@ mod tests {
             log.append(Batch { events: &second, chosen_ids: &[], answers: &[], ..Batch::default() }).await,
             Err(Error::Conflict)
         ));
-        // All of it or nothing: what stands before the event that is there already is not written either.
+        // The batch is atomic: the event before the conflicting one is not written either.
         let half = [event("d", 1, 5), event("b", 3, 6)];
         assert!(matches!(
             log.append(Batch { events: &half, chosen_ids: &[0], answers: &[], ..Batch::default() }).await,
@@ -546,13 +549,13 @@ mod tests {
         ));
         assert_eq!(log.read_stream(&half[0].aggregate_id, 1, 9).await.expect("events").len(), 0);
         assert_eq!(log.find_events(&[half[0].event_id.clone()], 9).await.expect("events").len(), 0);
-        // Opened again: the earlier handle has an old head from the next commit on, and its commits are refused.
+        // The log was opened again, so the earlier handle's head would become outdated, and its commits are rejected.
         let reopened = alone.workspace("0-1").await.expect("a database");
         let late = [event("late", 1, 5)];
         let refused = log.append(Batch { events: &late, ..Batch::default() }).await;
         assert!(matches!(refused, Err(Error::Closing)), "{refused:?}");
         assert!(reopened.read_stream(&late[0].aggregate_id, 1, 9).await.expect("events").is_empty());
-        // One of several writers finds the head where the one that was alone left the log.
+        // When the store becomes shared, the head is moved to where the single writer left the log.
         let log = alone.share().workspace("0-1").await.expect("a database");
         assert_eq!(log.ends().await.expect("a head").position, 4);
         assert!(matches!(
@@ -570,13 +573,13 @@ mod tests {
         assert_eq!(positions(&all), [1, 2, 3, 4, 5]);
         assert_eq!(all[0], *first[0]);
         assert_eq!(positions(&log.read_after(1, 1).await.expect("events")), [2, 3]);
-        // What stands before the position in a commit does not count as found.
+        // Events of a commit before the position do not count.
         assert_eq!(positions(&log.read_after(2, 2).await.expect("events")), [3, 4]);
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), [0u64; 0]);
         let stream = log.read_stream(&first[0].aggregate_id, 2, 9).await.expect("events");
         assert_eq!(positions(&stream), [3, 4]);
 
-        // A commit may be longer than the range that is looked through for it.
+        // A commit may be longer than the range that is searched for it.
         let long: Vec<Arc<Event>> = (1..=200).map(|version| event("long", version, 5 + version)).collect();
         log.append(Batch { events: &long, chosen_ids: &[], answers: &[], ..Batch::default() }).await.expect("appended");
         assert_eq!(positions(&log.read_after(5, 1).await.expect("events")), (6..=205).collect::<Vec<_>>());
@@ -597,7 +600,7 @@ mod tests {
         let found = log.find_events(&ids, 300).await.expect("events");
         assert_eq!(found.len(), 2);
         assert_eq!(found[&ids[1]].position, 3);
-        // An id that says where it stands, and is not there; beyond the log's end nothing is looked for.
+        // These ids contain positions, but no such events exist. Positions after the end of the log are not searched.
         let invented: Vec<Arc<str>> =
             (1..200).map(|n| crate::model::id::event_id(0, 1 + n % 3, n).to_string().into()).collect();
         assert_eq!(log.find_generated(&invented, 300).await.expect("events").len(), 0);

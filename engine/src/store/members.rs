@@ -1,4 +1,4 @@
-//! Members of workspaces in the control database, and what their rights are held by.
+//! Members of workspaces in the control database, and the grounds of their access.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use super::users::read_user;
 use super::{Database, Error, Result, convert};
 use crate::model::access::{Membership, Role, UserRecord};
 
-/// By what somebody is in a workspace for longer: a key, or a membership.
+/// The reason why a user has access to a workspace over a longer time: a key or a membership.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Ground {
     Key(Arc<str>),
-    /// The workspace, the user, and the least role that the user must have there.
+    /// The workspace, the user, and the minimum role that the user needs there.
     Member(Arc<str>, Arc<str>, Role),
 }
 
 impl Database {
-    /// Everybody in a workspace, whoever joined first coming first.
+    /// Returns the members of a workspace, in the order in which they joined.
     pub async fn read_members(&self, workspace_id: &str) -> Result<Vec<(Membership, UserRecord)>> {
         let statements =
             "LET $members = (SELECT * FROM member WHERE workspace_id = $workspace ORDER BY joined_at, user_id);
@@ -30,27 +30,27 @@ impl Database {
         let with_user = |member: &Record| {
             let member = read_member(member)?;
             let user = users.iter().find(|user| user.id == member.user_id).cloned();
-            let user = user.ok_or_else(|| Error::Corrupt("a member is no user".into()))?;
+            let user = user.ok_or_else(|| Error::Corrupt("the user of a member is missing".into()))?;
             Ok((member, user))
         };
         convert::list(Some(members))?.map(with_user).collect()
     }
 
-    /// What a user is in a workspace.
+    /// Returns the membership of a user in a workspace.
     pub async fn read_membership(&self, workspace_id: &str, user_id: &str) -> Result<Option<Membership>> {
         let found = self.query("SELECT * FROM $id", [("id", member_id(workspace_id, user_id))]).await?;
         convert::list(found.first())?.next().map(read_member).transpose()
     }
 
-    /// Gives a member another role. Returns whether there is such a member.
+    /// Changes the role of a member. Returns whether the member exists.
     pub async fn write_role(&self, workspace_id: &str, user_id: &str, role: Role) -> Result<bool> {
         let values = [("id", member_id(workspace_id, user_id)), ("role", convert::text(role.name()))];
         let found = self.query_again("UPDATE $id SET role = $role RETURN AFTER", values).await?;
         Ok(convert::list(found.first())?.next().is_some())
     }
 
-    /// Takes a user out of a workspace, with all their keys, sign-in codes and invitations made by these keys there.
-    /// Returns the ids of the deleted keys, or `None` where the user was no member.
+    /// Removes a user from a workspace, with the user's keys and sign-in codes there, and the invitations created by
+    /// these keys. Returns the ids of the deleted keys, or `None` if the user was not a member.
     pub async fn delete_member(&self, workspace_id: &str, user_id: &str) -> Result<Option<Vec<Arc<str>>>> {
         let values = [
             ("id", member_id(workspace_id, user_id)),
@@ -71,18 +71,18 @@ impl Database {
             Record::Object(object) if object.contains_key("was_member") => Some(object),
             _ => None,
         });
-        let answer = answer.ok_or_else(|| Error::Corrupt("a deletion of a member has no answer".into()))?;
+        let answer = answer.ok_or_else(|| Error::Corrupt("deleting a member returned no result".into()))?;
         if answer.get("was_member") != Some(&Record::Bool(true)) {
             return Ok(None);
         }
         let id = |id: &Record| match id {
             Record::String(id) => Ok(Arc::from(id.as_str())),
-            _ => Err(Error::Corrupt("the id of a key is no text".into())),
+            _ => Err(Error::Corrupt("the id of a key is not a string".into())),
         };
         convert::list(answer.get("keys"))?.map(id).collect::<Result<_>>().map(Some)
     }
 
-    /// Those of some grounds that are still there.
+    /// Returns those of some grounds that still exist.
     pub async fn existing_grounds(&self, grounds: &[Ground]) -> Result<HashSet<Ground>> {
         let ids: Vec<Record> = grounds.iter().map(ground_id).collect();
         let found = self.query("SELECT id, role FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -140,5 +140,5 @@ pub(super) fn read_member(record: &Record) -> Result<Membership> {
 }
 
 pub(super) fn read_role(record: &Record) -> Result<Role> {
-    Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::Corrupt("a role is not known".into()))
+    Role::parse(convert::text_field(record, "role")?).ok_or_else(|| Error::Corrupt("unknown role".into()))
 }

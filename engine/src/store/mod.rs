@@ -1,7 +1,7 @@
-//! The only room that speaks to SurrealDB. No business rules and no status codes here.
+//! The only module that accesses SurrealDB. It contains no business rules and no status codes.
 //!
-//! One database per workspace and one `control` database, in one namespace. A [`Database`] is a session bound to one
-//! of them, so that another tenant's records cannot be named through it.
+//! Each workspace has its own database, and there is one database named `control`, all in one namespace. A [`Database`]
+//! is a session bound to one of them, so records of another tenant cannot be named through it.
 
 pub mod activations;
 pub mod answers;
@@ -50,7 +50,7 @@ use surrealdb::types::{Value as Record, Variables};
 
 const NAMESPACE: &str = "foldwork";
 const CONTROL: &str = "control";
-/// Migrations by number, applied in order when a database is opened.
+/// Migrations in the order of their numbers. Missing ones are applied when a database is opened.
 const CONTROL_MIGRATIONS: [&str; 6] = [
     include_str!("schema/control/0001_access.surql"),
     include_str!("schema/control/0002_first_start.surql"),
@@ -76,11 +76,11 @@ const WORKSPACE_MIGRATIONS: [&str; 10] = [
 pub struct Store {
     root: Session,
     exclusive: bool,
-    /// For a store in a folder: whether its disk takes writes.
+    /// Checks whether the disk accepts writes. Only for a store in a folder.
     probe: Option<Arc<health::Probe>>,
-    /// The bytes of files, which stand beside it.
+    /// The storage for the bytes of files.
     blobs: Arc<Blobs>,
-    /// Who may append, where no other process does.
+    /// The append rights, which are used if no other process writes.
     append_rights: Arc<AppendRights>,
 }
 
@@ -90,7 +90,7 @@ impl Store {
         Store::connect_with(url, &Sizes::default()).await
     }
 
-    /// Like [`Store::connect`], with what the store may take of memory.
+    /// Connects like [`Store::connect`], with limits on the memory of the store.
     pub async fn connect_with(url: &str, sizes: &Sizes) -> Result<Store> {
         let here = url.starts_with("surrealkv://");
         let root = match here {
@@ -102,12 +102,12 @@ impl Store {
         Ok(Store { root, exclusive, probe, blobs, append_rights: Arc::default() })
     }
 
-    /// The same store with the bytes of files elsewhere than in memory: see [`Blobs::open`].
+    /// Stores the bytes of files at a URL instead of in memory. See [`Blobs::open`].
     pub fn with_files(self, url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Store> {
         Ok(Store { blobs: Arc::new(Blobs::open(url, options)?), ..self })
     }
 
-    /// The bytes of files.
+    /// Returns the storage for the bytes of files.
     pub fn blobs(&self) -> Arc<Blobs> {
         self.blobs.clone()
     }
@@ -118,7 +118,7 @@ impl Store {
         self.root.sign_in(root).await
     }
 
-    /// A second handle on the same store that knows that it is not alone.
+    /// Returns a second handle on the same store that assumes other writers.
     pub fn share(&self) -> Store {
         Store {
             root: self.root.clone(),
@@ -129,12 +129,12 @@ impl Store {
         }
     }
 
-    /// Whether no other process writes to this store.
+    /// Returns whether no other process writes to the store.
     pub fn is_exclusive(&self) -> bool {
         self.exclusive
     }
 
-    /// Whether the store answers, and takes writes.
+    /// Checks that the store responds and accepts writes.
     pub async fn health(&self) -> Result<()> {
         self.root.health().await?;
         match &self.probe {
@@ -147,8 +147,8 @@ impl Store {
         self.database(CONTROL, &CONTROL_MIGRATIONS).await
     }
 
-    /// The database of a workspace, made when it is not there yet. Where this process is alone on the store, handles that
-    /// were opened earlier append no more from now on.
+    /// Opens the database of a workspace, and creates it if needed. If this process is the only writer, handles that
+    /// were opened earlier can no longer append.
     pub async fn workspace(&self, workspace_id: &str) -> Result<Database> {
         let name = format!("ws_{}", workspace_id.replace('-', ""));
         let database = self.database(&name, &WORKSPACE_MIGRATIONS).await?;
@@ -160,7 +160,7 @@ impl Store {
         Ok(Database { append_right, ..database })
     }
 
-    /// A database of this name. Where several servers open it first at once, they take turns.
+    /// Opens the database with this name, and retries if several servers create it at the same time.
     async fn database(&self, name: &str, migrations: &[&str]) -> Result<Database> {
         for wait in retry::waits() {
             match self.try_database(name, migrations).await {
@@ -179,7 +179,7 @@ impl Store {
         };
         define("DEFINE NAMESPACE IF NOT EXISTS foldwork").await?;
         session.use_namespace(NAMESPACE).await?;
-        // The name is one of ours: "control", or hexadecimal digits after "ws_".
+        // The name is safe in a statement: it is "control", or "ws_" and hexadecimal digits.
         define(&format!("DEFINE DATABASE IF NOT EXISTS {name}")).await?;
         session.use_database(NAMESPACE, name).await?;
         let (events_read, append_right) = Default::default();
@@ -193,16 +193,16 @@ impl Store {
 #[derive(Clone)]
 pub struct Database {
     session: Arc<Session>,
-    /// No other process writes to the store.
+    /// Whether no other process writes to the store.
     exclusive: bool,
-    /// Events read through this handle and its clones.
+    /// The number of events read through this handle and its clones.
     events_read: Arc<AtomicU64>,
-    /// Then it takes this to append.
+    /// The right that is needed to append, if no other process writes.
     append_right: Option<Arc<AppendRight>>,
 }
 
 impl Database {
-    /// How many events were read from the log since it was opened.
+    /// Returns how many events were read from the log since it was opened.
     pub fn events_read(&self) -> u64 {
         self.events_read.load(Ordering::Relaxed)
     }
@@ -218,7 +218,7 @@ impl Database {
         if let Some(unknown) = applied.iter().max().filter(|number| **number > migrations.len() as i64) {
             let known = migrations.len();
             return Err(Error::Opening(format!(
-                "it was written by a newer program: its schema has number {unknown}, and this program knows {known}"
+                "it was written by a newer program with schema {unknown}; this program supports schemas up to {known}"
             )));
         }
         for (number, statements) in (1i64..).zip(migrations) {
@@ -231,7 +231,7 @@ impl Database {
         Ok(())
     }
 
-    /// Runs statements with bound values and answers what each of them returned.
+    /// Runs statements with bound values, and returns the result of each statement.
     async fn query<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         self.query_bound(statements, values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()).await
     }
@@ -249,7 +249,7 @@ impl Database {
         Ok(results)
     }
 
-    /// Like [`Database::query`], tried again while other writers are in the way.
+    /// Runs statements like [`Database::query`], and retries if they conflict with other writers.
     async fn query_again<const N: usize>(&self, statements: &str, values: [(&str, Record); N]) -> Result<Vec<Record>> {
         let values: Variables = values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
         for wait in retry::waits() {
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn owners_of_an_older_store_are_members_of_their_workspaces() {
+    async fn owners_in_an_older_store_become_members() {
         let store = Store::connect("mem://").await.expect("memory");
         let older = store.database(CONTROL, &CONTROL_MIGRATIONS[..3]).await.expect("an older store");
         let written = "CREATE user:u; CREATE first_start:done SET key = 'k';
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_of_a_newer_program_is_refused() {
+    async fn a_store_of_a_newer_program_is_rejected() {
         let store = Store::connect("mem://").await.expect("memory");
         let log = store.workspace("0-1").await.expect("a database");
         let newer = "CREATE migration:later SET number = 1000";

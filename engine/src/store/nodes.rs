@@ -1,4 +1,5 @@
-//! Node records: the folded snapshot of each aggregate and the position it stands for, with the follower's checkpoint.
+//! Node records: a snapshot of each aggregate's folded state, and the checkpoint of the follower that writes the
+//! snapshots.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::model::id::AggregateId;
 use crate::model::json;
 use crate::model::value::{Object, Value};
 
-/// Snapshots whoever else writes them: one of an older version, or of the same one folded under an older definition,
-/// changes nothing.
+/// Writes snapshots if other processes may write them too. A snapshot has no effect if its version is older than the
+/// stored one, or if the version is the same and was folded under an older definition.
 const GUARDED: &str = "
 FOR $node IN $nodes {
     LET $known = (SELECT version, revision FROM ONLY $node.id);
@@ -26,40 +27,41 @@ FOR $node IN $nodes {
     }
 };";
 
-/// The same where no other process writes: the one follower writes states in the order in which they were published, and
-/// what it would read here costs more than what it writes.
+/// Writes snapshots if no other process writes. The single follower writes states in the order in which they were
+/// published, and reading the stored ones would cost more than the write.
 const ALONE: &str = "FOR $node IN $nodes { UPSERT $node.id CONTENT $node RETURN NONE };";
 
-/// What stands in the same transaction: the shapes of events, and the checkpoint that says which snapshots are there. It
+/// Added to the transaction: the shapes of events, and the checkpoint up to which snapshots are written. The checkpoint
 /// only moves forward.
 const REACHED: &str = "
 IF $seen != NONE { UPSERT seen:shapes SET text = $seen RETURN NONE };
 IF $name != NONE { UPSERT type::record('checkpoint', $name) SET position = math::max([position ?? 0, $position]) RETURN NONE };";
 
-/// The fields that are read of a node. `folded` is the state as [`exact`] writes it. Older stores have `text` in its place,
-/// JSON that lost what JSON does not have, and the state once more as an object of the database, which nothing reads.
+/// The fields that are read from a node. `folded` is the state in the format of [`exact`]. Older stores have `text`
+/// instead: JSON without the values that JSON cannot represent. They also have the state as a database object, which
+/// nothing reads.
 const FIELDS: &str = "id, aggregate_type, project_id, version, position, first_position, created_at, last_event_at, \
                       deleted, revision, folded, text";
 
 /// A stored snapshot.
 pub struct Snapshot {
     pub aggregate: Aggregate,
-    /// Revision of the definition under which it was folded.
+    /// Revision of the definition under which the state was folded.
     pub revision: u64,
 }
 
-/// A stored snapshot that cannot be read, or that is known to have lost a part of its state. The log has the aggregate.
+/// A stored snapshot that cannot be read, or has lost a part of its state. The log still has the aggregate's events.
 #[derive(Debug)]
 pub struct Unreadable {
     pub id: AggregateId,
     pub reason: Error,
 }
 
-/// What became of reading one snapshot.
+/// The result of reading one snapshot.
 pub type ReadSnapshot = std::result::Result<Snapshot, Unreadable>;
 
 impl Database {
-    /// Writes snapshots and moves the checkpoint on, together; and the shapes of the events observed, where they changed.
+    /// Writes snapshots, the changed shapes of observed events if any, and the checkpoint in one transaction.
     pub async fn write_nodes(
         &self,
         nodes: &[(Arc<Aggregate>, u64)],
@@ -80,7 +82,7 @@ impl Database {
         self.query_again(&["BEGIN;", snapshots, REACHED, "COMMIT;"].concat(), values).await.map(drop)
     }
 
-    /// How far a follower has come; 0 before its first step.
+    /// Returns the checkpoint of a follower, or 0 before its first step.
     pub async fn checkpoint(&self, name: &str) -> Result<u64> {
         let results = self
             .query("SELECT VALUE position FROM ONLY type::record('checkpoint', $name)", [("name", convert::text(name))])
@@ -91,30 +93,30 @@ impl Database {
         }
     }
 
-    /// The shapes of events that were stored last. Their table has the name `seen`.
+    /// Returns the shapes of events that were stored last. The table is named `seen`.
     pub async fn read_observed(&self) -> Result<Option<Object>> {
         let found = self.query("SELECT VALUE text FROM ONLY seen:shapes", []).await?;
         match found.first() {
             Some(Record::String(text)) => Ok(json::read(text.as_bytes())
-                // They are seen again as events come; nothing else is lost.
+                // The shapes are collected again from new events, so nothing else is lost.
                 .inspect_err(|error| tracing::error!(%error, "the stored shapes of events cannot be read"))
                 .ok()),
             _ => Ok(None),
         }
     }
 
-    /// The ranges in which all snapshots can be read.
+    /// Returns the ranges in which all snapshots can be read.
     pub async fn node_ranges(&self) -> Result<Vec<KeyRange>> {
         let found = self.query("SELECT id, string::len(text ?? '') AS size FROM node", []).await?;
         let mut sized = Vec::new();
         for record in convert::list(found.first())? {
-            let Record::Object(node) = record else { return Err(Error::Corrupt("a node is no object".into())) };
+            let Record::Object(node) = record else { return Err(Error::Corrupt("a node is not an object".into())) };
             sized.push((id_of(node.get("id"))?, convert::unsigned_field(record, "size")? as usize));
         }
         Ok(KeyRange::by_size(sized))
     }
 
-    /// Snapshots of the aggregates in a key range. `definition` gives the definition of a type.
+    /// Returns the snapshots of the aggregates in a range. `definition` returns the definition of a type.
     pub async fn read_nodes(
         &self,
         key_range: KeyRange,
@@ -130,9 +132,9 @@ impl Database {
         convert::list(found.first())?.map(|record| read_node(record, &definition)).collect()
     }
 
-    /// Snapshots that a condition selects, in the order of their first positions.
+    /// Returns the snapshots that match a condition, in the order of their first positions.
     ///
-    /// The condition is text that the pipeline's planner made; every value in it is bound.
+    /// The condition is a text generated by the pipeline's planner. All values in it are bound.
     pub async fn select_nodes(
         &self,
         condition: &str,
@@ -168,12 +170,12 @@ pub(super) fn node_record(aggregate: &Aggregate, revision: u64) -> Result<Record
 fn id_of(record: Option<&Record>) -> Result<&str> {
     match record {
         Some(Record::RecordId(RecordId { key: RecordIdKey::String(id), .. })) => Ok(id),
-        _ => Err(Error::Corrupt("a node's id is no text".into())),
+        _ => Err(Error::Corrupt("the id of a node is not a string".into())),
     }
 }
 
 pub(super) fn read_node(record: &Record, definition: impl Fn(&str) -> Option<Arc<Definition>>) -> Result<ReadSnapshot> {
-    let Record::Object(object) = record else { return Err(Error::Corrupt("a node is no object".into())) };
+    let Record::Object(object) = record else { return Err(Error::Corrupt("a node is not an object".into())) };
     let id = AggregateId::from(Arc::from(id_of(object.get("id"))?));
     Ok(read_snapshot(id.clone(), record, definition).map_err(|reason| Unreadable { id, reason }))
 }
@@ -204,15 +206,16 @@ fn read_snapshot(
     Ok(Snapshot { aggregate, revision: convert::unsigned_field(record, "revision")? })
 }
 
-/// Reads the state of an older store, JSON in which dates are texts. Dates of declared fields become dates again; what
-/// cannot be told from the text is an error.
+/// Reads the state of an older store: JSON in which dates are texts. Dates of declared fields become dates again.
+/// Values that the text cannot represent are an error.
 fn read_older(text: &str, definition: Option<&Definition>) -> Result<Object> {
     let state = json::parse_stored(text.as_bytes()).map_err(|error| Error::Corrupt(error.to_string()))?;
-    let Value::Object(state) = state else { return Err(Error::Corrupt("the state is no object".into())) };
+    let Value::Object(state) = state else { return Err(Error::Corrupt("the state is not an object".into())) };
     let mut state = Arc::unwrap_or_clone(state);
     for field in definition.into_iter().flat_map(Definition::fields) {
         let Some(slot) = state.get_mut(&field.name) else { continue };
-        let lost = |what: &str| Error::Corrupt(format!("an older store keeps no {what}: field '{}'", field.name));
+        let lost =
+            |what: &str| Error::Corrupt(format!("the older format cannot represent {what}: field '{}'", field.name));
         match (field.field_type, field.fold, &*slot) {
             (FieldType::Date, _, Value::Array(_)) => return Err(lost("dates in lists")),
             (_, Fold::Sum, Value::Null) => return Err(lost("infinite numbers")),
@@ -264,7 +267,7 @@ mod tests {
         };
         write(3, 1, 7).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
-        // Another server, which is behind.
+        // Another server, which has read less of the log.
         write(2, 5, 6).await;
         assert_eq!(stored().await, (vec![(3, 1)], 7));
         write(3, 2, 7).await;

@@ -1,4 +1,5 @@
-//! Records of older programs, and damaged ones: a workspace opens with them, and its states are what its log folds to.
+//! Tests that a workspace with records of older programs or damaged records opens, and that its states match the fold
+//! of its log.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ async fn enter<R: Right>(engine: &Arc<Engine>) -> R {
     engine.enter(caller).await.expect("the workspace opens")
 }
 
-/// A store with one workspace, and the workspace's records.
+/// Returns a store with one workspace, and the workspace's database.
 async fn store() -> (Store, Database) {
     let store = Store::connect("mem://").await.expect("a store");
     let engine = engine(&store).await;
@@ -61,7 +62,7 @@ fn nested(levels: usize) -> Value {
     (0..levels).fold(Value::Null, |inner, _| vec![inner].into())
 }
 
-/// The record of a snapshot with this state, as older programs wrote it.
+/// Returns a snapshot record with this state in the format of older programs.
 fn older_node(id: &str, version: u64, state: &str) -> Record {
     Record::Object(convert::fields([
         ("id", convert::record_id("node", id)),
@@ -89,7 +90,7 @@ async fn snapshots(log: &Database) -> Vec<ReadSnapshot> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_and_snapshots_that_nest_deeper_than_requests_may_are_opened() {
+async fn logs_and_snapshots_deeper_than_the_request_limit_are_opened() {
     let (store, log) = store().await;
     let payload = Object::from_iter([("deep", nested(180))]);
     log.append(Batch { events: &[event("a", 1, 1, payload.clone())], ..Batch::default() }).await.expect("written");
@@ -103,7 +104,7 @@ async fn a_log_and_snapshots_that_nest_deeper_than_requests_may_are_opened() {
         let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
         assert_eq!(*found.state, payload);
     }
-    // More is appended to it, as long as that itself is no deeper than events may be.
+    // Further appends are accepted, as long as they are within the depth limit of events.
     let writer: Writer = enter(&engine).await;
     let more = |field: &str, levels: usize| NewEvent {
         aggregate_id: "a".into(),
@@ -117,7 +118,7 @@ async fn a_log_and_snapshots_that_nest_deeper_than_requests_may_are_opened() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_that_cannot_be_read_is_folded_again_from_the_log() {
+async fn an_unreadable_snapshot_is_folded_again_from_the_log() {
     let (store, log) = store().await;
     let payload = |number: i64| Object::from_iter([("n", number)]);
     let events = [event("a", 1, 1, payload(1)), event("b", 1, 2, payload(2)), event("a", 2, 3, payload(3))];
@@ -133,7 +134,7 @@ async fn a_snapshot_that_cannot_be_read_is_folded_again_from_the_log() {
         let (found, _) = reader.aggregate(id, Moment::Now).await.expect("the aggregate");
         assert_eq!((found.version, &*found.state), (version, &payload(n)));
     }
-    // The snapshots are written anew, and hold their states once.
+    // The snapshots are written again and contain each state once.
     engine.close().await;
     assert!(snapshots(&log).await.iter().all(Result::is_ok));
     let left = log.query("SELECT * FROM node WHERE text != NONE OR state != NONE", []).await.expect("records");
@@ -141,14 +142,14 @@ async fn a_snapshot_that_cannot_be_read_is_folded_again_from_the_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_definition_that_cannot_be_read_closes_no_workspace() {
+async fn an_unreadable_definition_does_not_close_its_workspace() {
     let (store, log) = store().await;
     let stored = async |name: &str, text: &str| {
         let statement = "UPSERT $id CONTENT { text: $text, revision: 3 } RETURN NONE";
         let values = [("id", convert::record_id("definition", name)), ("text", convert::text(text))];
         log.query(statement, values).await.expect("written");
     };
-    // Accepted under other rules than today's, and damaged.
+    // One definition was accepted under older rules, another one is damaged.
     let fields = r#"[{"name": "_secret", "type": "string"}, {"name": "total", "type": "integer", "fold": "sum"}]"#;
     stored("older", &format!(r#"{{"type_name": "older", "fields": {fields}}}"#)).await;
     stored("damaged", "{").await;
@@ -162,7 +163,7 @@ async fn a_definition_that_cannot_be_read_closes_no_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facts_that_cannot_be_read_leave_the_others_standing() {
+async fn unreadable_facts_do_not_affect_others() {
     let (_, log) = store().await;
     let deep = json::text(&nested(170));
     for (id, text) in

@@ -1,4 +1,4 @@
-//! Steps that failed and were put aside: which, why, and how often they were tried.
+//! Parked steps: steps that failed and were set aside, with the reason and the number of attempts.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -10,34 +10,34 @@ use surrealdb::types::{Array, RecordIdKey, RecordIdKeyRange, Value as Record};
 use super::graph::{id_parts, parsed, text_of};
 use super::{Database, Error, Result, convert};
 
-/// A step of what follows an event: one plugin's hook for it.
+/// A step of processing an event: the call of one plugin's hook.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StepId {
-    /// The event's.
+    /// The position of the event.
     pub position: u64,
     pub hook: Arc<str>,
     pub plugin: Arc<str>,
 }
 
-/// A step that is put aside.
+/// A step that was set aside after it failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     pub id: StepId,
     pub reason: Reason,
 }
 
-/// The event of a parked step, and why the step is parked.
+/// The event of a parked step, and the reason why the step is parked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
     pub event_id: Arc<str>,
     pub aggregate_id: Arc<str>,
     pub event_type: Arc<str>,
-    /// A word for the kind of failure.
+    /// The kind of failure, as a single word.
     pub kind: Arc<str>,
     pub message: String,
     pub line: Option<u32>,
     pub column: Option<u32>,
-    /// The plugin's version that failed.
+    /// The version of the plugin that failed.
     pub version: String,
     pub attempts: u32,
     /// Milliseconds since the epoch.
@@ -45,7 +45,7 @@ pub struct Reason {
 }
 
 impl StepId {
-    /// As clients see it.
+    /// Returns the id in the form that clients see.
     pub fn text(&self) -> String {
         format!("{}:{}:{}", self.position, self.hook, self.plugin)
     }
@@ -78,7 +78,7 @@ impl Parked {
 }
 
 impl Database {
-    /// Parked steps in the log's order after one of them, of one plugin or all.
+    /// Returns parked steps in log order after a given one, of one plugin or of all.
     pub async fn read_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
         let start = after.map_or(Bound::Unbounded, |after| Bound::Excluded(after.key()));
         let range = convert::record_id("parked", RecordIdKeyRange { start, end: Bound::Unbounded });
@@ -88,7 +88,7 @@ impl Database {
         convert::list(found.first())?.map(read_parked).collect()
     }
 
-    /// Which of these steps are parked.
+    /// Returns those of some steps that are parked.
     pub async fn which_are_parked(&self, steps: impl Iterator<Item = &StepId>) -> Result<FxHashSet<StepId>> {
         let ids: Vec<Record> = steps.map(StepId::record).collect();
         let found = self.query("SELECT id FROM $ids", [("ids", Record::Array(ids.into()))]).await?;
@@ -103,7 +103,7 @@ impl Database {
         }
     }
 
-    /// How many steps of each plugin are parked.
+    /// Returns the number of parked steps of each plugin.
     pub async fn count_parked(&self) -> Result<Vec<(Arc<str>, u64)>> {
         let found = self.query("SELECT plugin, count() AS steps FROM parked GROUP BY plugin", []).await?;
         let read = |record: &Record| {
@@ -112,7 +112,7 @@ impl Database {
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Gives a parked step up. Returns whether it was there.
+    /// Removes a parked step without running it. Returns whether it existed.
     pub async fn delete_parked(&self, id: &StepId) -> Result<bool> {
         let found = self.query_again("DELETE ONLY $id RETURN BEFORE", [("id", id.record())]).await?;
         Ok(matches!(found.first(), Some(Record::Object(_))))
@@ -125,7 +125,7 @@ fn read_parked(record: &Record) -> Result<Parked> {
 
 fn read_id(record: &Record) -> Result<StepId> {
     let [position, Record::String(hook), Record::String(plugin)] = id_parts(record)? else {
-        return Err(Error::Corrupt("a parked step's id".into()));
+        return Err(Error::Corrupt("invalid id of a parked step".into()));
     };
     Ok(StepId {
         position: convert::int(position)?.max(0) as u64,

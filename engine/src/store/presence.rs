@@ -1,4 +1,4 @@
-//! Which agents were heard from when, and how far each has acknowledged its feed. Both only ever grow.
+//! When each agent was last seen, and how far it has acknowledged its feed. Both values normally only grow.
 
 use std::sync::Arc;
 
@@ -6,17 +6,18 @@ use surrealdb::types::Value as Record;
 
 use super::{Database, Error, Result, convert};
 
-/// What is kept of one agent; 0 where there is nothing yet.
+/// The stored values of an agent. A value is 0 if it is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PresenceRecord {
     /// Milliseconds since the epoch.
     pub last_seen_at: i64,
-    /// A position of the log.
+    /// A position in the log.
     pub acknowledged: u64,
 }
 
 impl PresenceRecord {
-    /// The later of both, each by itself. A time after `latest` comes from a clock that was ahead: any other takes its place.
+    /// Keeps the later of both records' values, each value separately. A time after `latest` comes from a wrong clock,
+    /// and any valid time replaces it.
     pub fn merge(&mut self, other: PresenceRecord, latest: i64) {
         let is_later = other.last_seen_at > self.last_seen_at || self.last_seen_at > latest;
         if is_later && other.last_seen_at > 0 && other.last_seen_at <= latest {
@@ -26,7 +27,8 @@ impl PresenceRecord {
     }
 }
 
-/// Several servers write the same rows: what one has written never goes back for another, except a time that cannot be.
+/// Writes the rows. Several servers write the same rows, so a row's values only grow, except that a valid time replaces
+/// a time after `$latest`.
 const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     last_seen_at = IF $input.last_seen_at > 0 AND $input.last_seen_at <= $latest
         AND (last_seen_at < $input.last_seen_at OR last_seen_at > $latest) { $input.last_seen_at } ELSE { last_seen_at },
@@ -34,13 +36,13 @@ const WRITE: &str = "INSERT INTO presence $rows ON DUPLICATE KEY UPDATE
     RETURN NONE";
 
 impl Database {
-    /// What is kept of all agents.
+    /// Returns the stored values of all agents.
     pub async fn read_presence(&self) -> Result<Vec<(Arc<str>, PresenceRecord)>> {
         let found = self.query("SELECT *, record::id(id) AS agent FROM presence", []).await?;
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Takes in what is newer than what is kept. No agent can have been heard from after `latest`.
+    /// Stores the values that are newer than the stored ones. Times after `latest` are not valid.
     pub async fn write_presence(&self, rows: &[(Arc<str>, PresenceRecord)], latest: i64) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -50,7 +52,7 @@ impl Database {
         self.query_again(WRITE, values).await.map(drop)
     }
 
-    /// Removes what is kept of agents that are gone.
+    /// Removes the values of deleted agents.
     pub async fn forget_presence(&self, agents: &[Arc<str>]) -> Result<()> {
         let ids = agents.iter().map(|agent| convert::record_id("presence", agent.to_string()));
         let ids: Vec<Record> = ids.collect();
@@ -70,7 +72,7 @@ fn read(record: &Record) -> Result<(Arc<str>, PresenceRecord)> {
     let agent = convert::text_field(record, "agent")?.into();
     let last_seen_at = convert::int_field(record, "last_seen_at")?;
     let acknowledged = convert::unsigned_field(record, "acknowledged")
-        .map_err(|_| Error::Corrupt("how far an agent has acknowledged".into()))?;
+        .map_err(|_| Error::Corrupt("the acknowledged position of an agent is invalid".into()))?;
     Ok((agent, PresenceRecord { last_seen_at, acknowledged }))
 }
 
@@ -80,7 +82,7 @@ mod tests {
     use crate::store::Store;
 
     #[tokio::test]
-    async fn what_is_kept_never_goes_back() {
+    async fn stored_presence_never_moves_backwards() {
         let store = Store::connect("mem://").await.expect("a store");
         let log = store.workspace("0-1").await.expect("a database");
         let write = async |agent: &str, last_seen_at, acknowledged| {
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_time_that_cannot_be_gives_way_to_one_that_can() {
+    async fn a_valid_time_replaces_a_time_in_the_future() {
         let store = Store::connect("mem://").await.expect("a store");
         let log = store.workspace("0-1").await.expect("a database");
         let write = async |last_seen_at, latest| {
@@ -110,7 +112,7 @@ mod tests {
             log.write_presence(&rows, latest).await.expect("written");
             log.read_presence().await.expect("read").first().map(|(_, record)| record.last_seen_at)
         };
-        // The clock was ahead, and was set right.
+        // The clock was ahead and was then corrected.
         assert_eq!(write(5_000, 6_000).await, Some(5_000));
         assert_eq!(write(1_000, 2_000).await, Some(1_000));
         assert_eq!(write(900, 2_000).await, Some(1_000));

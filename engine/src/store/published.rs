@@ -1,5 +1,5 @@
 //! Published revisions: the state of each published article at the version that readers see. They are written with the
-//! event that publishes, so that no reader folds the history before it.
+//! publishing event, so that reading them does not require folding the history of the article.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 
-/// What stands in the transaction of an append where articles are published by it.
+/// Added to the transaction of an append that publishes articles.
 pub(super) const PUBLISHED: &str = "FOR $revision IN $published { UPSERT $revision.id CONTENT $revision RETURN NONE };";
 
 impl Database {
-    /// The published revision of an article that was written last. Articles that were published by older programs have
+    /// Returns the published revision of an article that was written last. Articles published by older programs have
     /// none.
     pub async fn read_published(&self, id: &AggregateId, definition: &Arc<Definition>) -> Result<Option<Snapshot>> {
         let found = self.query("SELECT * FROM $id", [("id", record_id(id))]).await?;
@@ -26,7 +26,7 @@ impl Database {
     }
 }
 
-/// The records of revisions, each with the revision of the definition under which it was folded.
+/// Returns the records of revisions. Each comes with the revision of the definition under which it was folded.
 pub(super) fn published_records(published: &[(Arc<Aggregate>, u64)]) -> Result<Vec<Record>> {
     let record = |(article, revision): &(Arc<Aggregate>, u64)| {
         let mut record = node_record(article, *revision)?;

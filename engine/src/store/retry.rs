@@ -1,23 +1,23 @@
-//! Tells conflicts with other writers from failures, and how long to wait before trying again.
+//! Distinguishes conflicts with other writers from failures, and defines how long to wait between retries.
 
 use std::collections::HashMap;
 
 use super::error::Error;
 
-/// Thrown by our own statements when the log's head is not where the writer thought.
+/// Thrown by the store's own statements if the head of the log has moved since the writer read it.
 pub const STALE: &str = "stale head";
-/// Thrown where a file is to name an upload that was given up.
+/// Thrown if a file refers to an upload that was canceled.
 pub const STALE_UPLOAD: &str = "stale upload";
 
-/// Waits between tries, in milliseconds; the number of them bounds the tries.
+/// Returns the waits between attempts, in milliseconds. Their number limits the number of attempts.
 pub fn waits() -> impl Iterator<Item = u64> {
     [1, 2, 5, 10, 20, 50, 100, 200].into_iter()
 }
 
-/// What the storage engine says of writes that its disk does not take, and the system of a disk that fails.
+/// Parts of error texts: of the storage engine if its disk does not accept writes, and of the system if a disk fails.
 const DISK: [&str; 2] = ["Writes are refused until the disk takes them again", "(os error "];
 
-/// The database says in its text only that a transaction lost against another, or that the disk failed.
+/// Classifies an error by its text. The database reports lost conflicts and disk failures in no other way.
 pub fn classify(error: surrealdb::Error) -> Error {
     let text = error.to_string();
     if !error.is_connection() && DISK.iter().any(|sign| text.contains(sign)) {
@@ -28,8 +28,8 @@ pub fn classify(error: surrealdb::Error) -> Error {
     if lost || error.is_already_exists() { Error::Conflict } else { Error::Database(error) }
 }
 
-/// The cause among the errors of a transaction: the first that is one of its own, since other statements only tell that
-/// the transaction failed, and those after it may fail for want of what it should have given.
+/// Returns the cause of a failed transaction: the first error that is not just a consequence. Other statements only
+/// report that the transaction failed, and later ones may fail because the result of the failed statement is missing.
 pub fn classify_all(errors: HashMap<usize, surrealdb::Error>) -> Error {
     let mut errors: Vec<(usize, surrealdb::Error)> = errors.into_iter().collect();
     errors.sort_by_key(|(statement, _)| *statement);

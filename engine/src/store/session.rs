@@ -1,4 +1,4 @@
-//! How a store is reached: in this process with the memory that the settings give it, or over a socket.
+//! Sessions on a store: in this process with limits on memory, or over a socket.
 
 use std::future::poll_fn;
 use std::path::Path;
@@ -15,12 +15,13 @@ use surrealdb_core::kvs::Datastore;
 use super::error::{Error, Result};
 use super::retry;
 
-/// What a store in a folder may take of memory, in bytes.
+/// Limits on the memory of a store in a folder, in bytes.
 #[derive(Debug, Clone)]
 pub struct Sizes {
-    /// Writes that are gathered before they go into a file of their own. A second one is filled while that happens.
+    /// Writes that are gathered in memory before they are written to a file. While that happens, a second memtable
+    /// fills up.
     pub memtable_bytes: usize,
-    /// Blocks of files that are kept after they were read.
+    /// Cached blocks of files.
     pub cache_bytes: usize,
 }
 
@@ -38,28 +39,28 @@ pub enum Session {
 }
 
 impl Session {
-    /// A store in a folder. The database's own client takes no sizes for what it opens, and would take as much memory
-    /// as the machine lets it: so the datastore is built by its builder, as that client builds it.
+    /// Opens a store in a folder. The database's own client has no parameters for the sizes and would use as much
+    /// memory as the machine allows. The datastore is therefore built here in the same way as by that client.
     pub async fn open(url: &str, sizes: &Sizes) -> Result<Session> {
         private_folder(url).map_err(opening)?;
         let config = ConfigMap::empty()
             .with_key_value("surrealkv_max_memtable_size", sizes.memtable_bytes.to_string())
             .with_key_value("surrealkv_block_cache_capacity", sizes.cache_bytes.to_string())
-            // A value log is never collected: overwritten values would stay on the disk.
+            // The value log is never collected, so overwritten values would stay on the disk.
             .with_key_value("surrealkv_enable_vlog", "false")
-            // The engine syncs each commit itself, and groups those that wait. The coordinator above it would only
-            // delay the answer.
+            // The engine syncs each commit itself and groups waiting ones. The coordinator above the engine would only
+            // add a delay.
             .with_key_value("surrealkv_grouped_commit_timeout", "0");
         let builder = Datastore::builder().with_config(config);
         let datastore = builder.without_maintenance_tasks().build_with_path(url).await.map_err(opening)?;
-        // Before anything else is written: a new store has to say its version first.
+        // A new store must record its version before anything else is written.
         datastore.check_version().await.map_err(opening)?;
         datastore.bootstrap().await.map_err(opening)?;
         datastore.start_maintenance_tasks();
         Ok(Session::Here(Surreal::<Db>::unstable_from_datastore(datastore, None).await?))
     }
 
-    /// A store in memory, or on another machine.
+    /// Connects to a store in memory or on another machine.
     pub async fn connect(url: &str) -> Result<Session> {
         Ok(Session::Elsewhere(connect(url).await?))
     }
@@ -105,7 +106,7 @@ impl Session {
     }
 }
 
-/// Makes the folder of a store, or the one that is there, inaccessible to everybody but its owner.
+/// Creates the folder of a store if needed, and makes it accessible only to its owner.
 fn private_folder(url: &str) -> io::Result<()> {
     let path = url.strip_prefix("surrealkv://").unwrap_or(url);
     let path = Path::new(path.split_once('?').map_or(path, |(path, _)| path));
@@ -123,16 +124,17 @@ fn private_folder(url: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The mode of a store's folder. Without the right to enter it, nobody else reads a file inside.
+/// The mode of a store's folder. Other users cannot enter the folder, so they cannot read the files inside.
 #[cfg(unix)]
 const OWNER_ONLY: u32 = 0o700;
 
-/// What a query has of stack at least: an unoptimised database takes more than a megabyte for a transaction with a loop.
+/// Minimum free stack of a query, in bytes. An unoptimized database takes more than a megabyte for a transaction with a
+/// loop.
 const LEAST_STACK: usize = if cfg!(debug_assertions) { 1_600 << 10 } else { 256 << 10 };
-/// What it gets where there is less.
+/// Size of a new stack if less is free, in bytes.
 const STACK: usize = 4 << 20;
 
-/// Runs a query with stack enough, whatever called it and from how deep.
+/// Runs a query with enough stack, however deep the stack of the caller is.
 async fn on_stack<F: Future>(query: F) -> F::Output {
     let mut query = pin!(query);
     poll_fn(|context| stacker::maybe_grow(LEAST_STACK, STACK, || query.as_mut().poll(context))).await
@@ -150,18 +152,18 @@ mod tests {
     const VALUES: usize = 20;
     const WRITES: usize = 3_000;
 
-    /// The size of a folder with all that is below it.
+    /// Returns the total size of the files in a folder and its subfolders.
     fn bytes_below(folder: &Path) -> u64 {
         let size = |entry: fs::DirEntry| match entry.metadata() {
             Ok(metadata) if metadata.is_dir() => bytes_below(&entry.path()),
-            // The engine may have removed the file since it was listed.
+            // The engine may have removed the file in the meantime.
             metadata => metadata.map_or(0, |metadata| metadata.len()),
         };
         fs::read_dir(folder).expect("a folder").flatten().map(size).sum()
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn large_values_that_are_overwritten_leave_the_disk() {
+    async fn overwritten_large_values_are_removed_from_the_disk() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("db");
         let sizes = Sizes { memtable_bytes: MEBIBYTE as usize, ..Sizes::default() };
@@ -175,7 +177,8 @@ mod tests {
             session.query(&statement, Variables::new()).await.and_then(|answer| Ok(answer.check()?)).expect("written");
             most = most.max(bytes_below(&path));
         }
-        // Up to a dozen tables of a memtable each wait until they are merged, beside the log and what is merged.
+        // Up to a dozen tables, each the size of a memtable, wait to be merged, in addition to the log and the merged
+        // tables.
         assert!(most < 20 * MEBIBYTE, "{WRITES} writes of 20 kB to {VALUES} values take {most} bytes");
     }
 }

@@ -1,4 +1,4 @@
-//! Codes by which a key is got once: only their hashes are kept.
+//! Sign-in codes, each of which can be exchanged once for a key. Only the hashes of the codes are stored.
 
 use std::time::Duration;
 
@@ -12,8 +12,7 @@ use super::{Database, Error, Result, convert, retry};
 use crate::model::access::{KeyRecord, SignInCode};
 
 impl Database {
-    /// Writes a code, and deletes those that have ended. An error of its origin where
-    /// no key can be derived from that.
+    /// Writes a code, and deletes expired codes. Returns the reason if no key can be derived from the code's origin.
     pub async fn write_sign_in_code(&self, code: &SignInCode, now: i64) -> Result<std::result::Result<(), Origin>> {
         let content = convert::fields([
             ("workspace_id", convert::text(&code.workspace_id)),
@@ -38,15 +37,15 @@ impl Database {
         refused_by_origin(self.query_again(&statements, values).await.map(drop))
     }
 
-    /// The code with this hash.
+    /// Returns the code with this hash.
     pub async fn find_sign_in_code(&self, hash: &str) -> Result<Option<SignInCode>> {
         let values = [("id", convert::record_id("sign_in_code", hash.to_owned()))];
         let found = self.query("SELECT *, record::id(id) AS key FROM $id", values).await?;
         convert::list(found.first())?.next().map(read).transpose()
     }
 
-    /// Takes a code away and writes the key that it is exchanged for, which is returned: of several at once one does,
-    /// and none where what the code is derived from is gone.
+    /// Deletes a code and writes the key that the code is exchanged for. Returns the key, or the reason if the code or
+    /// its origin no longer exists. If several requests exchange a code at the same time, only one succeeds.
     pub async fn exchange_sign_in_code(
         &self,
         hash: &str,
@@ -71,7 +70,7 @@ impl Database {
         for wait in retry::waits() {
             match self.query(&statements, values.clone()).await {
                 Err(Error::Conflict) => {
-                    // Somebody else may have had it meanwhile.
+                    // Another request may have exchanged the code in the meantime.
                     if self.find_sign_in_code(hash).await?.is_none() {
                         return Ok(Err(Origin::Gone));
                     }

@@ -1,4 +1,4 @@
-//! Users who sign in: who is known, who comes for the first time, and who gets a workspace of their own.
+//! Users who sign in: finds known users, and writes new users with their own workspaces.
 
 use surrealdb::types::Value as Record;
 
@@ -8,14 +8,14 @@ use super::users::{read_user, user_content};
 use super::{Database, Result, convert};
 use crate::model::access::{Membership, UserRecord, WorkspaceRecord};
 
-/// A user and their memberships, the oldest first.
+/// A user with their memberships, oldest first.
 pub struct FoundUser {
     pub user: UserRecord,
     pub memberships: Vec<Membership>,
 }
 
 impl Database {
-    /// The user of this id.
+    /// Returns the user with this id.
     pub async fn find_user(&self, id: &str) -> Result<Option<FoundUser>> {
         let values = [("id", convert::record_id("user", id.to_owned())), ("name", convert::text(id))];
         let statements = "SELECT *, record::id(id) AS key FROM $id;
@@ -27,8 +27,8 @@ impl Database {
         Ok(Some(FoundUser { user, memberships }))
     }
 
-    /// Writes a user who comes for the first time, with a workspace of their own where there is to be one. A user who was
-    /// written meanwhile is a conflict.
+    /// Writes a new user, together with the user's own workspace if given. Fails with a conflict if the user was
+    /// written in the meantime.
     pub async fn write_user(&self, user: &UserRecord, own: Option<&WorkspaceRecord>) -> Result<()> {
         let [workspace, about, member, membership] = match own {
             Some(own) => owned(own),
@@ -46,7 +46,7 @@ impl Database {
         self.query(&format!("BEGIN; CREATE $id CONTENT $about RETURN NONE; {own} COMMIT;"), values).await.map(drop)
     }
 
-    /// Gives a known user a workspace of their own, unless they have it already.
+    /// Writes a known user's own workspace, unless it exists.
     pub async fn write_own_workspace(&self, own: &WorkspaceRecord) -> Result<()> {
         self.query_again(&format!("BEGIN; {OWN_WORKSPACE} COMMIT;"), owned(own)).await.map(drop)
     }

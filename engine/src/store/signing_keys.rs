@@ -1,28 +1,28 @@
-//! Secrets with which servers of this store sign what they hand out.
+//! Secrets that the servers of a store use for signatures.
 
 use surrealdb::types::Value as Record;
 
 use super::{Database, Result, convert};
 
-/// A secret, and when it was made.
+/// A secret and its creation time.
 #[derive(Clone)]
 pub struct SigningKeyRecord {
     pub id: String,
-    /// In hexadecimal.
+    /// The secret in hexadecimal.
     pub secret: String,
     /// Milliseconds since the epoch.
     pub created_at: i64,
 }
 
 impl Database {
-    /// All signing keys, the newest first.
+    /// Returns all signing keys, newest first.
     pub async fn read_signing_keys(&self) -> Result<Vec<SigningKeyRecord>> {
         let statement = "SELECT *, record::id(id) AS key FROM signing_key ORDER BY created_at DESC, id DESC";
         let found = self.query(statement, []).await?;
         convert::list(found.first())?.map(read).collect()
     }
 
-    /// Writes a key, and deletes those that were made before a time.
+    /// Writes a key, and deletes the keys created before a time.
     pub async fn write_signing_key(&self, key: &SigningKeyRecord, delete_before: i64) -> Result<()> {
         let content =
             convert::fields([("secret", convert::text(&key.secret)), ("created_at", convert::integer(key.created_at))]);

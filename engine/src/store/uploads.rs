@@ -1,8 +1,10 @@
-//! The bytes of a workspace's files, counted, and those that no file names: uploads under way, and what is to be removed.
+//! Counts the bytes of a workspace's files, and records bytes without a file: uploads in progress, and bytes to be
+//! removed.
 //!
-//! An upload's record is there from before its first byte until a file names it, which is decided together with the events
-//! that say so ([`super::log::Batch`]). When a file is replaced or deleted, those events make a record of the bytes that it
-//! leaves. So what no file names can always be found, whoever died.
+//! The record of an upload exists from before the first byte until a file refers to the upload. The record is deleted
+//! in the transaction that appends the file's events ([`super::log::Batch`]). When a file is replaced or deleted, the
+//! same transaction records the bytes that the file leaves behind. Bytes without a file can therefore always be found,
+//! even after a crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,40 +13,40 @@ use surrealdb::types::Value as Record;
 
 use super::{Database, Error, Result, convert};
 
-/// Records that are looked through at once.
+/// Maximum number of records that one query returns.
 const AT_ONCE: usize = 200;
 
-/// What became of a request for room.
+/// The result of reserving storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Reserved,
-    /// There is not as much.
+    /// The reservation would exceed the limit.
     Exceeded,
-    /// The upload was given up by another server, which took this one for dead.
+    /// Another server canceled the upload because its lease had expired.
     Lost,
 }
 
-/// An upload under way.
+/// An upload in progress.
 #[derive(Debug, Clone)]
 pub struct Upload {
     pub id: Arc<str>,
-    /// The server that does it.
+    /// The server that receives the upload.
     pub owner: Arc<str>,
-    /// How long it is taken for alive after it was last heard of.
+    /// How long the upload counts as active after its last renewal.
     pub lease: Duration,
 }
 
-/// Bytes that no file names any more.
+/// Bytes that no file refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
     pub upload_id: Arc<str>,
-    /// An upload in parts whose parts are there still.
+    /// The id of a multipart upload whose parts still exist.
     pub parts_id: Option<Arc<str>>,
 }
 
 impl Database {
-    /// Reserves room for so many more bytes of an upload, within what the workspace may have in all. The first time makes
-    /// the upload's record.
+    /// Reserves storage for `more` bytes of an upload. `most` is the limit for the whole workspace. The `first`
+    /// reservation creates the upload's record.
     pub async fn reserve(&self, upload: &Upload, more: u64, first: bool, most: Option<u64>) -> Result<Room> {
         let statement = "
             IF !$first AND (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN 'lost' }
@@ -69,11 +71,11 @@ impl Database {
             Some(Record::String(text)) if text == "reserved" => Ok(Room::Reserved),
             Some(Record::String(text)) if text == "exceeded" => Ok(Room::Exceeded),
             Some(Record::String(text)) if text == "lost" => Ok(Room::Lost),
-            other => Err(Error::Corrupt(format!("a reservation is answered {other:?}"))),
+            other => Err(Error::Corrupt(format!("a reservation returned {other:?}"))),
         }
     }
 
-    /// Gives back what was reserved beyond the bytes that came.
+    /// Releases the storage reserved beyond the bytes received. Returns whether the upload is still in progress.
     pub async fn settle(&self, upload: &Upload, bytes: u64) -> Result<bool> {
         let statement = "
             IF (SELECT VALUE state FROM ONLY $id) != 'writing' { RETURN false } ELSE {
@@ -87,7 +89,7 @@ impl Database {
         Ok(matches!(answered.last(), Some(Record::Bool(true))))
     }
 
-    /// Says that an upload goes on. Returns whether it may.
+    /// Renews the lease of an upload. Returns whether the upload is still in progress.
     pub async fn renew_upload(&self, upload: &Upload) -> Result<bool> {
         let statement = "UPDATE $id SET until = time::now() + $lease WHERE state = 'writing' RETURN VALUE state";
         let values = [("id", upload_id(&upload.id)), ("lease", Record::Duration(upload.lease.into()))];
@@ -95,7 +97,7 @@ impl Database {
         Ok(convert::list(renewed.first())?.next().is_some())
     }
 
-    /// Notes under which id the parts of an upload are sent. Returns whether it may go on.
+    /// Records the id of an upload's multipart upload. Returns whether the upload is still in progress.
     pub async fn note_parts(&self, upload: &Upload, parts_id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET parts_id = $parts_id WHERE state = 'writing' RETURN VALUE state";
         let values = [("id", upload_id(&upload.id)), ("parts_id", convert::text(parts_id))];
@@ -103,28 +105,28 @@ impl Database {
         Ok(convert::list(noted.first())?.next().is_some())
     }
 
-    /// Those of some uploads that may still be named by a file.
+    /// Returns those of some uploads that are in progress, so that a file may still refer to them.
     pub async fn uploads_under_way(&self, ids: &[Arc<str>]) -> Result<Vec<Arc<str>>> {
         let ids: Vec<Record> = ids.iter().map(|id| upload_id(id)).collect();
         let statement = "SELECT VALUE record::id(id) FROM $ids WHERE state = 'writing'";
         let found = self.query(statement, [("ids", Record::Array(ids.into()))]).await?;
         let text = |record: &Record| match record {
             Record::String(text) => Ok(Arc::from(text.as_str())),
-            _ => Err(Error::Corrupt("the id of an upload is no text".into())),
+            _ => Err(Error::Corrupt("the id of an upload is not a string".into())),
         };
         convert::list(found.first())?.map(text).collect()
     }
 
-    /// Gives an upload up that is under way, whoever does it: no file can name it from here on.
-    /// Returns whether there is anything to give up.
+    /// Cancels an upload in progress, of any server, so that no file can refer to it any more. Returns whether the
+    /// upload was in progress.
     pub async fn give_up_upload(&self, id: &str) -> Result<bool> {
         let statement = "UPDATE $id SET state = 'freed' WHERE state = 'writing' RETURN VALUE state";
         let given_up = self.query_again(statement, [("id", upload_id(id))]).await?;
         Ok(convert::list(given_up.first())?.next().is_some())
     }
 
-    /// Bytes that no file names and nobody is about to: what was left by files, and by uploads that were not heard of for
-    /// their lease, or, where no other process writes, that are another process's. These are given up.
+    /// Cancels abandoned uploads, and returns bytes that no file refers to. An upload is abandoned if its lease has
+    /// expired, or if it belongs to another server although no other process writes to the store.
     pub async fn take_leftovers(&self, owner: &str) -> Result<Vec<Leftover>> {
         let statement = "
             UPDATE upload SET state = 'freed'
@@ -143,7 +145,7 @@ impl Database {
         convert::list(found.last())?.map(leftover).collect()
     }
 
-    /// Forgets bytes that were removed, and gives their room back.
+    /// Deletes the record of removed bytes, and releases their storage.
     pub async fn forget_upload(&self, id: &str) -> Result<()> {
         let statement = "
             BEGIN;
@@ -153,7 +155,7 @@ impl Database {
         self.query_again(statement, [("id", upload_id(id))]).await.map(drop)
     }
 
-    /// How many bytes are counted: those of files, of uploads under way, and of what is to be removed.
+    /// Returns the number of counted bytes: of files, of uploads in progress, and of bytes to be removed.
     pub async fn used_bytes(&self) -> Result<u64> {
         let found = self.query("SELECT VALUE bytes FROM ONLY file_usage:all", []).await?;
         match found.first() {
@@ -167,7 +169,7 @@ pub(super) fn upload_id(id: &str) -> Record {
     convert::record_id("upload", id.to_owned())
 }
 
-/// The record of bytes that a file leaves.
+/// Returns the record of bytes that a file leaves behind.
 pub(super) fn freed_record(id: &str, bytes: u64) -> Record {
     Record::Object(convert::fields([
         ("id", upload_id(id)),
@@ -188,7 +190,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(600);
 
     #[tokio::test]
-    async fn room_is_reserved_as_long_as_there_is_any() {
+    async fn an_upload_reserves_bytes_within_the_quota() {
         let store = Store::connect("mem://").await.expect("a store");
         let database = store.workspace("w").await.expect("a database");
         let (one, two) = (upload("1", "a", LONG), upload("2", "a", LONG));
@@ -200,7 +202,7 @@ mod tests {
         assert_eq!(database.used_bytes().await.expect("counted"), 101);
         assert!(database.settle(&two, 15).await.expect("settled"));
         assert_eq!(database.used_bytes().await.expect("counted"), 76);
-        // What was given up gets no more room, and gives back what it had, once.
+        // A canceled upload gets no more storage, and releases its storage only once.
         assert!(database.give_up_upload("1").await.expect("given up"));
         assert!(!database.give_up_upload("1").await.expect("nothing"));
         assert_eq!(database.reserve(&one, 1, false, None).await.expect("asked"), Room::Lost);
@@ -209,13 +211,13 @@ mod tests {
             database.forget_upload("1").await.expect("forgotten");
             assert_eq!(database.used_bytes().await.expect("counted"), 15);
         }
-        // One that is under way is not forgotten.
+        // An upload in progress keeps its record.
         database.forget_upload("2").await.expect("nothing");
         assert_eq!(database.used_bytes().await.expect("counted"), 15);
     }
 
     #[tokio::test]
-    async fn uploads_of_the_dead_are_taken_and_those_of_the_living_left() {
+    async fn only_uploads_of_dead_servers_are_taken_over() {
         let store = Store::connect("mem://").await.expect("a store");
         let (alone, shared) = (store.workspace("w").await, store.share().workspace("w").await);
         let (alone, shared) = (alone.expect("a database"), shared.expect("a database"));
@@ -227,7 +229,7 @@ mod tests {
         assert_eq!(ids(shared.take_leftovers("a").await.expect("taken")), ["dead"]);
         assert!(!alone.renew_upload(&upload("dead", "b", LONG)).await.expect("asked"));
         assert!(alone.renew_upload(&upload("other", "b", LONG)).await.expect("renewed"));
-        // Who is alone on the store knows that nobody else lives.
+        // The only process on a store knows that no other server is active.
         assert_eq!(ids(alone.take_leftovers("a").await.expect("taken")), ["dead", "other"]);
         let asked = ["own".into(), "other".into(), "never".into()];
         assert_eq!(alone.uploads_under_way(&asked).await.expect("read"), ["own".into()]);

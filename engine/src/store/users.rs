@@ -1,4 +1,4 @@
-//! Users in the control database: who they are, and what plan they have.
+//! Users in the control database, with their names, addresses and plans.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::model::access::UserRecord;
 use crate::model::plan::{Limits, Plan, PlanStatus};
 
 impl Database {
-    /// Writes down who a user is, as their issuer says it.
+    /// Updates the name and address of a user, as reported by the issuer of the user's tokens.
     pub async fn write_user_about(&self, user: &UserRecord) -> Result<()> {
         let values = [
             ("id", convert::record_id("user", user.id.to_string())),
@@ -21,7 +21,7 @@ impl Database {
         self.query_again(statement, values).await.map(drop)
     }
 
-    /// Gives a user a plan. Returns whether there is such a user.
+    /// Changes the plan of a user. Returns whether the user exists.
     pub async fn write_plan(&self, user_id: &str, plan: &Plan) -> Result<bool> {
         let values = [("id", convert::record_id("user", user_id.to_owned())), ("plan", plan_content(plan))];
         let found = self.query_again("UPDATE $id SET plan = $plan RETURN AFTER", values).await?;

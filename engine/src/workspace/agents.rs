@@ -1,4 +1,4 @@
-//! Agents: managed aggregates whose names are unique in the workspace, and whether each is there.
+//! Agents: managed aggregates with names that are unique in the workspace, and their presence.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 pub use crate::resident::workload::Workload;
 
-/// Traits that an agent may be subscribed to, and capabilities that it may have.
+/// The maximum numbers of subscribed traits and of capabilities of an agent.
 const MAX_TRAITS: usize = 100;
 const MAX_CAPABILITIES: usize = 200;
 const MAX_NAME: usize = 200;
 const MAX_DESCRIPTION: usize = 10_000;
 
-/// An agent that is to be registered.
+/// An agent to register.
 #[derive(Debug, Clone, Default)]
 pub struct NewAgent {
     pub name: String,
@@ -32,18 +32,18 @@ pub struct NewAgent {
     pub request: Option<RequestId>,
 }
 
-/// What is to be said of an agent; what is `None` stays.
+/// A change to an agent. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct AgentChange {
     pub name: Option<String>,
     pub description: Option<String>,
     pub subscribed_traits: Option<Vec<String>>,
-    /// A name each, and whether the agent can do it.
+    /// Maps the name of each capability to whether the agent has it.
     pub capabilities: Option<Object>,
     pub is_disabled: Option<bool>,
 }
 
-/// An agent, and whether it is there.
+/// An agent and its presence.
 pub struct AgentView {
     pub agent: Arc<Aggregate>,
     pub status: AgentStatus,
@@ -51,7 +51,7 @@ pub struct AgentView {
 }
 
 impl AgentChange {
-    /// Whether this may be said of an agent.
+    /// Validates the change.
     fn check(&self) -> Result<()> {
         let mut wrong: Vec<Violation> = Vec::new();
         let mut refuse = |pointer: String, message: String| wrong.push(Violation { pointer, message });
@@ -69,7 +69,7 @@ impl AgentChange {
         }
         for (index, name) in traits.iter().enumerate().take(MAX_TRAITS).filter(|(_, name)| !is_valid_name(name)) {
             let shown: String = name.chars().take(64).collect();
-            refuse(format!("/subscribed_traits/{index}"), format!("'{shown}' is no name of a trait"));
+            refuse(format!("/subscribed_traits/{index}"), format!("'{shown}' is not a valid trait name"));
         }
         if let Some(capabilities) = &self.capabilities {
             if capabilities.len() > MAX_CAPABILITIES {
@@ -84,7 +84,7 @@ impl AgentChange {
         if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong)) }
     }
 
-    /// The fields of the state that this sets.
+    /// Returns the fields of the state that the change sets.
     fn payload(&self) -> Object {
         let traits = |names: &[String]| {
             let mut unique: Vec<&String> = Vec::new();
@@ -108,7 +108,7 @@ impl AgentChange {
 }
 
 impl Writer {
-    /// Registers an agent. Returns too whether an earlier request did.
+    /// Registers an agent. Returns the agent and whether an earlier request registered it.
     pub async fn create_agent(&self, new: NewAgent) -> Result<(AgentView, bool)> {
         let NewAgent { name, mut change, request } = new;
         change.name = Some(name);
@@ -125,7 +125,7 @@ impl Writer {
             if let Some(most) = most
                 && view.count(AGENT) >= most
             {
-                let message = format!("the plan has room for {most} agents");
+                let message = format!("the plan allows at most {most} agents");
                 return Err(Error::over_limit("agent_limit_reached", message));
             }
             Ok(vec![first_event(&id, AGENT, None, payload.clone())])
@@ -138,17 +138,17 @@ impl Writer {
         .await
     }
 
-    /// Changes what is said of an agent. Of one whose work a plugin does only whether it is disabled can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only its status can be changed.
     pub async fn change_agent(&self, id: &str, change: AgentChange, expected: Expected) -> Result<AgentView> {
         change.check()?;
         let payload = change.payload();
         self.append_to_agent(id, expected, "updated", move |view, agent| {
             if agent::is_scripted(agent) && payload.keys().any(|name| **name != *agent::STATUS) {
-                let message = "a plugin does the agent's work and says what it is; only its status can be changed";
+                let message = "a plugin does the agent's work; only the agent's status can be changed";
                 return Err(Error::conflict("scripted_agent", message));
             }
             free_name(view, &payload, agent.id.as_str())?;
-            // What is as it was is no change.
+            // Fields that keep their value are not part of the event.
             let differs = |(name, value): &(&Arc<str>, &Value)| agent.state.get(name) != Some(value);
             let changed: Object =
                 payload.iter().filter(differs).map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -157,22 +157,22 @@ impl Writer {
         .await
     }
 
-    /// Takes an agent out of the workspace. Its history stays.
+    /// Deletes an agent. Its history stays.
     pub async fn delete_agent(&self, id: &str, expected: Expected) -> Result<()> {
         let deleted = self.append_to_agent(id, expected, "deleted", |_, agent| match agent::is_scripted(agent) {
-            true => Err(Error::conflict("scripted_agent", "a plugin does the agent's work: disable it instead")),
+            true => Err(Error::conflict("scripted_agent", "a plugin does the agent's work; disable the agent instead")),
             false => Ok(Some(Object::new())),
         });
         let view = deleted.await?;
         let state = self.entered.state();
-        // The agent is gone already; at the next start it is tried again.
+        // The agent is already deleted. The next start tries to remove its presence again.
         if let Err(error) = state.presence.forget(&[view.agent.id.text()]).await {
-            tracing::debug!(%error, "what is kept of an agent that is gone was not removed");
+            tracing::debug!(%error, "failed to remove the presence of a deleted agent");
         }
         Ok(())
     }
 
-    /// Appends one event to an agent that is registered, unless there is nothing to say.
+    /// Appends one event to a registered agent, unless `payload` returns `None`.
     async fn append_to_agent(
         &self,
         id: &str,
@@ -207,19 +207,19 @@ impl Writer {
     }
 }
 
-/// Refuses a name that another agent has.
+/// Rejects a name that another agent has.
 fn free_name(view: &View<'_>, payload: &Object, own_id: &str) -> Result<()> {
     let Some(key) = payload.get(NAME_KEY).and_then(Value::as_str) else { return Ok(()) };
     match view.by_slug(AGENT, None, key) {
         Some(other) if other.id.as_str() != own_id => {
-            Err(Error::conflict("name_taken", format!("an agent has the name '{key}' already")))
+            Err(Error::conflict("name_taken", format!("another agent already has the name '{key}'")))
         }
         _ => Ok(()),
     }
 }
 
 impl Reader {
-    /// One agent.
+    /// Returns one agent.
     pub async fn agent(&self, id: &str) -> Result<AgentView> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -227,7 +227,7 @@ impl Reader {
         self.entered.view(found.ok_or_else(|| Error::not_found("agent", id))?).await
     }
 
-    /// Agents, of one status or all, newest first.
+    /// Returns agents, newest first. `status` selects the agents with one status.
     pub async fn list_agents(
         &self,
         status: Option<AgentStatus>,
@@ -249,7 +249,7 @@ impl Reader {
         Ok(Page { items: page.items.into_iter().map(view).collect(), next: page.next })
     }
 
-    /// Every agent and what it has to do, newest first.
+    /// Returns every agent with its workload, newest first.
     pub async fn roster(&self) -> Result<Vec<(Arc<Aggregate>, Workload)>> {
         let agents = self.entered.agents(None, usize::MAX, |_| true).await?.items;
         let state = self.entered.state();
@@ -262,7 +262,7 @@ impl Reader {
 }
 
 impl Entered {
-    /// A page of agents, newest first, without a look at whatever else there is.
+    /// Returns a page of agents, newest first, without scanning other aggregates.
     pub(super) async fn agents(
         &self,
         before: Option<u64>,

@@ -7,19 +7,19 @@ use crate::error::{Error, Result};
 use crate::model::aggregate::Aggregate;
 use crate::model::definition::Definition;
 
-/// The moment that a state is asked for.
+/// The moment for which a state is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Moment {
     #[default]
     Now,
     /// After the event of this version.
     Version(u64),
-    /// After the events that happened up to then, milliseconds since the epoch.
+    /// After the events that occurred up to this time, in milliseconds since the epoch.
     At(i64),
 }
 
 impl Reader {
-    /// The folded state. A deleted aggregate is not found now, but at earlier moments it is.
+    /// Returns the folded state. A deleted aggregate has no current state, but still has earlier ones.
     pub async fn aggregate(&self, id: &str, moment: Moment) -> Result<(Arc<Aggregate>, Arc<Definition>)> {
         let state = self.entered.state();
         state.refresh().await?;

@@ -1,6 +1,6 @@
-//! Requests that may come twice and append nothing: what they make gets the same ids, and their first answer is kept.
+//! Idempotency for requests that may be repeated and append nothing: a repeat gets the same ids and the first response.
 //!
-//! An append needs none of this: what tells its answer again is written with its events.
+//! Appends do not need this: the data for repeating their response is stored with their events.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,35 +15,36 @@ use crate::error::Result;
 use crate::store;
 use crate::store::answers::StoredAnswer;
 
-/// How often old answers are looked for.
+/// How often old responses are removed.
 const FORGET_EVERY: Duration = Duration::from_secs(600);
-/// Old answers are read by the time in which they were given, in milliseconds: of a first span, and then of spans in which
-/// about as many batches of them are found as are wanted at once.
+/// Old responses are read by their creation time, in spans of milliseconds. The first span has this length. The later
+/// ones are sized to contain about [`BATCHES_AT_ONCE`] batches each.
 const FIRST_SPAN_MS: i64 = 1_000;
 const LONGEST_SPAN_MS: i64 = 60_000;
 const BATCHES_AT_ONCE: i64 = 256;
-/// After so many spans it is written down how far forgetting has come.
+/// The number of spans after which the progress of the removal is stored.
 const SPANS: usize = 1_000;
 
-/// An answer as it is kept.
+/// A stored response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAnswer {
     pub body: String,
     pub location: String,
 }
 
-/// What came of a request that may be a repeat.
+/// The result of a request that may be a repeat.
 #[derive(Debug)]
 pub enum Idempotent<T> {
-    /// It was carried out.
+    /// The request was carried out now.
     First(T),
-    /// It was carried out before, and this was answered.
+    /// The request was carried out before, with this response.
     Repeated(KeptAnswer),
 }
 
-/// Carries a request out, unless it was within the last day; then its first answer is returned.
+/// Carries out a request, or returns its first response if the request was carried out within the last day.
 ///
-/// `make` answers what it made, and what of it is kept. All of it is one operation, which no client can end halfway.
+/// `make` returns its result and the response to store. The whole call is one operation, which a disconnecting client
+/// cannot interrupt.
 pub async fn idempotent<T, F>(
     handle: &impl Changing,
     request: RequestId,
@@ -73,15 +74,15 @@ where
     .await
 }
 
-/// What is kept for one request.
+/// The stored response of one request.
 struct Answers<'a> {
     state: &'a State,
     request: &'a RequestId,
 }
 
 impl Answers<'_> {
-    /// The answer first given, if there is one. The request is noted before it is carried out, so that another one under
-    /// the same key is refused, wherever it comes.
+    /// Returns the first response, if there is one. Otherwise records the request before it is carried out, so that any
+    /// server rejects a different request with the same key.
     async fn first(&self) -> Result<Option<KeptAnswer>> {
         let (log, key) = (&self.state.log, &self.request.key);
         log.forget_answer(key, self.state.clock.now_ms() - KEPT_MS, false).await?;
@@ -89,22 +90,22 @@ impl Answers<'_> {
         self.kept_answer(noted)
     }
 
-    /// Keeps an answer. Returns the one that another server gave before. That none can be kept is no reason to hold
-    /// the answer back: a repeat finds what was made by its ids.
+    /// Stores a response. Returns the response that another server stored first, if any. A failure to store is only
+    /// logged, since a repeat derives the same ids and finds the existing records.
     async fn keep(&self, kept: KeptAnswer) -> Option<KeptAnswer> {
         match self.state.log.keep_answer(&self.request.key, &self.answer(Some(kept.clone()))).await {
             Ok(first) => self.kept_answer(first).ok().flatten().filter(|first| *first != kept),
             Err(error) => {
-                tracing::warn!(%error, "the answer to a request was not kept");
+                tracing::warn!(%error, "failed to store the response of a request");
                 None
             }
         }
     }
 
-    /// A request that failed keeps nothing: the same may come again.
+    /// Removes the record of a failed request, so that the same request can be sent again.
     async fn give_up(&self) {
         if let Err(error) = self.state.log.forget_answer(&self.request.key, i64::MIN, true).await {
-            tracing::warn!(%error, "a request that failed is noted as under way still");
+            tracing::warn!(%error, "failed to remove the record of a failed request");
         }
     }
 
@@ -114,7 +115,7 @@ impl Answers<'_> {
         StoredAnswer { fingerprint, events: None, body, location, created_at: self.state.clock.now_ms() }
     }
 
-    /// What a stored answer says to this request.
+    /// Converts a stored response. Fails if it belongs to a different request with the same key.
     fn kept_answer(&self, answer: StoredAnswer) -> Result<Option<KeptAnswer>> {
         self.request.check(&answer)?;
         let location = answer.location.unwrap_or_default();
@@ -122,22 +123,22 @@ impl Answers<'_> {
     }
 }
 
-/// Forgets old answers, now and then.
+/// Removes old responses periodically.
 pub async fn keep_forgetting(state: Arc<State>) {
     let mut looks = tokio::time::interval(FORGET_EVERY);
     loop {
         looks.tick().await;
         if let Err(error) = forget_old(&state).await {
-            tracing::warn!(%error, workspace = %state.record.id, "old answers were not forgotten");
+            tracing::warn!(%error, workspace = %state.record.id, "failed to remove old responses");
         }
     }
 }
 
-/// Forgets answers from where forgetting ended last. Each is read once: a range of the store is read to its end, so it ends
-/// where about as many are expected as are wanted.
+/// Removes old responses, starting where the last removal ended. The store reads a range to its end, so each range is
+/// sized to contain about the wanted number of batches. That way each response is read once.
 async fn forget_old(state: &State) -> store::Result<()> {
     let before = state.clock.now_ms() - KEPT_MS;
-    // Where the clock went back, it is the new time that counts.
+    // If the clock was set back, the new time counts.
     let mut from = state.log.answers_forgotten_until().await?.unwrap_or(before).min(before);
     let mut span = FIRST_SPAN_MS;
     let mut spans = 0_usize;
@@ -154,7 +155,7 @@ async fn forget_old(state: &State) -> store::Result<()> {
     state.log.set_answers_forgotten(before).await
 }
 
-/// How long the next span is, after one in which so many batches were found.
+/// Returns the length of the next span, given the number of batches found in the last one.
 fn next_span(span: i64, found: usize) -> i64 {
     let found = i64::try_from(found).unwrap_or(i64::MAX);
     let fitting = if found == 0 { span.saturating_mul(2) } else { span.saturating_mul(BATCHES_AT_ONCE) / found };
@@ -162,7 +163,7 @@ fn next_span(span: i64, found: usize) -> i64 {
 }
 
 impl Entered {
-    /// An id that the same request gets each time it comes.
+    /// Returns an id that is the same for every repeat of a request.
     pub(super) fn derived_id(&self, request: &RequestId, part: &str) -> String {
         let name = format!("{}/{part}/{}/{}", self.record().id, request.key, request.fingerprint);
         Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string()
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_shrink_where_much_is_found_and_grow_where_little_is() {
+    fn spans_shrink_after_many_answers_and_grow_after_few() {
         assert_eq!(next_span(1_000, 0), 2_000);
         assert_eq!(next_span(1_000, 25_600), 10);
         assert_eq!(next_span(1_000, 100), 2_000);

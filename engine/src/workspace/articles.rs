@@ -18,22 +18,22 @@ use crate::model::date::format_date;
 use crate::model::event::{Expected, NewEvent};
 use crate::model::value::{Object, Value};
 
-/// Bytes of published revisions in a page; one that reaches them ends early.
+/// The size limit for the published revisions in a page, in bytes. A page that reaches it ends early.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// An article that is to be made.
+/// An article to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewArticle {
     pub project: Option<String>,
     pub title: String,
     pub body: Option<String>,
-    /// Made from the title, and made unique, where it is not given.
+    /// The slug. `None` derives a unique one from the title.
     pub slug: Option<String>,
     pub tags: Option<Vec<String>>,
     pub request: Option<RequestId>,
 }
 
-/// What is to change; what is `None` stays.
+/// A change to an article. Fields that are `None` stay unchanged.
 #[derive(Debug, Clone, Default)]
 pub struct ArticleChange {
     pub title: Option<String>,
@@ -43,14 +43,13 @@ pub struct ArticleChange {
 }
 
 impl NewArticle {
-    /// Bytes of the texts.
+    /// Returns the size of the texts, in bytes.
     fn size_bytes(&self) -> usize {
         self.title.len() + text_bytes([&self.body, &self.slug]) + tag_bytes(&self.tags)
     }
 }
 
 impl ArticleChange {
-    /// Bytes of the texts.
     fn size_bytes(&self) -> usize {
         text_bytes([&self.title, &self.body, &self.slug]) + tag_bytes(&self.tags)
     }
@@ -60,12 +59,12 @@ fn text_bytes<const N: usize>(texts: [&Option<String>; N]) -> usize {
     texts.into_iter().flatten().map(String::len).sum()
 }
 
-/// A tag is a value in the payload, and takes more than its text.
+/// Returns the size of tags in a payload. Each tag is a value there, which takes more than its text.
 fn tag_bytes(tags: &Option<Vec<String>>) -> usize {
     tags.iter().flatten().map(|tag| size_of::<Value>() + tag.len()).sum()
 }
 
-/// Which articles a list is asked for.
+/// A filter for lists of articles.
 #[derive(Debug, Clone, Default)]
 pub struct ArticleFilter {
     pub project: Option<String>,
@@ -75,7 +74,7 @@ pub struct ArticleFilter {
 }
 
 impl ArticleFilter {
-    /// Whether a revision has the slug and the tag that are asked for.
+    /// Returns whether a revision has the wanted slug and tag.
     fn reads(&self, article: &Aggregate) -> bool {
         let tags = article.state.get("tags").and_then(Value::as_array).unwrap_or_default();
         let slug = article.state.get("slug").and_then(Value::as_str);
@@ -84,7 +83,7 @@ impl ArticleFilter {
     }
 }
 
-/// Which revision of articles a reader sees.
+/// The revision of articles that a reader sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Perspective {
     Draft,
@@ -103,7 +102,7 @@ impl Perspective {
 }
 
 impl ContentReader {
-    /// One article as this perspective shows it, or as the caller may see it.
+    /// Returns an article in the requested perspective, or in the one that the caller may see.
     pub async fn article(&self, id: &str, asked: Perspective) -> Result<Arc<Aggregate>> {
         self.entered.state().refresh().await?;
         let article = self.entered.live_article(id)?;
@@ -115,7 +114,7 @@ impl ContentReader {
         }
     }
 
-    /// Articles, newest first.
+    /// Returns articles, newest first.
     pub async fn list_articles(
         &self,
         filter: &ArticleFilter,
@@ -141,7 +140,7 @@ impl ContentReader {
                 .list_aggregates(ARTICLE, before, limit, |article| wanted(article) && filter.reads(article))
                 .await;
         }
-        // What a reader sees is what is filtered: a draft's slug and tags are not told.
+        // The filter applies to the published revision, so it reveals no slug or tag of a draft.
         let (mut items, mut place, mut bytes) = (Vec::new(), before, 0);
         loop {
             let page = self.entered.list_aggregates(ARTICLE, place, limit - items.len(), wanted).await?;
@@ -164,7 +163,7 @@ impl ContentReader {
         }
     }
 
-    /// The place in lists of an article that the caller may see.
+    /// Returns the cursor of an article in lists, if the caller may see the article.
     pub async fn place_of(&self, id: &str) -> Result<Option<u64>> {
         self.entered.state().refresh().await?;
         let sees_all = self.shown(Perspective::Draft) == Perspective::Draft;
@@ -173,7 +172,7 @@ impl ContentReader {
         Ok(seen.map(|found| found.first_position))
     }
 
-    /// Whether a project has anything to show to a caller who sees only what is published; to others each has.
+    /// Returns whether a project has content for the caller. Callers who see drafts may see every project.
     pub(super) fn shows(&self, project: &Aggregate) -> bool {
         self.shown(Perspective::Draft) == Perspective::Draft
             || self.entered.state().folded.snapshot().newest_before(u64::MAX).any(|article| {
@@ -184,7 +183,7 @@ impl ContentReader {
             })
     }
 
-    /// The articles that were published last, as they were published; the last one first.
+    /// Returns the published revisions of the most recently published articles, newest first.
     pub async fn newest_published(&self, project_id: Option<&str>, limit: usize) -> Result<Vec<Arc<Aggregate>>> {
         let wanted = |article: &Aggregate| {
             published_version(article).is_some()
@@ -201,7 +200,7 @@ impl ContentReader {
 }
 
 impl Writer {
-    /// Makes an article: a draft. Tells too whether an earlier request did.
+    /// Creates an article as a draft. Returns the article and whether an earlier request created it.
     pub async fn create_article(&self, new: NewArticle) -> Result<(Arc<Aggregate>, bool)> {
         let given_bytes = new.size_bytes();
         let chosen = new.slug.map(check_slug).transpose()?;
@@ -231,7 +230,7 @@ impl Writer {
         .await
     }
 
-    /// Changes a draft; what is published stays until it is published again.
+    /// Changes the draft of an article. The published revision stays until the article is published again.
     pub async fn change_article(&self, id: &str, change: ArticleChange, expected: Expected) -> Result<Arc<Aggregate>> {
         let slug = change.slug.clone().map(check_slug).transpose()?;
         let given_bytes = change.size_bytes();
@@ -246,7 +245,7 @@ impl Writer {
                 ("slug", slug.map(Value::from)),
                 ("tags", change.tags.as_deref().map(tag_values)),
             ]);
-            // What is as it was is no change.
+            // Fields that keep their value are not part of the event.
             let changed: Object =
                 wanted.into_iter().filter(|(name, value)| article.state.get(name) != Some(value)).collect();
             Ok((!changed.is_empty()).then_some(changed))
@@ -254,7 +253,7 @@ impl Writer {
         .await
     }
 
-    /// Publishes an article as it is.
+    /// Publishes the current draft of an article.
     pub async fn publish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
         let now = self.entered.state().clock.now_ms();
         self.append_to_article(id, expected, "article.published", 0, move |_, article| {
@@ -270,7 +269,7 @@ impl Writer {
         .await
     }
 
-    /// Takes a published article back to a draft.
+    /// Unpublishes an article. Its draft stays.
     pub async fn unpublish_article(&self, id: &str, expected: Expected) -> Result<Arc<Aggregate>> {
         self.append_to_article(id, expected, "article.unpublished", 0, |_, article| {
             let nothing = [
@@ -288,7 +287,7 @@ impl Writer {
         self.append_to_article(id, expected, "article.deleted", 0, |_, _| Ok(Some(Object::new()))).await.map(drop)
     }
 
-    /// Appends one event to a live article, unless there is nothing to say.
+    /// Appends one event to an existing article, unless `payload` returns `None`.
     async fn append_to_article(
         &self,
         id: &str,
@@ -327,7 +326,7 @@ impl Writer {
 }
 
 impl Entered {
-    /// The revision that is published, if one is.
+    /// Returns the published revision, if there is one.
     async fn published(&self, article: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         let Some(version) = published_version(&article) else { return Ok(None) };
         if version >= article.version {
@@ -353,17 +352,17 @@ fn tag_values(tags: &[String]) -> Value {
     tags.iter().map(|tag| Value::from(tag.as_str())).collect::<Vec<_>>().into()
 }
 
-/// The slug, unless another article of the project has it.
+/// Returns the slug, unless another article of the project has it.
 fn free_slug(view: &View<'_>, project_id: Option<&str>, slug: &str, own_id: &str) -> Result<String> {
     match view.by_slug(ARTICLE, project_id, slug) {
         Some(other) if other.id.as_str() != own_id => {
-            Err(Error::conflict("slug_taken", format!("an article of the project has the slug '{slug}' already")))
+            Err(Error::conflict("slug_taken", format!("another article of the project already has the slug '{slug}'")))
         }
         _ => Ok(slug.to_owned()),
     }
 }
 
-/// A free slug made from the title: with a number behind it where needed.
+/// Returns a free slug derived from the title, with a number appended if needed.
 fn derived_slug(view: &View<'_>, project_id: Option<&str>, title: &str) -> String {
     let base = Some(slugify(title)).filter(|slug| !slug.is_empty()).unwrap_or_else(|| ARTICLE.into());
     let is_free = |slug: &String| view.by_slug(ARTICLE, project_id, slug).is_none();
@@ -376,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_an_article_is_given_is_counted() {
+    fn the_size_of_an_article_counts_all_its_fields() {
         let text = |bytes: usize| Some("x".repeat(bytes));
         let tags = || Some(vec!["x".repeat(40); 25]);
         let new = NewArticle {

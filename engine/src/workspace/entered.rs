@@ -1,7 +1,7 @@
-//! Somebody in a workspace, and the one way in which anybody changes something there: an operation, a task of its own.
+//! A caller in a workspace, and operations: the only way to change a workspace. Each operation is a separate task.
 //!
-//! What changes a workspace is reached through an [`Operation`] alone, and that exists only inside a task. So nothing
-//! that was begun depends on a client that still waits: it runs to its end.
+//! Everything that changes a workspace is reached through an [`Operation`], which exists only inside its task.
+//! Therefore every operation runs to its end, even if its client disconnects.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::model::value::Object;
 use crate::store;
 use crate::turns::Turn;
 
-/// Bytes of an event beside what its operation was given, roughly.
+/// The approximate size of an event in bytes, without the data passed to its operation.
 const ITSELF: usize = 1_024;
 
-/// A caller and the workspace they are in: what every right has in common. Nothing can be changed through it.
+/// A caller and the workspace they entered: the part that all rights have in common. It cannot change anything.
 #[derive(Clone)]
 pub struct Entered {
     access: Arc<Access>,
@@ -57,7 +57,7 @@ impl Entered {
         &self.state().record
     }
 
-    /// How the caller is named in events.
+    /// Returns the name of the caller in events.
     pub(super) fn actor(&self) -> Arc<str> {
         match self.caller.key_id() {
             Some(key) => format!("key:{key}").into(),
@@ -65,62 +65,63 @@ impl Entered {
         }
     }
 
-    /// The keys of the workspace, newest first.
+    /// Returns the keys of the workspace, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>> {
         self.access.keys_of(&self.record().id).await
     }
 
-    /// Signs what is handed out for a while.
+    /// Signs a message that is valid for a limited time.
     pub(super) async fn sign(&self, purpose: Purpose, message: &[u8]) -> Result<Signature> {
         self.access.sign(purpose, message).await
     }
 
-    /// Whether somebody is a user of this workspace.
+    /// Returns whether a user is a member of this workspace.
     pub async fn is_member(&self, user_id: &str) -> Result<bool> {
         Ok(self.access.role_of(&self.record().id, user_id).await?.is_some())
     }
 
-    /// Everybody in the workspace, and those who are invited.
+    /// Returns the members of the workspace, and those who are invited.
     pub(super) async fn members(&self) -> Result<Vec<Member>> {
         self.access.members_of(&self.record().id).await
     }
 
-    /// The caller as a user.
+    /// Returns the caller's user record.
     pub(super) async fn user(&self) -> Result<UserRecord> {
         self.access.user(&self.caller.user_id).await
     }
 
-    /// What the workspace has room for.
+    /// Returns the limits of the workspace's plan.
     pub async fn limits(&self) -> Result<Limits> {
         self.access.limits_of(self.record()).await
     }
 
-    /// The devices of the caller.
+    /// Returns the devices of the caller.
     pub(super) async fn devices(&self) -> Result<Vec<Activation>> {
         self.access.devices_of(&self.caller.user_id).await
     }
 
-    /// The right by which the caller is here, for as long as it is held.
+    /// Returns the standing of the caller's right: whether the caller still holds it.
     pub(super) fn standing(&self) -> Standing {
         self.access.standing(&self.caller)
     }
 }
 
-/// A handle on a workspace that this room has made.
+/// A handle on a workspace. Only this module and its submodules create handles.
 pub trait Handle: Clone + Send + Sync + 'static {
     fn entered(&self) -> &Entered;
 }
 
-/// A handle through which something may be changed.
+/// A handle that may change the workspace.
 pub trait Changing: Handle {}
 
-/// Something that changes a workspace, while it runs.
+/// A running change to a workspace.
 pub struct Operation {
     entered: Entered,
 }
 
 impl Operation {
-    /// Runs what changes the workspace as a task of its own, and waits for it. Whoever stops waiting does not stop it.
+    /// Runs a change to the workspace as a separate task and waits for it. The task continues even if the caller stops
+    /// waiting.
     pub(super) async fn perform<T, F>(handle: &impl Changing, work: impl FnOnce(Operation) -> F) -> Result<T>
     where
         T: Send + 'static,
@@ -149,7 +150,7 @@ impl Operation {
         self.entered.state()
     }
 
-    /// The worker that keeps the graph, once it is nobody else's turn.
+    /// Waits for the graph worker to be free, and takes a turn on it.
     pub async fn worker(&self) -> Result<WorkerTurn<'_>> {
         self.working().turn(self.state(), self.appender()).await
     }
@@ -166,19 +167,19 @@ impl Operation {
         &self.entered.runtime.appender
     }
 
-    /// The follower that grows the graph.
+    /// The follower that updates the graph.
     pub fn working(&self) -> &Working {
         &self.entered.runtime.working
     }
 
-    /// Appends to managed types too; what an operation of this room writes, and how large what it was given is.
+    /// Appends events; managed types are allowed. `given_bytes` is the size of the data passed to the operation.
     pub async fn append(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
         let (event_ids, actor, size_bytes) = (Vec::new(), self.entered.actor(), ITSELF + given_bytes);
         let append = Append { decide, event_ids, request, actor, managed: true, size_bytes, upload: None };
         self.appender().append(append).await
     }
 
-    /// Like [`Operation::append`], of the event by which a file names an upload.
+    /// Like [`Operation::append`], for the event by which a file names an upload.
     pub(super) async fn append_upload(
         &self,
         decide: Decide,
@@ -191,13 +192,13 @@ impl Operation {
         self.appender().append(append).await
     }
 
-    /// The turn of a request with this idempotency key; others that carry it come after it.
+    /// Waits for other requests with this idempotency key to end, and blocks later ones until the turn is dropped.
     pub async fn turn(&self, key: &str) -> Turn {
         self.entered.runtime.turns.take(key).await
     }
 }
 
-/// The event by which an operation makes an aggregate that was not there before.
+/// Returns the event that creates an aggregate. Fails on append if the aggregate already exists.
 pub(super) fn first_event(id: &str, aggregate_type: &str, project: Option<String>, payload: Object) -> NewEvent {
     NewEvent {
         aggregate_id: id.to_owned(),
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_operation_goes_on_when_nobody_waits_for_it() {
+    async fn an_operation_continues_when_its_caller_stops_waiting() {
         let engine = engine().await;
         let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
         let (go, gone) = oneshot::channel::<()>();
@@ -246,19 +247,19 @@ mod tests {
         {
             let operation = Operation::perform(&writer, |_| async move {
                 gone.await.map_err(Error::internal)?;
-                done.send(()).map_err(|()| Error::invalid("nobody listens"))
+                done.send(()).map_err(|()| Error::invalid("the receiver is gone"))
             });
             assert!(poll!(pin!(operation)).is_pending());
         }
         let mut ended = pin!(writer.entered().runtime.operations.ended());
         assert!(poll!(ended.as_mut()).is_pending());
-        go.send(()).expect("it waits still");
-        is_done.await.expect("it came to its end");
+        go.send(()).expect("the operation is still waiting");
+        is_done.await.expect("the operation ended");
         ended.await;
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_of_ours_and_ends_nothing_else() {
+    async fn a_panic_becomes_an_internal_error_and_ends_nothing_else() {
         let engine = engine().await;
         let writer: Writer = engine.enter(owner(&engine).await).await.expect("a right");
         let failed = Operation::perform::<(), _>(&writer, |_| async { panic!("as it should") }).await;
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_is_given_to_those_who_have_it() {
+    async fn entering_requires_the_scopes_of_the_handle() {
         let engine = engine().await;
         let all = owner(&engine).await;
         let only = |scope: Scope| Caller { scopes: [scope].into(), ..all.clone() };
@@ -286,7 +287,7 @@ mod tests {
             let refused = engine.enter::<Owner>(lesser).await.err();
             assert!(matches!(refused, Some(Error::ScopesLacking { .. })), "an owner without {missing}");
         }
-        // What a model may do, nobody may do by the API, and the other way round.
+        // The MCP scopes grant nothing on the API, and the API scopes grant nothing over MCP.
         assert!(engine.enter::<McpReader>(only(Scope::McpRead)).await.is_ok());
         assert!(engine.enter::<McpWriter>(only(Scope::McpWrite)).await.is_ok());
         assert!(lacks(engine.enter::<McpWriter>(only(Scope::McpRead)).await.err()));

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::model::event::{Event, MAX_EVENTS_PER_APPEND, NewEvent};
 use crate::model::id::AggregateId;
 
-/// Which events of the log a reader wants.
+/// A filter over the events of the log.
 #[derive(Debug, Clone, Default)]
 pub struct LogFilter {
     pub event_types: Vec<String>,
@@ -27,7 +27,7 @@ impl LogFilter {
     }
 }
 
-/// How much of a list is asked for: it ends where either is reached, and has one event at least.
+/// The limits of a list. It ends at whichever limit is reached first, but contains at least one event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit {
     pub events: usize,
@@ -35,7 +35,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// So many events, whatever their size.
+    /// Returns a limit on the number of events only.
     pub fn events(events: usize) -> Limit {
         Limit { events, bytes: usize::MAX }
     }
@@ -45,13 +45,13 @@ impl Limit {
 #[derive(Debug, Clone)]
 pub struct LogPage {
     pub items: Vec<Arc<Event>>,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<u64>,
-    /// The position up to which the log was looked through: who goes on after it misses nothing and reads nothing twice.
+    /// The position up to which the log was read. A reader that continues after it misses no event and gets none twice.
     pub position: u64,
 }
 
-/// Which way a stream is read.
+/// The direction in which a stream is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
     #[default]
@@ -59,28 +59,29 @@ pub enum Direction {
     Backward,
 }
 
-/// Events looked at for one page, and bytes of those that the filter does not admit; one that admits few of them gets
-/// a shorter page and goes on from there.
+/// The maximum number of events examined for one page, and the maximum number of bytes that the filter may reject for
+/// it. A filter that rejects many events gets a shorter page and continues from there.
 const LOOK: usize = 5_000;
 const LOOK_BYTES: usize = 16 << 20;
 
-/// Least time between two looks of one who waits and found nothing at the first: of the appends that concern others,
-/// those of this time wake a reader once. Readers that follow the log at its end take as much at a time.
+/// The minimum time between two checks by a waiting reader whose first check found nothing. Appends within this time
+/// that do not concern the reader wake it only once. Readers that follow the end of the log collect the appends of this
+/// time in the same way.
 pub const PACE: Duration = Duration::from_millis(20);
 
 impl Writer {
-    /// Appends events, over one stream or several, all or none, in their order.
+    /// Appends events to one or more streams, atomically and in the given order.
     pub async fn append_events(&self, events: Vec<NewEvent>) -> Result<Appended> {
         self.append_requested(events, None).await
     }
 
-    /// Appends events for a request that may come again: it is answered with the same events then.
+    /// Appends events for a request that may be repeated. A repeat returns the same events.
     pub async fn append_requested(&self, events: Vec<NewEvent>, request: Option<&RequestId>) -> Result<Appended> {
         if events.is_empty() {
             return Err(Error::invalid_at("/events", "expected at least one event"));
         }
         if events.len() > MAX_EVENTS_PER_APPEND {
-            let message = format!("{} events; allowed are at most {MAX_EVENTS_PER_APPEND}", events.len());
+            let message = format!("expected at most {MAX_EVENTS_PER_APPEND} events, got {}", events.len());
             return Err(Error::invalid_at("/events", message));
         }
         let append = Append {
@@ -97,7 +98,8 @@ impl Writer {
 }
 
 impl Reader {
-    /// Events of one stream after a version (before it, backwards). 404 for a stream without events.
+    /// Returns events of one stream after a version, or before the version if read backwards. Fails with
+    /// [`Error::NotFound`] if the stream has no events.
     pub async fn stream(
         &self,
         id: &str,
@@ -128,7 +130,7 @@ impl Reader {
         Ok(Page { items, next })
     }
 
-    /// Events of a stream from one version to another, as many as the bytes allow.
+    /// Returns the events of a stream in a range of versions, within the limit.
     async fn versions(
         &self,
         id: &AggregateId,
@@ -166,7 +168,8 @@ impl Reader {
         Ok(items)
     }
 
-    /// The version that a stream had at a position of the log; 0 before its first event.
+    /// Returns the version that a stream had at a position of the log. The version is 0 before the stream's first
+    /// event.
     pub async fn version_at(&self, id: &str, position: u64) -> Result<u64> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -176,7 +179,7 @@ impl Reader {
         }
     }
 
-    /// Events of the log after a position. With `wait`, an empty answer is held back until there are some.
+    /// Returns events of the log after a position. If there are none, waits up to `wait` for one.
     pub async fn log(&self, after: u64, limit: Limit, filter: &LogFilter, wait: Duration) -> Result<LogPage> {
         let state = self.entered.state();
         let mut head = state.folded.head().follow();
@@ -189,7 +192,7 @@ impl Reader {
             if !page.items.is_empty() || tokio::time::Instant::now() >= deadline {
                 return Ok(page);
             }
-            // What the filter did not admit is not looked at again.
+            // The filter has rejected the events up to here, so they are not read again.
             from = page.position;
             if page.next.is_some() {
                 tokio::task::yield_now().await;
@@ -239,30 +242,30 @@ impl Reader {
         Ok(page)
     }
 
-    /// How many events were read from the store since the workspace was opened.
+    /// Returns the number of events read from the store since the workspace was opened.
     pub fn events_read(&self) -> u64 {
         self.entered.state().log.events_read()
     }
 
-    /// Position of the log's last event.
+    /// Returns the position of the log's last event.
     pub fn position(&self) -> u64 {
         self.entered.state().folded.position()
     }
 
-    /// Position up to which what is derived from the log stands.
+    /// Returns the position up to which the data derived from the log is current.
     pub async fn consumed_position(&self) -> Result<u64> {
         let written = self.entered.state().log.checkpoint(crate::core::NODES).await?;
         Ok(written.min(self.entered.state().graph_progress.position()))
     }
 
-    /// Returns when plugins have been called for every event of the log.
+    /// Waits until plugins have been called for every event of the log.
     pub async fn worked(&self) {
         let mut worked = self.entered.state().graph_progress.follow();
-        // The sender lives as long as the workspace.
+        // This never fails, since the sender lives as long as the workspace.
         let _ = worked.wait_for(|position| *position >= self.position()).await;
     }
 
-    /// Wakes when events have been appended.
+    /// Returns a receiver that changes when events are appended.
     pub fn follow(&self) -> tokio::sync::watch::Receiver<u64> {
         self.entered.state().folded.head().follow()
     }

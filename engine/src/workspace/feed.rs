@@ -1,4 +1,4 @@
-//! The feed of agents: what happened to their tasks, read from the log from any position on, as it is told live.
+//! The feed of agents: the changes to their tasks, read from the log from any position, the same as delivered live.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,22 +17,22 @@ use crate::model::feed::{self, Delivery};
 use crate::model::id::AggregateId;
 use crate::store::log::EventRef;
 
-/// Places of the log that are looked at for one page, and the most events that are read for it.
+/// The number of log positions examined per page, and the maximum number of events read for it.
 const LOOK: usize = 2_048;
 const READ: usize = 64;
-/// How many tasks are remembered as they were after the last event that was told of them.
+/// The number of tasks whose state after the last delivered event is cached.
 const REMEMBERED: usize = 4_096;
 
-/// What the feed tells.
+/// An item of the feed.
 #[derive(Debug, Clone)]
 pub enum Item {
     Delivery(Delivery),
-    /// An agent is registered no more.
+    /// The agent was deleted.
     AgentDeleted(AggregateId),
 }
 
 impl Item {
-    /// Bytes that it takes when it is written, roughly.
+    /// Returns the approximate size when serialized, in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             Item::Delivery(told) => told.size_bytes(),
@@ -43,21 +43,21 @@ impl Item {
 
 /// A page of a feed.
 pub struct Page {
-    /// In the order of the log.
+    /// The items in the order of the log.
     pub items: Vec<Item>,
-    /// The position up to which the log was looked through.
+    /// The position up to which the log was read.
     pub position: u64,
-    /// There is more behind it already.
+    /// Whether the log already has more items after this page.
     pub more: bool,
 }
 
-/// A reader of the feed, and where it stands.
+/// A reader of the feed and its position.
 pub struct Feed {
     entered: Entered,
-    /// `None`: of all agents.
+    /// The agent whose feed this is. `None` means all agents.
     agent: Option<Arc<str>>,
     position: u64,
-    /// Tells when there is something new.
+    /// Changes when there is a new item.
     concerned: watch::Receiver<u64>,
     known: FxHashMap<AggregateId, Arc<Aggregate>>,
 }
@@ -68,12 +68,12 @@ impl Feed {
         Feed { entered, agent, position: after, concerned, known: FxHashMap::default() }
     }
 
-    /// Where the reader stands.
+    /// Returns the position of the reader.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// What comes next, which may be nothing.
+    /// Returns the next page, which may be empty.
     pub async fn next(&mut self, limit: Limit) -> Result<Page> {
         self.concerned.mark_unchanged();
         let state = self.entered.state().clone();
@@ -89,7 +89,7 @@ impl Feed {
                     bytes += said.iter().map(Item::size_bytes).sum::<usize>();
                     items.extend(said);
                 }
-                // What was read is told first.
+                // Items already read are returned before the error.
                 Err(_) if !items.is_empty() => return Ok(Page { items, position: self.position, more: true }),
                 Err(error) => return Err(error),
             }
@@ -99,7 +99,7 @@ impl Feed {
         Ok(Page { items, position: self.position, more: self.position < state.folded.position() })
     }
 
-    /// What an event says.
+    /// Returns the items for one event.
     async fn items(&mut self, state: &State, event: &Arc<Event>) -> Result<Vec<Item>> {
         if &*event.aggregate_type == AGENT {
             let is_wanted = self.agent.as_ref().is_none_or(|id| **id == *event.aggregate_id.as_str());
@@ -111,7 +111,7 @@ impl Feed {
         Ok(wanted.map(Item::Delivery).collect())
     }
 
-    /// The next page that tells something, waited for until it comes or the time is over.
+    /// Returns the next page with at least one item. Waits up to `wait` for it, then returns an empty page.
     pub async fn wait(&mut self, limit: Limit, wait: Duration) -> Result<Page> {
         let deadline = tokio::time::Instant::now() + wait;
         loop {
@@ -132,7 +132,7 @@ impl Feed {
         let resident = state.folded.get(event.aggregate_id.as_str()).filter(|task| task.version == event.version);
         let known = self.known.remove(&event.aggregate_id).filter(|task| task.version + 1 == event.version);
         if event.version > 1 && known.is_none() && !feed::may_reassign(event) {
-            // Nobody else had the task: what it was before need not be read.
+            // The assignee is the same as before, so the earlier state of the task is not needed.
             if let Some(after) = resident {
                 self.remember(&after);
                 return Ok(feed::deliveries(event, None, &after));
@@ -158,13 +158,13 @@ impl Feed {
     }
 }
 
-/// Events that the feed looks at, and the position up to which there are no others.
+/// Events that may give items, and the position up to which there are no others.
 struct Found {
     events: Vec<Arc<Event>>,
     position: u64,
 }
 
-/// Looks at what comes after a position, for one agent or for all.
+/// Reads the events after a position, for one agent or for all.
 async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     let head = state.folded.position();
     if after >= head {
@@ -173,7 +173,7 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     if let Some((events, position)) = state.folded.feeds().after(after, agent, LOOK) {
         return Ok(Found { events, position });
     }
-    // What is not folded yet is not told yet.
+    // Events after `head` are not folded yet, so they are not delivered yet.
     let (mut refs, mut position) = match agent {
         Some(agent) if after >= state.feed_begin => {
             let found = state.log.read_feed(agent, after, head).await?;
@@ -189,7 +189,7 @@ async fn read(state: &State, agent: Option<&str>, after: u64) -> Result<Found> {
     Ok(Found { events: events.into_iter().map(Arc::new).collect(), position })
 }
 
-/// The next part of the log itself, of which nothing is read but where tasks and agents stand.
+/// Scans the next part of the log. Only the events of tasks and agents are read in full.
 async fn look_through(state: &State, after: u64, head: u64) -> Result<(Vec<EventRef>, u64)> {
     let mut refs = state.log.event_refs_after(after, LOOK).await?;
     refs.truncate(LOOK);
@@ -245,7 +245,7 @@ mod tests {
         writer.act_on_task(task.id.as_str(), command, Expected::Any).await.expect("assigned");
     }
 
-    /// Everything that a feed tells, a few at a time.
+    /// Reads a whole feed, `events` items at a time.
     async fn read(mut feed: Feed, events: usize) -> Vec<String> {
         let mut told = Vec::new();
         loop {
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_told_is_the_same_from_memory_and_from_the_store() {
+    async fn a_feed_is_the_same_from_memory_and_from_the_store() {
         let store = Store::connect("mem://").await.expect("a store");
         let here = engine(store.share()).await;
         let key = here.first_start(None).await.expect("started").expect("a new store").key;
@@ -277,7 +277,7 @@ mod tests {
                 writer.act_on_task(task.id.as_str(), reject, Expected::Any).await.expect("rejected");
             }
             if number % 4 == 0 {
-                // What is no task stands between them.
+                // Puts events that do not belong to tasks between them.
                 agent(&writer, &format!("other {number}")).await;
             }
         }
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(of_all.iter().filter(|told| told.contains("task.unassigned")).count(), 10);
         assert_eq!(of_all.last(), Some(&format!("{} deleted", two.id)));
 
-        // Another server has none of it in memory.
+        // The second server has nothing in memory.
         let there = engine(store.share()).await;
         let (_, elsewhere) = enter(&there, &key).await;
         for (listener, events) in [(&listener, 1), (&elsewhere, 3), (&elsewhere, 1_000)] {
@@ -297,7 +297,7 @@ mod tests {
                 assert_eq!(read(listener.feed(agent, 0), events).await, own);
             }
         }
-        // What an older program wrote is looked for in the log itself.
+        // For events written by an older version of the program, the reader scans the log.
         let middle = elsewhere.entered.state().folded.position() / 2;
         elsewhere.entered.state().log.forget_feed(middle).await.expect("forgotten");
         let upgraded = engine(store.share()).await;
@@ -307,7 +307,7 @@ mod tests {
             let own: Vec<_> = of_all.iter().filter(|told| told.starts_with(agent.id.as_str())).cloned().collect();
             assert_eq!(read(upgraded.feed(agent, 0), 3).await, own);
         }
-        // One that stands where nothing is left tells nothing, and goes on from there.
+        // A reader at the end of the feed gets an empty page, and later the new item.
         let mut feed = elsewhere.feed_of_all().await.expect("a feed");
         assert!(feed.next(ALL).await.expect("a page").items.is_empty());
         task(&writer, &one).await;
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_right_to_listen_reaches_its_agents_alone() {
+    async fn a_right_to_listen_covers_only_its_agents() {
         let engine = engine(Store::connect("mem://").await.expect("a store")).await;
         let key = engine.first_start(None).await.expect("started").expect("a new store").key;
         let (_, other_key) = engine.provision("other", None).await.expect("a workspace");
@@ -328,14 +328,14 @@ mod tests {
         for (listener, id) in [(&narrow, &two.id), (&other, &one.id)] {
             assert!(matches!(listener.agent(id.as_str()).await, Err(Error::NotFound { .. })));
         }
-        // What is handed on by a narrow right is no wider.
+        // A restricted right issues only credentials with the same restriction.
         let narrower = narrow.connect(None).await.expect("connected");
         let narrower = engine.listen(&narrower.credential).await.expect("a right");
         assert!(matches!(narrower.agent(two.id.as_str()).await, Err(Error::NotFound { .. })));
     }
 
     #[tokio::test]
-    async fn nobody_acknowledges_what_is_yet_to_come() {
+    async fn positions_beyond_the_last_event_cannot_be_acknowledged() {
         let engine = engine(Store::connect("mem://").await.expect("a store")).await;
         let key = engine.first_start(None).await.expect("started").expect("a new store").key;
         let (writer, listener) = enter(&engine, &key).await;
@@ -346,7 +346,7 @@ mod tests {
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
         assert_eq!(listener.cursor(&one).await.expect("a position"), one.first_position);
         listener.acknowledge(&one, made.position).await.expect("acknowledged");
-        listener.acknowledge(&one, 1).await.expect("it goes back for nobody");
+        listener.acknowledge(&one, 1).await.expect("an older position changes nothing");
         assert_eq!(listener.cursor(&one).await.expect("a position"), made.position);
     }
 }

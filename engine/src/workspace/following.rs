@@ -1,4 +1,4 @@
-//! Following one aggregate live: its events after a version, as they come.
+//! Following one aggregate live: returns its events after a version as they are appended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::model::event::Event;
 use crate::model::id::AggregateId;
 
-/// A reader of one aggregate, and where it stands.
+/// A reader of one aggregate and its current version.
 pub struct Following {
     reader: Reader,
     id: AggregateId,
@@ -21,7 +21,7 @@ pub struct Following {
 }
 
 impl Reader {
-    /// Follows an aggregate after a version. 404 for a stream without events.
+    /// Follows an aggregate from the event after a version. Fails with [`Error::NotFound`] if the stream has no events.
     pub async fn follow_aggregate(&self, id: &str, after_version: u64) -> Result<Following> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -32,7 +32,8 @@ impl Reader {
 }
 
 impl Following {
-    /// The next events, waited for where there are none yet; none when the time is over.
+    /// Returns the next events. Waits up to `wait` for the first one, and returns an empty list if there is none by
+    /// then.
     pub async fn next(&mut self, limit: Limit, wait: Duration) -> Result<Vec<Arc<Event>>> {
         let deadline = Instant::now() + wait;
         loop {

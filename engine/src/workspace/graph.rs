@@ -9,33 +9,33 @@ use crate::model::graph::{Direction, Edge, EnrichmentFacts};
 use crate::model::id::AggregateId;
 use crate::resident::graph::{Kinds, Neighbourhood, Walk};
 
-/// The farthest that a walk goes.
+/// The maximum depth of a walk.
 pub const MAX_DEPTH: u32 = 3;
-/// Nodes that are answered at most.
+/// The maximum number of nodes returned.
 const MAX_NODES: usize = 1_000;
 
 /// A node of the graph.
 pub struct Node {
     pub aggregate: Arc<Aggregate>,
     pub label: Option<Arc<str>>,
-    /// What plugins found.
+    /// The facts found by plugins.
     pub facts: Arc<EnrichmentFacts>,
-    /// Edges between it and the node that was asked for.
+    /// The number of edges between this node and the requested one.
     pub distance: u32,
 }
 
-/// What is around an aggregate.
+/// The neighbourhood of an aggregate.
 pub struct Around {
-    /// The nearest first; the aggregate itself before all.
+    /// The nodes, nearest first. The aggregate itself is the first node.
     pub nodes: Vec<Node>,
     pub edges: Vec<Arc<Edge>>,
-    /// There are more nodes than are answered.
+    /// Whether there are more nodes than returned.
     pub truncated: bool,
 }
 
 impl Reader {
-    /// The nodes around an aggregate, along edges of some kinds (all, where none is named), and these edges; with
-    /// `closed`, also those that went out from it and are no more.
+    /// Returns the nodes around an aggregate and the edges between them. `kinds` restricts the kinds of edges; an empty
+    /// list allows all. With `closed`, also returns outgoing edges of the aggregate that have been closed.
     pub async fn graph(
         &self,
         id: &str,

@@ -1,4 +1,4 @@
-//! Keys: making, listing and revoking them. The secret is answered once and never kept.
+//! Keys: creating, listing and revoking them. The secret is returned once, on creation, and is not stored.
 
 use super::answers::RequestId;
 use super::entered::Operation;
@@ -9,13 +9,13 @@ use crate::error::{Error, Result};
 use crate::model::access::{Caller, KeyRecord, Role, Scope};
 
 impl Reader {
-    /// The workspace's keys, newest first; of others, only owners see them.
+    /// Returns the workspace's keys, newest first. Only owners see the keys of other users.
     pub async fn list_keys(&self) -> Result<Vec<KeyRecord>> {
         let keys = self.entered.keys().await?;
         Ok(keys.into_iter().filter(|key| decides_on(self.caller(), key)).collect())
     }
 
-    /// The key that this request was made with.
+    /// Returns the key that authenticated this request.
     pub async fn own_key(&self) -> Result<KeyRecord> {
         let own = self.caller().key_id().ok_or_else(|| Error::not_found("key", "self"))?;
         let keys = self.entered.keys().await?;
@@ -24,7 +24,8 @@ impl Reader {
 }
 
 impl Writer {
-    /// Makes a key that can do no more than the caller, and no longer. A request that may be repeated makes one key.
+    /// Creates a key with no more scopes and no later expiry than the caller's. If `request` is repeated, only one key
+    /// is created.
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
         let new = checked(self.caller(), new, self.entered.state().clock.now_ms())?;
         let id = request.map(|request| self.entered.derived_id(request, "key").into());
@@ -36,7 +37,8 @@ impl Writer {
         .await
     }
 
-    /// Makes a code, for so many milliseconds, that is exchanged for such a key once.
+    /// Creates a sign-in code that is valid for `lives_ms` milliseconds. It can be exchanged once for the described
+    /// key.
     pub async fn create_sign_in_code(&self, new: NewKey, lives_ms: i64) -> Result<CreatedCode> {
         let new = checked(self.caller(), new, self.entered.state().clock.now_ms())?;
         Operation::perform(self, |operation| async move {
@@ -45,8 +47,8 @@ impl Writer {
         .await
     }
 
-    /// Revokes a key at once, with all that was derived from it: the caller's own, or one that the caller could have
-    /// made.
+    /// Revokes a key and the keys derived from it, effective immediately. Allowed for the caller's own key, and for
+    /// keys that the caller could have created.
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
         let keys = self.entered.keys().await?;
         let mut known = keys.into_iter().filter(|key| decides_on(self.caller(), key));
@@ -63,23 +65,23 @@ impl Writer {
 }
 
 impl Owner {
-    /// Makes a key, as whoever writes does.
+    /// Like [`Writer::create_key`].
     pub async fn create_key(&self, new: NewKey, request: Option<&RequestId>) -> Result<CreatedKey> {
         self.as_writer().create_key(new, request).await
     }
 
-    /// Revokes a key, as whoever writes does.
+    /// Like [`Writer::revoke_key`].
     pub async fn revoke_key(&self, key_id: &str) -> Result<()> {
         self.as_writer().revoke_key(key_id).await
     }
 }
 
-/// Whether a key is the caller's to see and to revoke. Somebody else's is to owners alone.
+/// Returns whether the caller may see and revoke a key. Only owners may do so for the keys of other users.
 fn decides_on(caller: &Caller, key: &KeyRecord) -> bool {
     caller.role() == Role::Owner || *key.user_id == *caller.user_id()
 }
 
-/// A key that is to be made, if the caller may make it.
+/// Validates a new key, and checks that the caller may create it.
 fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
     let name = new.name.trim().to_owned();
     may_make(caller, &new.scopes, new.expires_at, new.opens_all)?;
@@ -91,7 +93,7 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
         return Err(Error::invalid_at("/name", "expected 1 to 200 characters"));
     }
     if new.expires_at.is_some_and(|expires_at| expires_at <= now) {
-        return Err(Error::invalid_at("/expires_at", "expected a time to come"));
+        return Err(Error::invalid_at("/expires_at", "expected a time in the future"));
     }
     let mut scopes = new.scopes.clone();
     scopes.sort_unstable();
@@ -99,11 +101,11 @@ fn checked(caller: &Caller, new: NewKey, now: i64) -> Result<NewKey> {
     Ok(NewKey { name, scopes, ..new })
 }
 
-/// A key makes none, and revokes none, that can do more than itself or outlives it. One that opens every workspace of its
-/// user is for owners who hold every scope.
+/// Checks that the caller may create or revoke a key with these properties. The key may have no scope that the caller
+/// lacks, and may not outlive the caller's key. A key for all workspaces requires an owner who holds every scope.
 fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_all: bool) -> Result<()> {
     if opens_all && !(caller.opens_all() && caller.role() == Role::Owner && caller.lacking(&Scope::ALL).is_empty()) {
-        let message = "only an owner with every scope, whose own token or key opens all their workspaces, may do this";
+        let message = "this needs the role owner, every scope, and a token or key for all workspaces of the user";
         return Err(Error::forbidden("all_workspaces", message));
     }
     let lacking = caller.lacking(scopes);
@@ -111,7 +113,7 @@ fn may_make(caller: &Caller, scopes: &[Scope], expires_at: Option<i64>, opens_al
         return Err(Error::ScopesLacking { lacking });
     }
     if caller.is_outlived_by(expires_at) {
-        let message = "a key makes and revokes none that outlives it".to_owned();
+        let message = "a key cannot create or revoke a key that expires after it".to_owned();
         return Err(Error::Forbidden { code: "outlives_caller", message });
     }
     Ok(())

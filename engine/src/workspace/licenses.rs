@@ -1,4 +1,4 @@
-//! Licenses: devices that ask whether they may work, and what of its room is used.
+//! Licenses: activation of devices, and the usage of the workspace's limits.
 
 use super::entered::{Entered, Operation};
 use super::rights::{Reader, Unlocker, Writer};
@@ -9,10 +9,10 @@ use crate::model::license::Activation;
 use crate::model::value::Value;
 
 const FILE: &str = "file";
-/// The longest text that a device may present, in characters.
+/// The maximum length of a text sent by a device, in characters.
 const LONGEST: usize = 200;
 
-/// How much of what there is room for is used.
+/// The usage of the workspace's limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub storage_bytes: u64,
@@ -21,7 +21,7 @@ pub struct Usage {
 }
 
 impl Unlocker {
-    /// Activates a device, or finds it active already; and tells what of the workspace's room is used.
+    /// Activates a device, or confirms that it is active. Also returns the usage of the workspace's limits.
     pub async fn validate_device(&self, device: Device) -> Result<(Validation, Usage)> {
         check(&device)?;
         self.entered.state().refresh().await?;
@@ -33,7 +33,7 @@ impl Unlocker {
         Ok((validation, usage))
     }
 
-    /// Forgets a device, which may be activated again.
+    /// Removes a device. It may be activated again.
     pub async fn deactivate_device(&self, device: Device) -> Result<Activation> {
         check(&device)?;
         Operation::perform(self, |operation| async move {
@@ -42,21 +42,21 @@ impl Unlocker {
         .await
     }
 
-    /// The Ed25519 signature on an answer.
+    /// Returns the Ed25519 signature of a response.
     pub async fn sign(&self, message: Vec<u8>) -> Result<Vec<u8>> {
         Operation::perform(self, |operation| async move { operation.access().sign_license(&message).await }).await
     }
 }
 
 impl Reader {
-    /// The caller's devices, those that were revoked too.
+    /// Returns the caller's devices, including revoked ones.
     pub async fn list_activations(&self) -> Result<Vec<Activation>> {
         self.entered.devices().await
     }
 }
 
 impl Writer {
-    /// Revokes one of the caller's devices: it does not come back by itself.
+    /// Revokes one of the caller's devices. The device cannot activate itself again.
     pub async fn revoke_activation(&self, id: &str) -> Result<()> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
@@ -67,7 +67,7 @@ impl Writer {
 }
 
 impl Entered {
-    /// What of the workspace's room is used.
+    /// Returns the usage of the workspace's limits.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
         let snapshot = self.state().folded.snapshot();

@@ -1,4 +1,4 @@
-//! What is done for agents that listen: they connect, say that they are there, read their feeds and acknowledge them.
+//! Operations for agents that listen: connecting, heartbeats, reading feeds and acknowledging them.
 
 use std::sync::Arc;
 
@@ -12,12 +12,12 @@ use crate::model::access::WorkspaceRecord;
 use crate::model::agent;
 use crate::model::aggregate::Aggregate;
 
-/// Agents that one request may name.
+/// The maximum number of agents that one request may name.
 const MAX_NAMED: usize = 1_000;
-/// Agents that a credential may name: it travels in a URL.
+/// The maximum number of agents that a credential may name. A credential is sent in a URL.
 const MAX_IN_CREDENTIAL: usize = 100;
 
-/// What an agent's program needs in order to listen.
+/// The data that an agent's program needs to listen.
 pub struct Connected {
     pub agents: Vec<Arc<Aggregate>>,
     pub credential: String,
@@ -25,35 +25,36 @@ pub struct Connected {
     pub expires_at: i64,
 }
 
-/// What became of a heartbeat.
+/// The result of a heartbeat.
 pub struct Heard {
-    /// Agents that are there, each with the number of its pending tasks.
+    /// The known agents, each with the number of its pending tasks.
     pub updated: Vec<(Arc<str>, u64)>,
     pub unknown: Vec<String>,
 }
 
 impl Listener {
-    /// The workspace itself.
+    /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
         self.entered.record()
     }
 
-    /// The right itself, for whoever listens for long.
+    /// Returns the standing of this right, for long-running listeners.
     pub fn standing(&self) -> Standing {
         self.entered.standing()
     }
 
-    /// The same right, for no more agents than it was handed on for, and with no more to do than its giver might.
+    /// Restricts the right to the agents that a credential names. The result may do no more than the creator of the
+    /// credential.
     pub(crate) fn for_agents(self, listening: &Listening) -> Listener {
         Listener { agents: listening.agents.clone(), acts: listening.acts, ..self }
     }
 
-    /// How the caller is named to those who hear what it says.
+    /// Returns the name of the caller as shown to listeners.
     pub fn actor(&self) -> Arc<str> {
         self.entered.actor()
     }
 
-    /// An agent in reach. One that is not is unknown.
+    /// Returns an agent that this right may access. Other agents are reported as not found.
     pub async fn agent(&self, id: &str) -> Result<Arc<Aggregate>> {
         self.entered.state().refresh().await?;
         self.find(id).ok_or_else(|| Error::not_found("agent", id))
@@ -67,8 +68,8 @@ impl Listener {
         self.agents.as_ref().is_none_or(|agents| agents.iter().any(|agent| **agent == *id))
     }
 
-    /// Says that agents are there, and hands out the credential by which they listen: these agents, or all whose work
-    /// no plugin does and that are not disabled.
+    /// Marks agents as present and issues a credential for listening. Without `named`, the credential covers all agents
+    /// that no plugin works for and that are not disabled.
     pub async fn connect(&self, named: Option<Vec<String>>) -> Result<Connected> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -96,7 +97,7 @@ impl Listener {
         Ok(Connected { agents, credential, expires_at })
     }
 
-    /// Says that agents are there, and renews the leases that they hold. It is an error that none of them is known.
+    /// Marks agents as present and renews their leases. Fails if none of the agents is known.
     pub async fn heartbeat(&self, ids: Vec<String>) -> Result<Heard> {
         if ids.is_empty() || ids.len() > MAX_NAMED {
             return Err(Error::invalid_at("/agent_ids", format!("expected 1 to {MAX_NAMED} ids")));
@@ -128,54 +129,55 @@ impl Listener {
         Ok(())
     }
 
-    /// The position up to which an agent has acknowledged its feed. It begins where the agent does.
+    /// Returns the position up to which an agent has acknowledged its feed. A new agent starts at its own first event.
     pub async fn cursor(&self, agent: &Aggregate) -> Result<u64> {
         let state = self.entered.state();
         state.presence.refresh(state.clock.now_ms()).await?;
-        // A store that was set back to an older copy may know an agent to be further than its log is.
+        // If the store was restored from an older copy, the acknowledged position may be after the end of the log.
         let acknowledged = state.presence.acknowledged(agent.id.as_str()).min(state.folded.position());
         Ok(acknowledged.max(agent.first_position))
     }
 
-    /// Notes that an agent has taken in its feed up to a position. This is for callers who may act for the agent, as they
-    /// claim its tasks, and not for those who only listen: what is acknowledged is not delivered again.
+    /// Records that an agent has processed its feed up to a position. Acknowledged items are not delivered again.
+    /// Therefore the caller must be allowed to act for the agent, as for claiming its tasks; the right to listen is not
+    /// enough.
     pub async fn acknowledge(&self, agent: &Aggregate, position: u64) -> Result<()> {
         if !self.acts {
-            let message = "only callers with `api:write`, who are editors at least, acknowledge for an agent";
+            let message = "acknowledging for an agent needs the scope api:write and at least the role editor";
             return Err(Error::forbidden("insufficient_right", message));
         }
         let state = self.entered.state();
         if position > state.folded.position() {
-            // Another server may have appended since.
+            // Another server may have appended events.
             state.refresh().await?;
         }
         let end = state.folded.position();
         if position > end {
-            return Err(Error::invalid_at("/position", format!("expected at most {end}, where the feed ends")));
+            return Err(Error::invalid_at("/position", format!("expected at most {end}, the end of the feed")));
         }
         state.presence.acknowledge(&agent.id.text(), position);
         Ok(())
     }
 
-    /// The feed of an agent after a position; what is yet to come is after the log's end.
+    /// Returns the feed of an agent after a position. A position after the end of the log counts as the end.
     pub fn feed(&self, agent: &Aggregate, after: u64) -> Feed {
         let after = after.min(self.entered.state().folded.position());
         Feed::new(self.entered.clone(), Some(agent.id.text()), after)
     }
 
-    /// The feed of all agents from now on, for whoever tells each listener its part.
+    /// Returns the feed of all agents from now on. Its reader passes each item on to the listeners that it concerns.
     pub async fn feed_of_all(&self) -> Result<Feed> {
         let state = self.entered.state();
         state.refresh().await?;
         Ok(Feed::new(self.entered.clone(), None, state.folded.position()))
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the current time, in milliseconds since the epoch.
     pub fn now_ms(&self) -> i64 {
         self.entered.state().clock.now_ms()
     }
 
-    /// An id that nothing else has.
+    /// Returns a new unique id.
     pub fn new_id(&self) -> String {
         self.entered.state().clock.new_id().to_string()
     }

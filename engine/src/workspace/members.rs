@@ -1,4 +1,4 @@
-//! Members and who one is: profile, roles, invitations, plans.
+//! Members of the workspace and the caller's profile: roles, invitations, plans.
 
 use super::entered::Operation;
 use super::rights::{Operator, Owner, ProfileReader, Reader};
@@ -9,11 +9,11 @@ use crate::model::access::{Invitation, Role, Scope, UserRecord};
 use crate::model::address;
 use crate::model::plan::Plan;
 
-/// The longest address, in bytes.
+/// The maximum length of an address, in bytes.
 const LONGEST: usize = 320;
 
 impl ProfileReader {
-    /// The caller as a user. The address is for those who may see it.
+    /// Returns the caller's user record. It contains the address only if the caller has the scope `email:read`.
     pub async fn profile(&self) -> Result<UserRecord> {
         let user = self.entered.user().await?;
         let shows = self.caller().holds(Scope::EmailRead);
@@ -22,20 +22,21 @@ impl ProfileReader {
 }
 
 impl Reader {
-    /// Everybody in the workspace, and after them those who are invited. Addresses are for those who may see them.
+    /// Returns the members of the workspace, then those who are invited. The records contain addresses, which must be
+    /// hidden from users without the scope `email:read`.
     pub async fn list_members(&self) -> Result<Vec<Member>> {
         self.entered.members().await
     }
 
-    /// Whether somebody is a user of this workspace.
+    /// Returns whether a user is a member of this workspace.
     pub async fn is_member(&self, user_id: &str) -> Result<bool> {
         self.entered.is_member(user_id).await
     }
 }
 
 impl Owner {
-    /// Invites an address: the user who signs in with it, verified, may accept. The invitation ends with the key that
-    /// was shown.
+    /// Invites an address. A user who signs in with this verified address may accept. If the caller used a key, the
+    /// invitation expires with that key.
     pub async fn invite(&self, email: &str, role: Role) -> Result<Invitation> {
         let email = address::normal(email);
         let is_address = email.len() <= LONGEST
@@ -50,7 +51,7 @@ impl Owner {
         .await
     }
 
-    /// Gives a member, or somebody who is invited, another role.
+    /// Changes the role of a member or of an invitation.
     pub async fn change_role(&self, id: &str, role: Role) -> Result<Member> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
@@ -59,7 +60,7 @@ impl Owner {
         .await
     }
 
-    /// Takes a member out of the workspace, or takes an invitation back.
+    /// Removes a member from the workspace, or withdraws an invitation.
     pub async fn remove_member(&self, id: &str) -> Result<()> {
         let id = id.to_owned();
         Operation::perform(self, |operation| async move {
@@ -70,7 +71,7 @@ impl Owner {
 }
 
 impl Operator {
-    /// Gives a user a plan.
+    /// Sets the plan of a user.
     pub async fn set_plan(&self, user_id: &str, new: NewPlan) -> Result<Plan> {
         let user_id = user_id.to_owned();
         Operation::perform(self, |operation| async move { operation.access().set_plan(&user_id, new).await }).await

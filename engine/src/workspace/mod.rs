@@ -1,7 +1,7 @@
-//! The operations, each scoped to one workspace; a file per resource.
+//! The operations on one workspace, one file per resource.
 //!
-//! Each stands with the handle whose right it needs, as [`rights::Reader`] or [`rights::Writer`]. No query text and no
-//! wire types here.
+//! An operation is a method of the handle whose right it needs, such as [`rights::Reader`] or [`rights::Writer`]. This
+//! module contains no query text and no wire types.
 
 pub mod agents;
 pub mod aggregates;
@@ -39,6 +39,6 @@ pub(crate) use entered::Entered;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Steps that failed and were put aside: seen, tried again, given up.
+//! Parked steps: listing, replaying and deleting steps that failed.
 
 use super::entered::{Entered, Operation};
 use super::rights::{Reader, Writer};
@@ -7,21 +7,22 @@ use crate::error::{Error, Result};
 
 pub use crate::store::parked::{Parked, Reason, StepId};
 
-/// Steps that one request replays at most.
+/// The maximum number of steps that one request replays.
 pub const MAX_REPLAYED: usize = 1_000;
 
-/// What became of the steps that were replayed.
+/// The result of replaying steps.
 #[derive(Debug, Clone, Default)]
 pub struct Replayed {
     pub done: u64,
-    /// Those that failed again.
+    /// The steps that failed again.
     pub failed: Vec<Parked>,
-    /// Steps that are still to be replayed.
+    /// Whether steps are left to replay.
     pub more: bool,
 }
 
 impl Reader {
-    /// Parked steps in the order of their events, after one of them; of one plugin or all.
+    /// Returns parked steps in the order of their events, starting after one of them. `plugin` selects the steps of one
+    /// plugin.
     pub async fn list_parked(&self, plugin: Option<&str>, after: Option<&StepId>, limit: usize) -> Result<Vec<Parked>> {
         Ok(self.entered.state().log.read_parked(plugin, after, limit).await?)
     }
@@ -36,13 +37,13 @@ impl Entered {
 }
 
 impl Writer {
-    /// Tries one parked step again.
+    /// Replays one parked step.
     pub async fn replay_parked(&self, id: &str) -> Result<Replayed> {
         let parked = self.entered.parked(id).await?;
         Operation::perform(self, |operation| async move { replay_steps(&operation, vec![parked]).await }).await
     }
 
-    /// Tries the parked steps of a plugin again, oldest first, or those of all.
+    /// Replays the parked steps of one plugin or of all plugins, oldest first.
     pub async fn replay_all_parked(&self, plugin: Option<&str>) -> Result<Replayed> {
         let mut parked = self.entered.state().log.read_parked(plugin, None, MAX_REPLAYED + 1).await?;
         let more = parked.len() > MAX_REPLAYED;
@@ -52,11 +53,11 @@ impl Writer {
         Ok(Replayed { more, ..replayed })
     }
 
-    /// Gives a parked step up.
+    /// Deletes a parked step without replaying it.
     pub async fn delete_parked(&self, id: &str) -> Result<()> {
         let parked = self.entered.parked(id).await?;
         Operation::perform(self, |operation| async move {
-            // Between two steps of the follower, so that neither writes over the other.
+            // Deletes between two steps of the follower, so that neither overwrites the other's change.
             let _paused = operation.working().pause().await;
             operation.state().log.delete_parked(&parked.id).await?;
             Ok(())
@@ -73,7 +74,7 @@ async fn replay_steps(operation: &Operation, parked: Vec<Parked>) -> Result<Repl
         if steps.is_empty() {
             return Ok(replayed);
         }
-        // Another turn stands between two of these: plugins go on with what is appended meanwhile.
+        // Ends the turn between two batches, so that plugins also process events appended meanwhile.
         let mut turn = operation.worker().await?;
         let count = steps.len() as u64;
         let failed = late_steps::replay_parked(&mut turn, steps).await?;

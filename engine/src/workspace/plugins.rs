@@ -1,4 +1,4 @@
-//! The plugins as they work in this workspace: what they did, what they would do, and doing it again.
+//! The plugins of this workspace: their status, dry runs and replays.
 
 use std::sync::Arc;
 
@@ -18,33 +18,33 @@ use crate::model::id::AggregateId;
 pub use crate::consumer::dry_run::{HookResult, Trial};
 pub use crate::consumer::replay::Tally;
 
-/// Events of one dry run at most.
+/// The maximum number of events in one dry run.
 pub const MAX_TRIALS: usize = 200;
-/// Events that a dry run looks at to find those that the plugin is called for.
+/// The maximum number of events that a dry run reads to find those that the plugin is called for.
 const LOOK: usize = 20_000;
 
-/// A plugin and what is known of its work here.
+/// A plugin and its status in this workspace.
 pub struct PluginStatus {
     pub about: About,
     pub measures: Measures,
     pub parked: u64,
-    /// The event whose failure stopped it.
+    /// The id of the event whose failure opened the plugin's circuit.
     pub stopped_by: Option<Arc<str>>,
 }
 
-/// Which events a dry run is for.
+/// The events of a dry run.
 pub enum DryRunInput {
     Event(String),
     From {
         position: u64,
         limit: usize,
     },
-    /// One that is not in the log.
+    /// An event that is not in the log.
     New(Box<NewEvent>),
 }
 
 impl Reader {
-    /// The plugins, in the order of execution.
+    /// Returns the plugins, in the order of execution.
     pub async fn plugins(&self) -> Result<Vec<PluginStatus>> {
         let state = self.entered.state();
         let parked = state.log.count_parked().await?;
@@ -92,7 +92,7 @@ impl Writer {
         .await
     }
 
-    /// What a plugin would make of events. Nothing is written.
+    /// Returns what a plugin would do with events, without writing anything.
     pub async fn dry_run(&self, name: &str, input: DryRunInput) -> Result<Vec<Trial>> {
         let plugin = self.entered.plugin_index(name)?;
         let state = self.entered.state();
@@ -142,7 +142,7 @@ impl Entered {
         state.plugins.about(plugin).on.admits(&event.event_type, &definition.traits)
     }
 
-    /// An event that is not appended, over the aggregate as it is.
+    /// Returns the context of an event that is not appended, based on the current state of its aggregate.
     fn imagined(&self, new: NewEvent) -> Result<EventContext> {
         let state = self.state();
         let definition = state.types.get(&new.aggregate_type).ok_or_else(|| {
@@ -150,7 +150,7 @@ impl Entered {
             Error::invalid_at("/event/aggregate_type", format!("unknown aggregate type '{shown}'"))
         })?;
         let aggregate_id = AggregateId::parse(&new.aggregate_id)
-            .ok_or_else(|| Error::invalid_at("/event/aggregate_id", "no aggregate id"))?;
+            .ok_or_else(|| Error::invalid_at("/event/aggregate_id", "expected a valid aggregate id"))?;
         let before = state.folded.get(aggregate_id.as_str());
         let now = state.clock.now_ms();
         let event = Arc::new(Event {

@@ -14,19 +14,19 @@ use crate::model::builtin::PROJECT;
 use crate::model::id;
 use crate::model::value::Value;
 
-/// A project that is to be made.
+/// A project to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewProject {
     pub name: String,
-    /// Made from the name where it is not given.
+    /// The slug. `None` derives it from the name.
     pub slug: Option<String>,
     pub description: Option<String>,
-    /// Makes a repeat of the request be answered with the first one's project.
+    /// The identity of the request. A repeat of the request returns the project created first.
     pub request: Option<super::answers::RequestId>,
 }
 
 impl Writer {
-    /// Makes a project. Tells too whether an earlier request did.
+    /// Creates a project. Returns the project and whether an earlier request created it.
     pub async fn create_project(&self, new: NewProject) -> Result<(Arc<Aggregate>, bool)> {
         let name = new.name.trim().to_owned();
         if name.is_empty() || name.chars().count() > 200 {
@@ -37,7 +37,7 @@ impl Writer {
             None => slugify(&name),
         };
         if slug.is_empty() {
-            return Err(Error::invalid_at("/slug", "no slug can be made of the name: give one"));
+            return Err(Error::invalid_at("/slug", "cannot derive a slug from the name; provide one"));
         }
         let (id, request) = (self.entered.state().clock.new_id().to_string(), new.request);
         let description = new.description;
@@ -45,14 +45,14 @@ impl Writer {
         let given_bytes = name.len() + slug.len() + description.as_ref().map_or(0, String::len);
         let decide: Decide = Box::new(move |view: &crate::core::staging::View<'_>| {
             if view.by_slug(PROJECT, None, &slug).is_some() {
-                return Err(Error::conflict("slug_taken", format!("a project has the slug '{slug}' already")));
+                return Err(Error::conflict("slug_taken", format!("another project already has the slug '{slug}'")));
             }
             if let Some(most) = most
                 && view.count(PROJECT) >= most
             {
                 return Err(Error::over_limit(
                     "project_limit_reached",
-                    format!("the plan has room for {most} projects"),
+                    format!("the plan allows at most {most} projects"),
                 ));
             }
             let payload = object_of([
@@ -71,21 +71,21 @@ impl Writer {
 }
 
 impl Reader {
-    /// The project with this id or slug.
+    /// Returns the project with this id or slug.
     pub async fn project(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.entered.state().refresh().await?;
         self.entered.find_project(id_or_slug).ok_or_else(|| Error::not_found("project", id_or_slug))
     }
 
-    /// All projects, newest first.
+    /// Returns all projects, newest first.
     pub async fn list_projects(&self, before: Option<u64>, limit: usize) -> Result<Page<Arc<Aggregate>>> {
         self.entered.list_aggregates(PROJECT, before, limit, |_| true).await
     }
 }
 
 impl ContentReader {
-    /// The project that a request names beside other things; to name none is a mistake of the request's. One that has
-    /// nothing which the caller may see is none.
+    /// Returns the project that a request refers to in addition to its main resource. An unknown project is an error in
+    /// the input. So is a project without any content that the caller may see.
     pub async fn project_named(&self, id_or_slug: &str) -> Result<Arc<Aggregate>> {
         self.entered.state().refresh().await?;
         let found = self.entered.find_project(id_or_slug).filter(|project| self.shows(project));
@@ -94,7 +94,7 @@ impl ContentReader {
 }
 
 impl Entered {
-    /// The project with this id or slug, among those loaded.
+    /// Returns the project with this id or slug from memory.
     pub(super) fn find_project(&self, id_or_slug: &str) -> Option<Arc<Aggregate>> {
         let resident = &self.state().folded;
         let by_id = resident.get(id_or_slug).filter(|found| &*found.aggregate_type == PROJECT && !found.deleted);
@@ -104,7 +104,7 @@ impl Entered {
         })
     }
 
-    /// A page of the aggregates of a type, newest first; the place of the next page is a first position.
+    /// Returns a page of the aggregates of a type, newest first. The cursor of a page is a first position.
     pub(super) async fn list_aggregates(
         &self,
         aggregate_type: &str,
@@ -124,8 +124,8 @@ impl Entered {
         Ok(Page { items, next })
     }
 
-    /// The aggregate that an operation made, as it was made, whatever became of it since; and whether that was for an
-    /// earlier request.
+    /// Returns the aggregate that an operation created, in the state right after its creation, and whether an earlier
+    /// request created it.
     pub(super) fn made(&self, appended: &Appended) -> Result<(Arc<Aggregate>, bool)> {
         let none = || Error::not_found("aggregate", "");
         let event = appended.events.first().ok_or_else(none)?;
@@ -134,16 +134,16 @@ impl Entered {
     }
 }
 
-/// A slug that a client chose: lower-case letters, digits and dashes.
+/// Validates a slug chosen by a client.
 pub(super) fn check_slug(slug: String) -> Result<String> {
     let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.');
     if slug.is_empty() || slug.len() > 200 || !slug.bytes().all(allowed) {
-        return Err(Error::invalid_at("/slug", "expected 1 to 200 of a-z 0-9 - _ ."));
+        return Err(Error::invalid_at("/slug", "expected 1 to 200 characters of a-z 0-9 - _ ."));
     }
     Ok(slug)
 }
 
-/// A slug of a text, possibly empty.
+/// Derives a slug from a text. The result may be empty.
 pub(super) fn slugify(text: &str) -> String {
     let mut slug: String = slug::slugify(text);
     slug.truncate(120);

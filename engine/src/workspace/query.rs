@@ -24,39 +24,39 @@ use crate::pipeline::context::Context;
 use crate::pipeline::{self, Filter, Options, Prepared, Read, Scan, Source, SourceChoice, Table};
 use crate::resident::Snapshot;
 
-/// What a client asks.
+/// A query request.
 #[derive(Debug, Clone)]
 pub struct Query {
     pub pipeline: Value,
     pub explain: bool,
-    /// Check and plan only.
+    /// Whether the pipeline is only checked and planned.
     pub dry_run: bool,
-    /// Where states are read, and whether rules apply; the answer is the same.
+    /// The source of states, and whether optimizer rules apply. Neither changes the result.
     pub source: SourceChoice,
     pub push_down: bool,
-    /// A part of the answer; without it all of it.
+    /// The requested part of the result. `None` requests all of it.
     pub page: Option<Paging>,
-    /// Whether columns of the states are made use of; the answer is the same.
+    /// Whether columns of the states are used. Does not change the result.
     pub columns: bool,
 }
 
-/// What of a query's time and memory is spent already.
+/// The part of a query's time and memory that is already spent.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     us: u64,
     bytes: i64,
 }
 
-/// What it is answered.
+/// The response to a query.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub rows: Vec<Value>,
     pub warnings: Vec<String>,
-    /// Asked for by `explain`.
+    /// The explanation, if `explain` was set.
     pub explain: Option<Value>,
-    /// Asked for by `dry_run`: the normalised pipeline and its plan.
+    /// The normalised pipeline and its plan, if `dry_run` was set.
     pub plan: Option<Value>,
-    /// Where the next page begins, if there is one.
+    /// The start of the next page, if there is one.
     pub next: Option<Continuation>,
 }
 
@@ -68,7 +68,7 @@ impl Query {
 }
 
 impl rights::Reader {
-    /// Runs a pipeline. It is checked whole before any row is read.
+    /// Runs a pipeline. The whole pipeline is checked before any row is read.
     pub async fn query(&self, query: Query) -> Result<Answer> {
         let Query { source, push_down, columns, explain, .. } = query;
         let options = Options { source, push_down, columns, explain };
@@ -91,7 +91,7 @@ impl rights::Reader {
             Some(kept) => kept,
             None => {
                 if query.explain && page.position != snapshot.position() {
-                    warnings.push(format!("the log was read, up to position {}", page.position));
+                    warnings.push(format!("the log was read up to position {}", page.position));
                 }
                 let output = self.run_aside(prepared, spent, snapshot, page, admitted).await?;
                 explain = query.explain.then_some(output.explain);
@@ -109,7 +109,7 @@ impl rights::Reader {
         Ok(Answer { rows, warnings, explain, plan: None, next })
     }
 
-    /// Which rows are asked for, of which moment. What is not asked for in pages is one page as of now.
+    /// Returns the requested rows and their moment. A query without paging is one page as of now.
     fn page(&self, query: &Query, position: u64) -> Result<Continuation> {
         let first = |limit, binding| {
             let clock = &self.entered.state().clock;
@@ -124,8 +124,9 @@ impl rights::Reader {
         }
     }
 
-    /// Reading a pipeline evaluates what is constant in it and compiles its patterns: that is work, within the query's time
-    /// and memory, and not for the threads that answer requests.
+    /// Prepares a pipeline on a thread for blocking work. Preparation evaluates constants and compiles patterns. That
+    /// takes time and memory, which count toward the query's limits, and must not block the threads that serve
+    /// requests.
     async fn prepare_aside(
         &self,
         pipeline: Value,
@@ -154,7 +155,7 @@ impl rights::Reader {
         tokio::task::spawn_blocking(prepare).await.map_err(Error::internal)?
     }
 
-    /// What one query may take, less what is spent already.
+    /// Returns the context of a query with its limits, less what is already spent.
     fn context<'a>(
         &self,
         now_ms: i64,
@@ -174,7 +175,8 @@ impl rights::Reader {
         context
     }
 
-    /// Rows are work for a processor, and reading them blocks: neither belongs on the threads that answer requests.
+    /// Runs a query on a thread for blocking work. Producing rows takes processor time and reading them blocks, so
+    /// neither may happen on the threads that serve requests.
     async fn run_aside(
         &self,
         prepared: Prepared,
@@ -225,7 +227,7 @@ impl rights::Reader {
         if is_refused.get() {
             return Err(Admitted::out_of_memory());
         }
-        // A table cannot say why it ended early; the reader knows.
+        // A table cannot return an error when it ends early. The reader has stored it.
         match reader.failed.take() {
             Some(error) => Err(error),
             None => output,
@@ -234,12 +236,12 @@ impl rights::Reader {
 }
 
 impl Entered {
-    /// Admits a query of the caller.
+    /// Waits for admission of a query by the caller.
     pub(super) async fn admit_query(&self) -> Result<Admitted> {
         self.state().admission.admit(&self.actor()).await
     }
 
-    /// The states as they are, with columns of these paths. Making them is work.
+    /// Returns the current states with columns for these paths. Builds missing columns on a thread for blocking work.
     pub(super) async fn snapshot_with(&self, paths: &[Arc<str>]) -> Result<Snapshot> {
         let (state, wanted) = (self.state().clone(), paths.iter().collect::<Vec<_>>());
         if state.folded.has_columns(&wanted) {
@@ -251,7 +253,7 @@ impl Entered {
     }
 }
 
-/// Asks for parts of the memory that queries share, and notes whether one was refused.
+/// Returns a function that reserves parts of the memory shared by queries, and records whether one was denied.
 fn sharing<'a>(admitted: &'a Admitted, is_refused: &'a Cell<bool>) -> impl Fn(usize) -> bool + 'a {
     move |bytes| {
         let granted = admitted.grant(bytes);
@@ -264,7 +266,7 @@ fn described(name: &str, value: &str) -> Value {
     Object::from_iter([(name, value)]).into()
 }
 
-/// Runs a pipeline over what its scans read.
+/// Runs a pipeline over the tables of its scans.
 fn run_over(reader: &Reader<'_>, prepared: &Prepared) -> Result<pipeline::Output> {
     let tables: Vec<Box<dyn Table + '_>> =
         prepared.scans().iter().map(|scan| table(reader, scan)).collect::<Result<_>>()?;
@@ -272,7 +274,7 @@ fn run_over(reader: &Reader<'_>, prepared: &Prepared) -> Result<pipeline::Output
     Ok(prepared.run(&tables, reader.context)?)
 }
 
-/// What a scan of a pipeline reads.
+/// Returns the table that a scan reads.
 fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + 'a>> {
     let fields = scan.fields.as_ref();
     let offered = scan.columns.is_some();
@@ -286,7 +288,8 @@ fn table<'a>(reader: &'a Reader<'a>, scan: &'a Scan) -> Result<Box<dyn Table + '
             let mut streams = Streams::new(&scan.streams, reader);
             streams.asked = scan.filter.as_deref().and_then(Filter::fields);
             match scan.source {
-                // States are kept as of now only; those of an earlier moment are folded again, with the same plan.
+                // Memory and stored snapshots hold only current states. States of an earlier moment are folded again,
+                // with the same plan.
                 Source::Resident if reader.position != reader.snapshot.position() => {
                     Box::new(states::then(reader, scan, fields, &streams)?)
                 }

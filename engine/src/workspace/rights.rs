@@ -1,6 +1,6 @@
-//! A right is a type: each handle on a workspace has the operations that its right allows, and no other.
+//! Rights as types: each handle on a workspace has only the operations that its right allows.
 //!
-//! Which operations these are stands with their resource, in a file beside this one.
+//! The operations of a handle are in the file of their resource, in this directory.
 
 use std::sync::Arc;
 
@@ -10,93 +10,93 @@ use crate::access::standing::Standing;
 use crate::error::{Error, Result};
 use crate::model::access::{Caller, Role, Scope, WorkspaceRecord};
 
-/// Reads everything: `api:read`.
+/// Reads everything. Needs `api:read`.
 #[derive(Clone)]
 pub struct Reader {
     pub(super) entered: Entered,
 }
 
-/// Changes what is in the workspace: `api:write`. It reads nothing that it has not changed.
+/// Changes the contents of the workspace. Needs `api:write`. Reads only what it has changed.
 #[derive(Clone)]
 pub struct Writer {
     pub(super) entered: Entered,
 }
 
-/// Reads content: with `content:read` what is published, with `api:read` drafts too.
+/// Reads content: published content with `content:read`, drafts as well with `api:read`.
 #[derive(Clone)]
 pub struct ContentReader {
     pub(super) entered: Entered,
-    /// The most that there is to see.
+    /// The most that this caller may see.
     sees: Perspective,
 }
 
-/// Reads who one is: `profile:read` or `api:read`.
+/// Reads the caller's own profile. Needs `profile:read` or `api:read`.
 #[derive(Clone)]
 pub struct ProfileReader {
     pub(super) entered: Entered,
 }
 
-/// Listens for agents: reads their feeds, says that they are there and how far they have come, and changes nothing else.
-/// `api:read`, or the credential that was handed out to somebody who holds it.
+/// Listens for agents: reads their feeds, reports their presence and acknowledges their progress. It changes nothing
+/// else. Needs `api:read`, or a credential issued to a caller with `api:read`.
 #[derive(Clone)]
 pub struct Listener {
     pub(super) entered: Entered,
-    /// The agents in reach; `None`: all of the workspace.
+    /// The agents that the handle may access. `None` means all agents of the workspace.
     pub(super) agents: Option<Arc<[Arc<str>]>>,
-    /// Whether the caller may act for these agents, and not only listen.
+    /// Whether the caller may also act for these agents.
     pub(super) acts: bool,
 }
 
-/// Decides who may be here: every scope, of the workspace's owner.
+/// Manages members and access. Needs every scope and the role owner.
 #[derive(Clone)]
 pub struct Owner {
     pub(super) entered: Entered,
 }
 
-/// Runs the installation: every scope, of an owner of the workspace that the first start made. Lapsed plans are no
-/// hindrance: who decides on plans must be able to mend their own.
+/// Manages the installation. Needs every scope and the role owner in the workspace created by the first start. A lapsed
+/// plan does not block it, since an operator who decides on plans must be able to repair their own.
 #[derive(Clone)]
 pub struct Operator {
     pub(super) entered: Entered,
 }
 
-/// Unlocks apps on devices: `extension:unlock`.
+/// Unlocks apps on devices. Needs `extension:unlock`.
 #[derive(Clone)]
 pub struct Unlocker {
     pub(super) entered: Entered,
 }
 
-/// Reads everything on behalf of a model: `mcp:read`, which opens nothing else. What it reads by is a [`Reader`].
+/// Reads everything on behalf of a model. Needs `mcp:read`, which grants nothing else. Converts into a [`Reader`].
 #[derive(Clone)]
 pub struct McpReader {
     entered: Entered,
 }
 
-/// Changes things on behalf of a model: `mcp:write`, which opens nothing else. What it changes them by is a [`Writer`].
+/// Changes things on behalf of a model. Needs `mcp:write`, which grants nothing else. Converts into a [`Writer`].
 #[derive(Clone)]
 pub struct McpWriter {
     entered: Entered,
 }
 
-/// Stores the one file that a link was made for, on behalf of whoever made it: `api:write` or `mcp:write`, as they have it
-/// still. What it stores it by is a [`Writer`].
+/// Stores the one file that a link was created for, on behalf of the link's creator. Needs `api:write` or `mcp:write`,
+/// which the creator must still hold. Converts into a [`Writer`].
 #[derive(Clone)]
 pub struct Uploader {
     entered: Entered,
 }
 
-/// What a caller may do in a workspace, as a type: a handle of this type exists only for a caller who may.
+/// What a caller may do in a workspace, as a type. A handle of this type exists only for a caller who holds the right.
 pub trait Right: Handle + Sized {
-    /// Scopes, one of which the caller holds.
+    /// The scopes that grant the right. The caller must hold at least one.
     const ONE_OF: &[Scope];
-    /// Whether the caller holds all of them.
+    /// Whether the caller must hold all of these scopes.
     const NEEDS_ALL: bool = false;
-    /// The least that the caller is in the workspace.
+    /// The lowest role that the caller may have.
     const LEAST: Role = Role::Viewer;
-    /// Whether it is the right of who runs the installation. A lapsed plan is no hindrance then.
+    /// Whether this is the right to manage the installation, which a lapsed plan does not block.
     const IS_OPERATOR: bool = false;
 
-    /// The handle of a caller who holds one of the scopes.
+    /// Returns the handle for a caller whose right has been checked.
     fn of(entered: Entered) -> Result<Self>;
 }
 
@@ -172,7 +172,7 @@ impl Right for Unlocker {
     }
 }
 
-/// Refuses a caller who does not have a right. What is lacking is said before what is not paid for.
+/// Checks that a caller has a right. Reports a missing scope or role before a missing subscription.
 pub fn check<R: Right>(caller: &Caller) -> Result<()> {
     let held: Vec<Scope> = R::ONE_OF.iter().copied().filter(|scope| caller.holds(*scope)).collect();
     if R::NEEDS_ALL && held.len() < R::ONE_OF.len() {
@@ -222,45 +222,45 @@ impl Right for Uploader {
 }
 
 impl McpReader {
-    /// The handle of a tool that reads.
+    /// Returns the handle for tools that read.
     pub fn into_reader(self) -> Reader {
         Reader { entered: self.entered }
     }
 }
 
 impl McpWriter {
-    /// The handle of a tool that changes something.
+    /// Returns the handle for tools that change something.
     pub fn into_writer(self) -> Writer {
         Writer { entered: self.entered }
     }
 }
 
 impl Uploader {
-    /// The handle by which the file is stored.
+    /// Returns the handle that stores the file.
     pub(super) fn into_writer(self) -> Writer {
         Writer { entered: self.entered }
     }
 }
 
 impl Reader {
-    /// The workspace itself.
+    /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
         self.entered.record()
     }
 
-    /// The right itself, for whoever reads for long: it ends where the key that was shown does.
+    /// Returns the standing of this right, for long-running readers. It ends when the caller's key does.
     pub fn standing(&self) -> Standing {
         self.entered.standing()
     }
 }
 
 impl ContentReader {
-    /// The workspace itself.
+    /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
         self.entered.record()
     }
 
-    /// What is shown to a caller who asks for this.
+    /// Returns the perspective that the caller gets for the requested one.
     pub(super) fn shown(&self, asked: Perspective) -> Perspective {
         match self.sees {
             Perspective::Draft => asked,
@@ -270,14 +270,14 @@ impl ContentReader {
 }
 
 impl Owner {
-    /// The same caller as one who writes: an owner may do all that an editor may.
+    /// Returns a writer for the same caller. An owner may do everything that an editor may.
     pub(super) fn as_writer(&self) -> Writer {
         Writer { entered: self.entered.clone() }
     }
 }
 
 impl ProfileReader {
-    /// The workspace itself.
+    /// Returns the record of the workspace.
     pub fn record(&self) -> &WorkspaceRecord {
         self.entered.record()
     }

@@ -1,5 +1,4 @@
-//! A workspace at work: its state, its appender, its consumer and the operations under way, from the moment it is
-//! opened until it is closed.
+//! The runtime of an open workspace: its state, its appender, its consumer and the running operations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,29 +19,30 @@ use crate::mailbox::timers::Timers;
 use crate::model::agent::is_agent;
 use crate::turns::Turns;
 
-/// How long a workspace that stops waits for operations that nobody may be waiting for any more.
+/// How long a stopping workspace waits for running operations, whose clients may be gone.
 const STOP_WITHIN: Duration = Duration::from_secs(1);
 
-/// A workspace that is open in this process, with what works on it. When it is dropped all of that ends.
+/// A workspace that is open in this process, with its tasks. Dropping it ends them.
 pub struct Runtime {
     pub state: Arc<State>,
     pub appender: Appender,
-    /// The appender's task. It is not aborted, since it may be committing; it ends when every handle to it is dropped.
+    /// The appender's task. It is never aborted, since it may be committing. It ends when all handles to it are
+    /// dropped.
     appending: JoinHandle<()>,
     consumer: tokio::sync::Mutex<Option<Consumer>>,
     timers: tokio::sync::Mutex<Option<Timers>>,
     pub working: Working,
     pub operations: Operations,
-    /// Requests whose answers are kept as they were given.
+    /// Locks by idempotency key for requests whose responses are stored.
     pub turns: Arc<Turns>,
     forgetting: Background,
-    /// Writes which agents are there.
+    /// Writes the presence of agents.
     attending: Background,
     clearing: Background,
 }
 
 impl Runtime {
-    /// Registers the agents of plugins in a loaded workspace, and starts what works on it. Where the first fails, nothing
+    /// Registers the agents of plugins in a loaded workspace, and starts its tasks. If the registration fails, no task
     /// is left running.
     pub async fn open(state: State) -> Result<Runtime> {
         let state = Arc::new(state);
@@ -56,7 +56,7 @@ impl Runtime {
         let consumer = Consumer::start(state.clone(), appender.clone(), working.clone());
         let timers = Timers::start(state.clone(), appender.clone());
         let loaded = state.clone();
-        // Nobody waits for it: lists make the columns themselves where they come first.
+        // Nothing waits for this task: a list that needs the columns earlier builds them itself.
         drop(tokio::task::spawn_blocking(move || selection::prepare(&loaded.folded)));
         Ok(Runtime {
             appender,
@@ -73,10 +73,10 @@ impl Runtime {
         })
     }
 
-    /// Lets operations end, and the consumer catch up with the log.
+    /// Waits for running operations, lets the consumer catch up with the log, and stops the other tasks.
     pub async fn stop(&self) {
         if tokio::time::timeout(STOP_WITHIN, self.operations.ended()).await.is_err() {
-            tracing::warn!(workspace = %self.state.record.id, "operations are under way still");
+            tracing::warn!(workspace = %self.state.record.id, "operations are still running");
         }
         if let Some(timers) = self.timers.lock().await.take() {
             timers.stop().await;
@@ -87,53 +87,53 @@ impl Runtime {
         self.forgetting.abort();
         self.attending.abort();
         if let Err(error) = self.state.presence.write().await {
-            tracing::warn!(%error, workspace = %self.state.record.id, "which agents are there was not written");
+            tracing::warn!(%error, workspace = %self.state.record.id, "failed to write the presence of agents");
         }
         self.clearing.abort();
     }
 
-    /// Ends all that works on the workspace. Appends that nobody waits for any more are committed before.
+    /// Stops the workspace and its appender. Appends are committed first, even if no client waits for them.
     pub async fn close(self) {
         self.stop().await;
         let Runtime { state, appender, appending, working, .. } = self;
-        // The follower that has ended holds the queue too.
+        // The follower has ended but still holds the queue of the appender.
         drop(working);
         drop(appender);
         appended(appending, &state).await;
     }
 }
 
-/// Returns when the appender has ended.
+/// Waits until the appender has ended.
 async fn appended(appending: JoinHandle<()>, state: &State) {
     if let Err(error) = appending.await {
-        tracing::error!(%error, workspace = %state.record.id, "the appender did not end well");
+        tracing::error!(%error, workspace = %state.record.id, "the appender failed");
     }
 }
 
 async fn keep_writing_presence(state: Arc<State>) {
     if let Err(error) = forget_absent(&state).await {
-        tracing::debug!(%error, "what is kept of agents that are gone was not removed");
+        tracing::debug!(%error, "failed to remove the presence of deleted agents");
     }
     state.presence.keep_writing().await;
 }
 
-/// Removes the presence of agents that were deleted where nobody could remove it.
+/// Removes the presence of deleted agents that was not removed when they were deleted.
 async fn forget_absent(state: &State) -> Result<()> {
     let kept = state.presence.kept().await?;
-    // Who has a row is in the log: no agent is missing from then on.
+    // Every agent with a presence row is in the log, so after a refresh no agent is missing.
     state.refresh().await?;
     let is_there = |id: &Arc<str>| state.folded.get(id).is_some_and(|found| is_agent(&found));
     let gone: Vec<Arc<str>> = kept.into_iter().filter(|id| !is_there(id)).collect();
     state.presence.forget(&gone).await
 }
 
-/// The operations under way, counted.
+/// Counts the running operations.
 #[derive(Default)]
 pub struct Operations {
     running: watch::Sender<usize>,
 }
 
-/// An operation under way; it has ended when this is dropped.
+/// A running operation. Dropping the guard marks the operation as ended.
 pub struct OperationGuard(watch::Sender<usize>);
 
 impl Operations {
@@ -142,9 +142,9 @@ impl Operations {
         OperationGuard(self.running.clone())
     }
 
-    /// Returns when none is under way.
+    /// Waits until no operation is running.
     pub async fn ended(&self) {
-        // The sender is held here.
+        // This never fails, since `self` holds the sender.
         let _ = self.running.subscribe().wait_for(|running| *running == 0).await;
     }
 }

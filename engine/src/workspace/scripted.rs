@@ -1,4 +1,4 @@
-//! Scripted agents: for each plugin that works there is an agent in the workspace, so that it can be given tasks.
+//! Scripted agents: registers an agent in the workspace for each plugin that works, so that the plugin can get tasks.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::model::builtin::AGENT;
 use crate::model::event::NewEvent;
 use crate::model::value::{Object, Value};
 
-/// The id of a plugin's agent: the first of `agent-<plugin>`, `agent-<plugin>-2` and so on that nothing else has. A client
-/// may have given any of them to an aggregate of its own.
+/// Returns the id of a plugin's agent: the first of `agent-<plugin>`, `agent-<plugin>-2` and so on that is free or
+/// already belongs to the agent. Clients may have used any of these ids for their own aggregates.
 fn scripted_id(view: &View<'_>, plugin: &str) -> String {
     let ids = std::iter::once(format!("agent-{plugin}")).chain((2..).map(|number| format!("agent-{plugin}-{number}")));
     let mut ids = ids.filter(|id| view.aggregate(id).is_none_or(|known| works_by(&known, plugin)));
@@ -25,8 +25,8 @@ fn works_by(known: &Aggregate, plugin: &str) -> bool {
     &*known.aggregate_type == AGENT && known.state.get(PLUGIN).and_then(Value::as_str) == Some(plugin)
 }
 
-/// Makes the agents of the plugins that work, and brings those that are there up to date. An agent that is refused is
-/// none, and the workspace opens without it.
+/// Creates the agents of the plugins that work, and updates existing ones. If an agent is rejected, the workspace opens
+/// without that agent.
 pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()> {
     let plugins = &state.plugins;
     for plugin in plugins.indexes() {
@@ -47,7 +47,7 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
                 let as_wanted = |known: &Object| wanted.iter().all(|(name, value)| known.get(name) == Some(value));
                 let mut payload = wanted.clone();
                 let verb = match &known {
-                    // Whether it is disabled is for people to say.
+                    // Only people enable or disable an agent, so an existing agent keeps its status.
                     Some(known) if !known.deleted && as_wanted(&known.state) => return Ok(Vec::new()),
                     Some(_) => "updated",
                     None => {
@@ -67,7 +67,7 @@ pub async fn register_scripted(state: &State, appender: &Appender) -> Result<()>
         };
         match appender.append(append).await {
             Err(error @ (Error::Invalid { .. } | Error::Conflict { .. } | Error::Forbidden { .. })) => {
-                tracing::error!(%error, plugin = %about.name, "its agent is refused: the plugin gets no tasks");
+                tracing::error!(%error, plugin = %about.name, "the plugin's agent was rejected; it gets no tasks");
             }
             appended => drop(appended?),
         }

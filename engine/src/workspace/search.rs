@@ -1,4 +1,4 @@
-//! Search: the aggregates whose labels, or bodies, are like what is asked.
+//! Search: finds aggregates whose label or body matches a query.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,44 +14,46 @@ use crate::model::id::AggregateId;
 use crate::resident::labels::Filter;
 use crate::resident::labels::scores::Scores;
 
-/// Results where the client does not say, and the most it may ask for.
+/// The default and the maximum number of results.
 pub const DEFAULT_LIMIT: u64 = 10;
 pub const MAX_LIMIT: u64 = 100;
-/// Longest query, in characters.
+/// The maximum length of a query, in characters.
 const MAX_QUERY: usize = 1_000;
-/// Found only where the type is asked for: a task repeats the label of what it is about.
+/// Types that are found only on request. A task, for example, repeats the label of its aggregate.
 const WITHOUT_TYPES: &[&str] = &["task"];
 
-/// The score of what is near in meaning.
+/// The kind of a match by vector similarity.
 const VECTOR: &str = "vector";
-/// Neighbours and hits that are ranked before the rankings are fused; a filter may leave few of the neighbours.
+/// The number of neighbours and text matches that are ranked before the rankings are merged. A filter may remove many
+/// of the neighbours.
 const NEAREST: usize = 100;
 const RANKED: usize = 100;
-/// A likeness below this says less than a meaning that is near.
+/// If vectors are searched too, a text match without a BM25 score must reach this score. A weaker match says less than
+/// a near vector.
 const CLEAR: f64 = 0.5;
 /// The constant of reciprocal rank fusion.
 const RANK_SHIFT: f64 = 60.0;
 
-/// The names of all measures.
+/// Returns the names of all kinds of scores.
 pub fn kinds() -> [&'static str; 6] {
     let [exact, prefix, trigram, token_set, bm25] = Scores::default().named().map(|(name, _)| name);
     [exact, prefix, trigram, token_set, bm25, VECTOR]
 }
 
-/// An aggregate and the cosine between its label and what is asked.
+/// An aggregate and the cosine similarity between its label and the query.
 type Near = (AggregateId, f64);
 
-/// What a client asks.
+/// A search request.
 #[derive(Debug, Clone, Default)]
 pub struct Search {
     pub query: String,
     pub aggregate_type: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of a project.
     pub project: Option<String>,
     pub limit: Option<u64>,
 }
 
-/// What it is answered.
+/// The response to a search.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub results: Vec<Hit>,
@@ -59,21 +61,22 @@ pub struct Answer {
     pub warnings: Vec<String>,
 }
 
-/// An aggregate that was found.
+/// A found aggregate.
 #[derive(Debug, Clone)]
 pub struct Hit {
     pub aggregate: Arc<Aggregate>,
     pub label: Arc<str>,
     pub score: f64,
-    /// The best of the measures.
+    /// The kind of the highest score.
     pub kind: &'static str,
     pub scores: Scores,
-    /// The cosine between the meanings of label and query, where vectors are searched too.
+    /// The cosine similarity between label and query. Set if vectors were searched too.
     pub vector: Option<f64>,
 }
 
 impl Reader {
-    /// The aggregates that answer a query, best first; of equals the one that changed last, then by id.
+    /// Returns the aggregates that match a query, best first. Equal scores are ordered by the last change, newest
+    /// first, then by id.
     pub async fn search(&self, search: Search) -> Result<Answer> {
         let began = self.entered.state().clock.monotonic_us();
         let limit = checked_limit(search.limit)?;
@@ -161,7 +164,7 @@ impl Entered {
     }
 }
 
-/// What a place in one ranking adds to a score; being first in both makes 1.
+/// Returns what a rank adds to the score. Being first in both rankings gives 1.
 fn reciprocal(rank: usize) -> f64 {
     (RANK_SHIFT + 1.0) / (RANK_SHIFT + 1.0 + rank as f64) / 2.0
 }

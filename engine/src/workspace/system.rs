@@ -1,4 +1,4 @@
-//! What follows the log of this workspace: how far it has come, and building it anew.
+//! The followers of the workspace's log: their progress, and rebuilding the graph.
 
 use super::entered::Operation;
 use super::rights::{Reader, Writer};
@@ -12,24 +12,24 @@ pub use crate::consumer::rebuild::Rebuilt;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follower {
     pub name: &'static str,
-    /// What it keeps.
+    /// A description of the data that the follower maintains.
     pub keeps: &'static str,
-    /// The last event that it took in.
+    /// The position of the last event that the follower has processed.
     pub position: u64,
-    /// Events that it has not taken in yet.
+    /// The number of events that the follower has yet to process.
     pub lag: u64,
-    /// Steps that are put aside.
+    /// The number of parked steps.
     pub parked: u64,
 }
 
 impl Reader {
-    /// The followers of the log.
+    /// Returns the followers of the log.
     pub async fn followers(&self) -> Result<Vec<Follower>> {
         let state = self.entered.state();
         state.refresh().await?;
         let head = state.folded.position();
         let parked = state.log.count_parked().await?.into_iter().map(|(_, steps)| steps).sum();
-        // At a start the follower says nothing before it has read where it stood.
+        // After a start, the follower reports a position only once it has read its checkpoint.
         let worked = state.log.read_graph_checkpoint().await?.position.max(state.graph_progress.position());
         let written = state.log.checkpoint(NODES).await?;
         let follower = |name, keeps, position: u64, parked| Follower {
@@ -47,7 +47,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Builds the graph anew from the log's first event. The old one serves meanwhile.
+    /// Rebuilds the graph from the first event of the log. The old graph stays in use meanwhile.
     pub async fn rebuild_graph(&self) -> Result<Rebuilt> {
         Operation::perform(self, |operation| async move {
             rebuild::rebuild(operation.state(), operation.appender(), operation.working()).await

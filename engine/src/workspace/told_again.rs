@@ -10,26 +10,26 @@ use crate::error::Result;
 use crate::model::aggregate::Aggregate;
 use crate::model::feed::Delivery;
 
-/// Events of a feed that are looked at together.
+/// The number of events of a feed that are read at a time.
 const PART: usize = 64;
 const PAGE: Limit = Limit { events: PART, bytes: 1 << 20 };
 
-/// Which deliveries are told once more.
+/// Selects the deliveries to read again.
 #[derive(Debug, Clone, Copy)]
 pub struct Again {
-    /// Those after a position.
+    /// The position after which deliveries are selected.
     pub after: u64,
-    /// Those up to a position.
+    /// The position of the last selected delivery.
     pub until: u64,
-    /// Those recorded since a time, milliseconds since the epoch.
+    /// The earliest recording time, in milliseconds since the epoch.
     pub since: Option<i64>,
-    /// The largest number; the newest come last.
+    /// The maximum number of deliveries. The newest ones are selected.
     pub most: usize,
 }
 
 impl Listener {
-    /// The newest deliveries to an agent. Of its history no more is read than they take: the log is in the order of time,
-    /// so the first event before the time ends the search.
+    /// Returns the newest deliveries to an agent, oldest first. Reads the feed backwards and stops at the first event
+    /// recorded before `again.since`, since the log is in the order of time.
     pub async fn told_again(&self, agent: &Aggregate, again: Again) -> Result<Vec<Delivery>> {
         let state = self.entered.state();
         let mut newest: VecDeque<Delivery> = VecDeque::new();
@@ -51,7 +51,7 @@ impl Listener {
         Ok(newest.into_iter().skip(too_many).collect())
     }
 
-    /// What an agent was told between two positions.
+    /// Returns the deliveries to an agent between two positions.
     async fn told_between(&self, agent: &Aggregate, begin: u64, end: u64) -> Result<Vec<Delivery>> {
         let mut feed = self.feed(agent, begin);
         let mut told = Vec::new();
@@ -71,9 +71,9 @@ impl Listener {
     }
 }
 
-/// The position after which the last events of a feed stand, up to another.
+/// Returns the position before the last [`PART`] events of a feed up to `end`.
 async fn part_before(state: &State, agent: &Aggregate, after: u64, end: u64) -> Result<u64> {
-    // Of events that an older program appended, the store does not say whom they concern.
+    // For events appended by an older version of the program, the store does not know the agents concerned.
     if end <= state.feed_begin {
         return Ok(after);
     }

@@ -1,4 +1,4 @@
-//! Tools that plugins give to models: which there are, and calling one over what its pipeline reads.
+//! Tools that plugins offer to models: lists them, and calls them with the rows of their pipelines.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use crate::hook::{About, FailureKind, Hook, Plugin, Tool, ToolProfile};
 use crate::model::value::{Object, Value};
 
-/// Rows that a tool is given at most.
+/// The maximum number of rows passed to a tool.
 const MOST_ROWS: u32 = 1_000;
 
-/// A call of a tool, complete.
+/// The complete input of a tool call.
 struct Call {
     arguments: Object,
     rows: Vec<Value>,
@@ -20,13 +20,14 @@ struct Call {
 }
 
 impl Reader {
-    /// The plugins that are tools, in the order of execution.
+    /// Returns the plugins that are tools, in the order of execution.
     pub fn tools(&self) -> impl Iterator<Item = &About> {
         let plugins = &self.entered.state().plugins;
         plugins.indexes().map(|plugin| plugins.about(plugin)).filter(|about| about.hooks.contains(&Hook::Tool))
     }
 
-    /// Calls a tool with arguments that its schema allows. It changes nothing: it is given data and returns data.
+    /// Calls a tool with arguments that are valid under its schema. A tool cannot change anything: it maps data to
+    /// data.
     pub async fn call_tool(&self, name: &str, arguments: Object) -> Result<Object> {
         let state = self.entered.state();
         let is_tool = |about: &About| about.hooks.contains(&Hook::Tool);
@@ -65,7 +66,7 @@ fn answer(plugin: &dyn Plugin, call: &Call) -> crate::hook::Outcome<Object> {
     plugin.tool(&Tool { arguments: &call.arguments, rows: &call.rows, now_ms: call.now_ms })
 }
 
-/// A pipeline with arguments where they are named; one that is not given is null.
+/// Replaces the placeholders in a pipeline with arguments. A missing argument becomes null.
 fn filled(pipeline: &Value, arguments: &Object) -> Value {
     match pipeline {
         Value::Array(items) => items.iter().map(|item| filled(item, arguments)).collect::<Vec<_>>().into(),
@@ -86,7 +87,7 @@ mod tests {
     use crate::model::json::parse;
 
     #[test]
-    fn arguments_stand_where_they_are_named() {
+    fn arguments_replace_their_placeholders() {
         let value = |text: &str| parse(text.as_bytes()).expect("JSON");
         let pipeline = value(r#"[{"$match": {"a": {"$argument": "x"}, "b": {"$gt": {"$argument": "y"}, "c": 1}}}]"#);
         let arguments = Object::from_iter([("x", Value::from("one"))]);

@@ -1,4 +1,4 @@
-//! Aggregate types: defining them, changing them without breaking what relies on them, and telling their schema.
+//! Aggregate types: defining them, changing them without breaking their users, and returning their schemas.
 
 use std::sync::Arc;
 
@@ -12,26 +12,26 @@ use crate::model::definition::Definition;
 use crate::model::value::{Object, Value};
 use crate::store::{self, retry};
 
-/// Patterns that the types of a workspace may have together.
+/// The maximum number of patterns in all types of a workspace together.
 const MOST_PATTERNS: usize = 1_000;
 
-/// A type with the shapes of its events.
+/// A type and the observed shapes of its events.
 pub struct Schema {
     pub definition: Arc<Definition>,
-    /// Event types observed in the log: event type to field to the types of its values.
+    /// The event types observed in the log. Each maps its fields to the types of their values.
     pub observed: Vec<(String, Object)>,
 }
 
-/// What defining a type did.
+/// The result of defining a type.
 pub enum Defined {
     Created(Arc<Definition>),
     Changed(Arc<Definition>),
-    /// It was defined so before.
+    /// The type already had this definition.
     Unchanged(Arc<Definition>),
 }
 
 impl Writer {
-    /// Defines a type or redefines it. A breaking redefinition is refused unless it is forced.
+    /// Defines or redefines a type. Rejects a breaking redefinition unless `force` is set.
     pub async fn define_type(&self, body: &Value, force: bool) -> Result<Defined> {
         let (body, patterns) = (body.clone(), self.entered.state().patterns.clone());
         let parsed = tokio::task::spawn_blocking(move || declaration::parse(&body, &patterns)).await;
@@ -47,7 +47,7 @@ impl Operation {
         for _ in retry::waits() {
             state.refresh().await?;
             match self.try_define(definition.clone(), force).await {
-                // Another server changed the type meanwhile: it is decided again, against that.
+                // Another server changed the type meanwhile. Decide again based on that change.
                 Err(Error::Unavailable(store::Error::Conflict)) if !state.is_exclusive() => {}
                 defined => return defined,
             }
@@ -58,7 +58,7 @@ impl Operation {
     async fn try_define(&self, mut definition: Definition, force: bool) -> Result<Defined> {
         let state = self.state();
         if state.is_exclusive() {
-            // A failure whose outcome is unknown may have left a definition behind.
+            // A failure with unknown outcome may have stored a definition.
             state.types.set_changed(state.log.types_changed().await?);
         }
         let types_changed = state.types.changed();
@@ -70,7 +70,7 @@ impl Operation {
             return Ok(Defined::Created(definition));
         };
         if before.managed {
-            let message = format!("the type '{}' is managed by its own operations", before.type_name);
+            let message = format!("the type '{}' is managed and cannot be redefined", before.type_name);
             return Err(Error::Forbidden { code: "managed_type", message });
         }
         definition.builtin = before.builtin;
@@ -87,7 +87,7 @@ impl Operation {
             definition.revision += 1;
         }
         let definition = Arc::new(definition);
-        // Beside the states that serve: the appender only takes in what changed meanwhile.
+        // Folds into separate states while the old ones stay in use. The appender only adds what changed meanwhile.
         let refolded = if refold { state.fold_aside(&definition).await? } else { Refolded::under(definition.clone()) };
         self.appender().define(Redefinition { refolded, types_changed }).await?;
         Ok(Defined::Changed(definition))
@@ -95,14 +95,14 @@ impl Operation {
 }
 
 impl Reader {
-    /// All types, by name.
+    /// Returns all types, sorted by name.
     pub fn list_types(&self) -> Vec<Arc<Definition>> {
         let mut definitions: Vec<_> = self.entered.state().types.all().values().cloned().collect();
         definitions.sort_by(|a, b| a.type_name.cmp(&b.type_name));
         definitions
     }
 
-    /// A type, its fields and traits, and the events declared and seen.
+    /// Returns a type with its fields and traits, and the event types declared and observed.
     pub async fn schema(&self, type_name: &str) -> Result<Schema> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -111,14 +111,13 @@ impl Reader {
     }
 }
 
-/// Refuses a definition with which the types of the workspace would have too many patterns.
+/// Rejects a definition that would give the workspace too many patterns.
 fn check_patterns(types: &Definitions, definition: &Definition) -> Result<()> {
     let others = types.values().filter(|known| known.type_name != definition.type_name);
     let count = |definition: &Definition| definition.fields().iter().filter(|field| field.pattern.is_some()).count();
     let before: usize = others.map(|known| count(known)).sum();
     if count(definition) > 0 && before + count(definition) > MOST_PATTERNS {
-        let message =
-            format!("the types of this workspace have {before} patterns; allowed are at most {MOST_PATTERNS}");
+        let message = format!("the other types have {before} patterns; all types together may have {MOST_PATTERNS}");
         return Err(Error::invalid_at("/fields", message));
     }
     Ok(())
@@ -129,7 +128,7 @@ fn breaking(breaks: &[String]) -> Error {
     details.push("differences", breaks.iter().map(|text| Value::from(text.as_str())).collect::<Vec<_>>());
     Error::Conflict {
         code: "breaking_redefinition",
-        message: format!("the redefinition would break: {}", breaks.join("; ")),
+        message: format!("the redefinition has breaking changes: {}", breaks.join("; ")),
         details: Box::new(details),
     }
 }

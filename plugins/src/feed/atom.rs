@@ -1,4 +1,4 @@
-//! An Atom feed of articles: what of an article goes where (RFC 4287).
+//! Writes articles as an Atom feed (RFC 4287).
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::html;
 use crate::mount::Request;
 
 const ATOM: &str = "application/atom+xml";
-/// A body longer than this is not in the feed, only its link; bytes.
+/// Limit on a body in the feed, in bytes. An article with a longer body has only its link.
 const LONGEST_BODY: usize = 256 << 10;
 
-/// Writes the feed of a workspace, or of one project of it.
+/// Writes the feed of a workspace or of one of its projects.
 pub fn write(
     workspace: &WorkspaceRecord,
     project: Option<&Aggregate>,
@@ -32,7 +32,7 @@ pub fn write(
     let query = project.map(|project| format!("?project_id={}", project.id.as_str())).unwrap_or_default();
     let feed = Feed {
         title: Text::plain(text(title)),
-        // The project itself has the other id.
+        // The prefix distinguishes the feed's id from the project's own id.
         id: urn(&workspace.id, &format!("feed/{own}")),
         updated: date(last),
         authors: vec![Person { name: text(&workspace.name), ..Person::default() }],
@@ -66,7 +66,7 @@ fn entry(workspace: &WorkspaceRecord, article: &Aggregate, api_url: &str) -> Ent
     }
 }
 
-/// What something is called; never empty.
+/// Returns the label of an aggregate; never empty.
 fn label(aggregate: &Aggregate) -> &str {
     let field = |name: &str| aggregate.state.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     ["title", "name", "slug"].into_iter().find_map(field).unwrap_or(aggregate.id.as_str())
@@ -76,19 +76,20 @@ fn link(rel: &str, href: String, media_type: &str) -> Link {
     Link { rel: rel.into(), href: text(&href), mime_type: Some(media_type.into()), ..Link::default() }
 }
 
-/// The id that a thing of a workspace has everywhere and always: its own where that is a UUID, else one made of it.
+/// Returns a permanent, globally unique id of an object in a workspace: its own id if that is a UUID, otherwise a UUID
+/// derived from it.
 fn urn(workspace_id: &str, id: &str) -> String {
     let namespace = Uuid::try_parse(workspace_id).unwrap_or(Uuid::NAMESPACE_OID);
     let made = || Uuid::new_v5(&namespace, id.as_bytes());
     Uuid::try_parse(id).unwrap_or_else(|_| made()).urn().to_string()
 }
 
-/// A time as Atom writes it. Years that it cannot write become the first one that it can.
+/// Returns a time as Atom writes it. A year that Atom cannot express becomes the default date.
 fn date(ms: i64) -> FixedDateTime {
     format_date(ms).parse().unwrap_or_default()
 }
 
-/// A text without the characters that XML has no way to write.
+/// Returns a text with characters that XML cannot express replaced.
 fn text(text: &str) -> String {
     let is_written = |c: &char| match c {
         '\t' | '\n' | '\r' => true,
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_uuids_whatever_a_client_chose() {
+    fn feed_ids_are_uuids_for_any_client_chosen_id() {
         let workspace = "01890a5d-ac96-774b-bcce-b302099a8057";
         let own = "01890a5d-ac96-774b-bcce-b302099a8058";
         assert_eq!(urn(workspace, own), format!("urn:uuid:{own}"));
@@ -112,12 +113,12 @@ mod tests {
     }
 
     #[test]
-    fn what_xml_cannot_write_is_replaced() {
+    fn characters_invalid_in_xml_are_replaced() {
         assert_eq!(text("a\u{1}b\u{0}\n\u{FFFF}é"), "a\u{FFFD}b\u{FFFD}\n\u{FFFD}é");
     }
 
     #[test]
-    fn years_beyond_the_calendar_are_no_failure() {
+    fn years_outside_the_calendar_do_not_fail() {
         assert_eq!(date(0).to_rfc3339(), "1970-01-01T00:00:00+00:00");
         date(i64::MAX);
         date(i64::MIN);

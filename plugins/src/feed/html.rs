@@ -1,11 +1,11 @@
-//! Markdown as HTML that is safe to show: without HTML of its author's, and without links that run something.
+//! Renders Markdown as safe HTML: without HTML from the author and without links that run code.
 
 use pulldown_cmark::{CowStr, Event, Options, Parser, Tag, html};
 
 /// Schemes that links may have.
 const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
-/// Markdown as HTML. HTML within it is left out, and so are targets of links and images with other schemes.
+/// Renders Markdown as HTML. Leaves out embedded HTML, and empties the targets of links and images with other schemes.
 pub fn rendered(markdown: &str) -> String {
     let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
     let safe = Parser::new_ext(markdown, options).filter_map(|event| match event {
@@ -23,7 +23,7 @@ pub fn rendered(markdown: &str) -> String {
     written
 }
 
-/// A target that names no scheme, or one of those that are known to be harmless.
+/// Returns the target if it has no scheme or a harmless one, otherwise an empty target.
 fn target(url: CowStr<'_>) -> CowStr<'_> {
     let scheme = url.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| !scheme.contains(['/', '?', '#']));
     match scheme {
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_run_is_left_out() {
+    fn executable_content_is_removed() {
         assert_eq!(rendered("a *b* & c"), "<p>a <em>b</em> &amp; c</p>\n");
         assert_eq!(rendered("<script>alert(1)</script>\n\na<b onclick=x>b</b>"), "<p>ab</p>\n");
         assert_eq!(rendered("[a](javascript:x)"), "<p><a href=\"\">a</a></p>\n");
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_targets_stay() {
+    fn usual_link_targets_are_kept() {
         for url in
             ["https://example.org/a?b=c:d", "HTTP://example.org", "/a:b", "a/b:c", "#x:y", "?x:y", "mailto:a@b.c"]
         {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_written_like_anything_else() {
+    fn deep_nesting_is_rendered() {
         assert!(rendered(&">".repeat(100_000)).len() > 100_000);
         assert!(rendered(&"[".repeat(100_000)).len() > 100_000);
     }

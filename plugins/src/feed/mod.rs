@@ -1,4 +1,4 @@
-//! The plugin `feed`: published articles as an Atom feed.
+//! The plugin `feed`: serves published articles as an Atom feed.
 
 mod atom;
 mod html;
@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use crate::mount::{self, Answer, Endpoint, Handler, Request};
 use crate::native::Native;
 
-/// Articles in a feed at most.
+/// Limit on the articles in a feed.
 const LONGEST: usize = 50;
 
 struct Feed {
@@ -28,12 +28,12 @@ impl Plugin for Feed {
     }
 }
 
-/// The plugin and its one endpoint.
+/// Returns the plugin with its endpoint.
 pub fn plugin() -> Native {
     let about = About {
         name: "feed".into(),
         version: "1.0.0".into(),
-        description: "Gives the articles published last as an Atom feed.".into(),
+        description: "Serves the most recently published articles as an Atom feed.".into(),
         hooks: vec![Hook::Mount],
         on: Subscription::default(),
         on_error: OnError::default(),
@@ -47,10 +47,10 @@ pub fn plugin() -> Native {
         path: "atom.xml",
         about: mount::About {
             operation_id: "get_feed",
-            summary: "The articles published last, as an Atom feed.",
-            description: "At most 50 articles as they were published, the last one first. What is unpublished or deleted leaves \
-                          the feed.",
-            parameters: &[("project_id", "Articles of this project alone: its id or slug.")],
+            summary: "Returns the most recently published articles as an Atom feed.",
+            description: "At most 50 published revisions, the most recent first. Unpublished and deleted articles are not \
+                          in the feed.",
+            parameters: &[("project_id", "Only articles of this project, by its id or slug.")],
             media_type: "application/atom+xml",
         },
         handler: Handler::Content(|reader, request| Box::pin(answer(reader, request))),
@@ -65,7 +65,7 @@ async fn answer(reader: ContentReader, request: Request) -> Result<Answer> {
     };
     let project_id = project.as_ref().map(|project| project.id.as_str());
     let articles = reader.newest_published(project_id, LONGEST).await?;
-    // Bodies may be long, and those who wait for other answers do not wait for these.
+    // Bodies may be long; writing them on another thread does not delay other responses.
     let written = move || atom::write(reader.record(), project.as_deref(), &articles, &request);
     let feed = tokio::task::spawn_blocking(written).await.map_err(Error::internal)?.map_err(Error::internal)?;
     let tag = format!("\"{}\"", hex::encode(&Sha256::digest(&feed)[..16]));

@@ -1,4 +1,4 @@
-//! The `[tool]` of a manifest: what models are told of a scripted tool, and what is read before it is called.
+//! The `[tool]` table of a manifest: how models see a scripted tool, and the pipeline that runs before each call.
 
 use foldwork_engine::hook::{Hook, ToolProfile};
 use foldwork_engine::model::json;
@@ -19,11 +19,11 @@ pub(super) struct Tool {
     title: Option<String>,
     input: Option<Spanned<Object>>,
     output: Option<Spanned<Object>>,
-    /// As JSON.
+    /// A pipeline as JSON text.
     pipeline: Option<Spanned<String>>,
 }
 
-/// What a tool's arguments and its answer must be like.
+/// The schemas of a tool's arguments and of its answer.
 #[derive(Debug)]
 pub(crate) struct ToolSchemas {
     pub input: Schema,
@@ -31,7 +31,7 @@ pub(crate) struct ToolSchemas {
 }
 
 impl File<'_> {
-    /// The table stands there exactly for plugins with the hook `tool`.
+    /// Reads `[tool]`, which is required for plugins with the hook `tool` and not allowed for others.
     pub(super) fn tool(
         &self,
         written: Option<Spanned<Tool>>,
@@ -42,9 +42,9 @@ impl File<'_> {
         match (written, hooks.contains(&Hook::Tool)) {
             (None, false) => Ok(None),
             (None, true) => Err(self.at(hooks_at, "a plugin with the hook 'tool' needs a [tool]")),
-            (Some(tool), false) => Err(self.at(tool.span().start, "a [tool] is for plugins with the hook 'tool'")),
+            (Some(tool), false) => Err(self.at(tool.span().start, "[tool] requires the hook 'tool'")),
             (Some(_), true) if mcp::is_own_tool(name.get_ref()) => {
-                let message = format!("'{}' is a tool of the server's own", name.get_ref());
+                let message = format!("'{}' is the name of a built-in tool", name.get_ref());
                 Err(self.at(name.span().start, message))
             }
             (Some(tool), true) => self.profile(tool).map(Some),
@@ -55,8 +55,8 @@ impl File<'_> {
         let at = written.span().start;
         let Tool { title, input, output, pipeline } = written.into_inner();
         let Some(input) = input else {
-            let error = self.at(at, "a tool says what its arguments are like");
-            return Err(LoadError { hint: Some("write [tool.input] with a JSON Schema".into()), ..error });
+            let error = self.at(at, "the schema of the arguments is missing");
+            return Err(LoadError { hint: Some("add [tool.input] with a JSON Schema".into()), ..error });
         };
         let schemas = ToolSchemas {
             input: self.schema(&input)?,
@@ -67,16 +67,16 @@ impl File<'_> {
         Ok((ToolProfile { title, input, output, pipeline }, schemas))
     }
 
-    /// The schema of an object: neither arguments nor answers are anything else.
+    /// Compiles a schema. The schema must describe an object, since arguments and answers are objects.
     fn schema(&self, written: &Spanned<Object>) -> Result<Schema, LoadError> {
         let at = written.span().start;
-        let refused = |reason: String| self.at(at, format!("this is no JSON Schema: {reason}"));
+        let refused = |reason: String| self.at(at, format!("not a valid JSON Schema: {reason}"));
         let placed = |wrong: Violation| match wrong.pointer.as_str() {
             "" => refused(wrong.message),
             place => refused(format!("{place}: {}", wrong.message)),
         };
         if written.get_ref().get("type").and_then(Value::as_str) != Some("object") {
-            return Err(self.at(at, "the schema is not one of an object: it needs type = \"object\""));
+            return Err(self.at(at, "the schema does not describe an object: type = \"object\" is required"));
         }
         let schema = serde_json::to_value(written.get_ref()).map_err(|error| refused(error.to_string()))?;
         Schema::compile(&schema).map_err(placed)
@@ -85,16 +85,16 @@ impl File<'_> {
     fn pipeline(&self, written: &Spanned<String>, input: &Object) -> Result<Value, LoadError> {
         let at = written.span().start;
         let pipeline = json::parse(written.get_ref().as_bytes())
-            .map_err(|error| self.at(at, format!("the pipeline is no JSON: {error}")))?;
+            .map_err(|error| self.at(at, format!("the pipeline is not valid JSON: {error}")))?;
         if pipeline.as_array().is_none() {
-            return Err(self.at(at, "the pipeline is no array of stages"));
+            return Err(self.at(at, "the pipeline is not an array of stages"));
         }
         let known = input.get("properties").and_then(Value::as_object);
         let mut named = Vec::new();
         arguments(&pipeline, &mut named);
         match named.into_iter().find(|name| !known.is_some_and(|known| known.contains(name))) {
             Some(unknown) => {
-                let message = format!("the pipeline names the argument '{unknown}', which the schema does not have");
+                let message = format!("the pipeline uses the argument '{unknown}', which is not in the schema");
                 Err(self.at(at, message))
             }
             None => Ok(pipeline),
@@ -102,7 +102,7 @@ impl File<'_> {
     }
 }
 
-/// The arguments that a pipeline names.
+/// Collects the arguments that a pipeline refers to.
 fn arguments<'p>(pipeline: &'p Value, named: &mut Vec<&'p str>) {
     match pipeline {
         Value::Array(items) => items.iter().for_each(|item| arguments(item, named)),

@@ -1,4 +1,4 @@
-//! Answers of tools: their data twice, for programs and for models, or an error with its code and its place.
+//! Builds the results of tools: data as structured content and as text, or an error with its code and position.
 
 use foldwork_engine::model::value::Object;
 use foldwork_engine::{Error, Result};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Settings;
 
 impl Settings {
-    /// The result of a call, as it is sent.
+    /// Returns the result of a call in the protocol's form.
     pub(super) fn result(&self, answer: Result<Value, Object>) -> CallToolResult {
         let answer = answer.and_then(|value| {
             let written = serde_json::to_string(&value).map_err(Error::internal);
@@ -21,24 +21,25 @@ impl Settings {
                 result.structured_content = Some(value);
                 result
             }
-            // It is not structured: clients hold what is structured to the schema of the tool's answer.
+            // An error is not structured, because clients validate structured content against the schema of the tool's
+            // answer.
             Err(described) => CallToolResult::error(vec![ContentBlock::text(text_of(&described))]),
         }
     }
 
-    /// Refuses an answer that is larger than a model can make use of.
+    /// Rejects an answer that is too large for a model to use.
     pub(super) fn admit(&self, bytes: usize) -> Result<()> {
         if bytes <= self.answer_bytes {
             return Ok(());
         }
         let message = format!(
-            "the answer has {bytes} bytes, and {} are allowed: ask for fewer rows, or with a pipeline for fewer fields",
+            "the answer has {bytes} bytes; at most {} are allowed: request fewer rows, or fewer fields with a pipeline",
             self.answer_bytes
         );
         Err(Error::Invalid { code: "answer_too_large", message, violations: Vec::new() })
     }
 
-    /// What a client is told of an error.
+    /// Returns an error as clients see it.
     pub(super) fn described(&self, error: Error) -> Object {
         (self.describe)(error)
     }

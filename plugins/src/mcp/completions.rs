@@ -1,4 +1,4 @@
-//! What may be meant by the beginning of an argument.
+//! Completes arguments of resources and prompts.
 
 use foldwork_engine::model::task::Status;
 use foldwork_engine::workspace::mailbox::tasks::TaskFilter;
@@ -9,12 +9,12 @@ use rmcp::model::{CompleteRequestParams, CompletionInfo, Reference};
 use super::prompts::{REVIEW_TASK, TASK_ID};
 use super::resources::{AGGREGATE, SCHEMA};
 
-/// Values that are offered.
+/// Limit on the values offered.
 const MOST: usize = 20;
-/// Tasks that are looked at.
+/// Limit on the tasks read.
 const LOOK: usize = 200;
 
-/// Values for the argument, the best first.
+/// Returns values for the argument, the best first.
 pub(super) async fn of(reader: &Reader, asked: &CompleteRequestParams) -> Result<CompletionInfo> {
     let (name, begun) = (asked.argument.name.as_str(), asked.argument.value.as_str());
     let values = match &asked.r#ref {
@@ -33,7 +33,7 @@ pub(super) async fn of(reader: &Reader, asked: &CompleteRequestParams) -> Result
     Ok(info.unwrap_or_default())
 }
 
-/// Aggregates whose labels are like what was begun.
+/// Returns aggregates whose labels resemble the beginning.
 async fn found(reader: &Reader, begun: &str) -> Result<Vec<String>> {
     if begun.trim().is_empty() {
         return Ok(Vec::new());
@@ -43,7 +43,7 @@ async fn found(reader: &Reader, begun: &str) -> Result<Vec<String>> {
     Ok(found.into_iter().map(|hit| hit.aggregate.id.to_string()).collect())
 }
 
-/// Tasks that wait for a person.
+/// Returns tasks that wait for a person.
 async fn waiting(reader: &Reader, begun: &str) -> Result<Vec<String>> {
     let filter = TaskFilter { statuses: Some(vec![Status::Review, Status::InputRequired]), ..TaskFilter::default() };
     let tasks = reader.list_tasks(&filter, None, LOOK).await?.items;

@@ -1,7 +1,7 @@
-//! The plugin `mcp`: a workspace as models see it, by the Model Context Protocol.
+//! The plugin `mcp`: serves a workspace to models over the Model Context Protocol.
 //!
-//! Every request stands for itself: there are no sessions, and who asks comes with the request as [`Access`]. What a
-//! tool may do is the type of the handle that it is given: a [`Reader`] or a [`Writer`].
+//! There are no sessions: each request carries its caller as [`Access`]. What a tool may do follows from the type of
+//! its handle, a [`Reader`] or a [`Writer`].
 
 mod answer;
 mod completions;
@@ -26,40 +26,40 @@ use server::Server;
 
 /// The plugin's name.
 pub const NAME: &str = "mcp";
-/// Where it is reached.
+/// The path of the service.
 pub const PATH: &str = "/mcp";
 
-/// Who asks, as handles. It comes with each request, and is the only way to anybody's data.
+/// The handles of a caller. Each request carries them, and there is no other way to the data of a workspace.
 #[derive(Clone)]
 pub struct Access {
     pub reader: Reader,
-    /// For callers who may change something; others are told why they may not.
+    /// The writer of callers who may write. For others, the error that explains why they may not.
     pub writer: Result<Writer, Object>,
-    /// What the URL of a link to upload begins with; the link itself comes behind it.
+    /// The beginning of the URL of an upload link; the link's token follows.
     pub upload_url: Arc<str>,
 }
 
-/// What the server decides.
+/// Settings of the server.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Names that requests may be sent to.
+    /// Host names to which requests may be sent.
     pub allowed_hosts: Vec<String>,
-    /// Origins of pages that may call; none: any, as for the API.
+    /// Origins of pages that may call. As in the API, an empty list allows any origin.
     pub allowed_origins: Vec<String>,
-    /// Bytes of JSON that an answer may have.
+    /// Limit on the JSON of an answer, in bytes.
     pub answer_bytes: usize,
-    /// Bytes that a request may have.
+    /// Limit on a request, in bytes.
     pub request_bytes: usize,
-    /// Bytes that a file may have which is uploaded, where there is a bound.
+    /// Limit on an uploaded file, in bytes, if there is one.
     pub upload_bytes: Option<u64>,
-    /// What clients are told of an error: `error`, `code` and where.
+    /// Returns an error as clients see it: `error`, `code` and its position.
     pub describe: fn(Error) -> Object,
 }
 
-/// The protocol over HTTP. Requests carry an [`Access`] among their extensions.
+/// The protocol over HTTP. Requests must carry an [`Access`] in their extensions.
 pub type Service = StreamableHttpService<Server, NeverSessionManager>;
 
-/// What answers requests at [`PATH`].
+/// Returns the service for requests at [`PATH`].
 pub fn service(settings: Settings) -> Service {
     let config = StreamableHttpServerConfig::default()
         .with_legacy_session_mode(false)
@@ -71,7 +71,7 @@ pub fn service(settings: Settings) -> Service {
     StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
 }
 
-/// Whether a tool of this name is there without any script.
+/// Returns whether a built-in tool has this name.
 pub(crate) fn is_own_tool(name: &str) -> bool {
     tools::NAMES.contains(&name)
 }
@@ -86,12 +86,12 @@ impl Plugin for Mcp {
     }
 }
 
-/// The plugin, which is served by a protocol of its own.
+/// Returns the plugin, which is served over its own protocol.
 pub fn plugin() -> Native {
     let about = About {
         name: NAME.into(),
         version: "1.0.0".into(),
-        description: "Lets models search, query and change the workspace by the Model Context Protocol.".into(),
+        description: "Lets models search, query and change the workspace over the Model Context Protocol.".into(),
         hooks: vec![Hook::Mount],
         on: Subscription::default(),
         on_error: OnError::default(),

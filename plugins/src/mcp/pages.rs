@@ -1,17 +1,17 @@
-//! Lists of the protocol, a page at a time.
+//! Pages of the protocol's lists.
 
 use rmcp::ErrorData;
 use rmcp::model::PaginatedRequestParams;
 
-/// Items of a page.
+/// Number of items on a page.
 const PAGE: usize = 100;
 
-/// The page that is asked for, and the cursor of the next one.
+/// Returns the requested page, and the cursor of the next one.
 pub(super) fn page<T>(
     items: Vec<T>,
     asked: Option<PaginatedRequestParams>,
 ) -> Result<(Vec<T>, Option<String>), ErrorData> {
-    let refused = || ErrorData::invalid_params("the cursor is not one of this list", None);
+    let refused = || ErrorData::invalid_params("the cursor does not belong to this list", None);
     let from = match asked.and_then(|asked| asked.cursor) {
         None => 0,
         Some(cursor) => cursor.parse().ok().filter(|from| *from > 0 && *from < items.len()).ok_or_else(refused)?,
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_item_stands_on_one_page() {
+    fn every_item_is_on_exactly_one_page() {
         let (mut seen, mut cursor) = (Vec::new(), None);
         loop {
             let asked = PaginatedRequestParams::default().with_cursor(cursor);
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_of_nothing_is_refused() {
+    fn an_invalid_cursor_is_rejected() {
         for cursor in ["", "0", "250", "-1", "x"] {
             let asked = PaginatedRequestParams::default().with_cursor(Some(cursor.into()));
             assert!(page((0..250).collect::<Vec<_>>(), Some(asked)).is_err(), "{cursor}");

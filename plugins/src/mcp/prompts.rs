@@ -1,4 +1,4 @@
-//! Prompts: what a person asks a model to do with a click, with what it needs for that.
+//! Prompts: requests to a model that a person starts with a click, with the data that they need.
 
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
@@ -18,20 +18,20 @@ pub(super) fn all() -> Vec<Prompt> {
     vec![
         Prompt::new(
             REVIEW_TASK,
-            Some("Reviews a task of the mailbox: what was delivered, whether it is right, and what to do with it."),
+            Some("Reviews a task of the mailbox: its output, whether it is correct, and what to do next."),
             Some(vec![argument(TASK_ID, "The task's id.")]),
         )
         .with_title("Review a task"),
         Prompt::new(
             EXPLAIN_PIPELINE,
-            Some("Explains what a pipeline asks for, stage by stage, and what it costs."),
+            Some("Explains a pipeline stage by stage, and what it costs."),
             Some(vec![argument(PIPELINE, "The pipeline, as JSON.")]),
         )
         .with_title("Explain a pipeline"),
     ]
 }
 
-/// A prompt with its arguments filled in.
+/// Returns a prompt with its arguments filled in.
 pub(super) async fn written(reader: &Reader, name: &str, arguments: &JsonObject) -> Result<GetPromptResult> {
     let argument = |name: &str| {
         let given = arguments.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
@@ -48,9 +48,10 @@ async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
     let task = reader.task(id).await?;
     let whole = Value::from(reader.whole_task(&task, None).await?);
     let text = format!(
-        "Review this task. Say in a sentence what was asked, then what was delivered, then what is wrong or missing in it; \
-         look at the aggregate that it is about with `get_aggregate`, and at its history with `list_events`. End with what \
-         you would do: approve, edit, reject, ask or defer, and why. Do nothing of that before a person says so.\n\n\
+        "Review this task. Say in one sentence what was requested, then what was delivered, then what is wrong or \
+         missing. Read the aggregate that the task is about with `get_aggregate`, and its history with `list_events`. \
+         End with what you would do (approve, edit, reject, ask or defer) and why. Do not act before a person tells \
+         you to.\n\n\
          ```json\n{}\n```",
         json::text(&whole)
     );
@@ -59,21 +60,22 @@ async fn review_task(reader: &Reader, id: &str) -> Result<GetPromptResult> {
 
 async fn explain_pipeline(reader: &Reader, text: &str) -> Result<GetPromptResult> {
     let pipeline = json::parse(text.as_bytes())
-        .map_err(|error| Error::invalid_at(format!("/{PIPELINE}"), format!("no JSON: {error}")))?;
+        .map_err(|error| Error::invalid_at(format!("/{PIPELINE}"), format!("not valid JSON: {error}")))?;
     let answer = reader.query(Query { dry_run: true, ..Query::new(pipeline) }).await?;
     let used = catalogue().filter(|entry| entry.word.name.starts_with('$') && names(text, entry.word.name));
     let used: Vec<String> = used.map(|entry| format!("* `{}`: {}", entry.word.name, entry.word.summary)).collect();
     let plan = answer.plan.map(|plan| json::text(&plan)).unwrap_or_default();
     let text = format!(
-        "Explain this pipeline to somebody who does not know the language: what it asks for, what each stage does to the \
-         rows, and what its answer looks like. Then say from the plan what is read, and whether it could be asked more \
-         cheaply.\n\n```json\n{text}\n```\n\nIts plan:\n\n```json\n{plan}\n```\n\nWhat it uses:\n\n{}",
+        "Explain this pipeline to somebody who does not know the language: what it computes, what each stage does to \
+         the rows, and what its result looks like. Then use the plan to say what is read, and whether a cheaper \
+         pipeline would give the same result.\n\n```json\n{text}\n```\n\nIts plan:\n\n```json\n{plan}\n```\n\nStages \
+         and operators that it uses:\n\n{}",
         used.join("\n")
     );
     Ok(asked("A pipeline to explain", text))
 }
 
-/// Whether a pipeline's text has a name as a word of its own.
+/// Returns whether a pipeline's text contains a name as a whole word.
 fn names(text: &str, name: &str) -> bool {
     text.match_indices(name).any(|(at, _)| !text[at + name.len()..].starts_with(|next: char| next.is_alphanumeric()))
 }

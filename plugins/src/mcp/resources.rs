@@ -1,4 +1,4 @@
-//! Resources: aggregates, the schemas of types, and the list of what pipelines may use.
+//! Resources: aggregates, the schemas of types, and the reference of the pipeline language.
 
 use std::fmt::Write;
 use std::sync::LazyLock;
@@ -17,20 +17,20 @@ pub(super) const SCHEMA: &str = "schema://";
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
-/// The language, a line for each of its words.
+/// The pipeline language, with a line for each of its words.
 static LANGUAGE: LazyLock<String> = LazyLock::new(|| {
     let mut text = "# Stages, operators and variables of pipelines\n\nEach line: name, kind, what it does, how it is \
         written.\n\n"
         .to_owned();
     for entry in catalogue() {
         let (word, [usage, ..]) = (entry.word, entry.word.example);
-        // A text takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(text, "* `{}` ({}): {} `{usage}`", word.name, entry.kind.name(), word.summary);
     }
     text
 });
 
-/// What is listed: of aggregates there are too many, these are found by `search`.
+/// Returns the listed resources. Aggregates are not listed because there are too many; `search` finds them.
 pub(super) fn all(reader: &Reader) -> Vec<Resource> {
     let operators = Resource::new(OPERATORS, "operators")
         .with_title("Pipeline language")
@@ -58,12 +58,12 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// What is behind a URI, and how long its text is.
+/// Reads the resource at a URI. Returns the length of its text, and the result.
 pub(super) async fn read(reader: &Reader, uri: &str) -> Result<(usize, ReadResourceResult)> {
     let missing = || Error::not_found("resource", uri);
     let name = |prefix| {
         let rest = uri.strip_prefix(prefix)?;
-        // Some clients end what has no path with a slash.
+        // Some clients append a slash to a URI without a path.
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         percent_decode_str(rest).decode_utf8().ok().map(|name| name.into_owned())
     };

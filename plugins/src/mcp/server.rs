@@ -1,4 +1,4 @@
-//! The protocol's requests, each answered for whoever sent it.
+//! Handles the protocol's requests, each for its own caller.
 
 use std::sync::Arc;
 
@@ -19,14 +19,15 @@ use super::pages::page;
 use super::tool::{Call, Run, Tool};
 use super::{Access, Settings, completions, prompts, resources, tools};
 
-/// What models are told before anything else.
-const INSTRUCTIONS: &str = "Foldwork keeps everything as events that fold to states (aggregates). To answer a question: \
-    `search` finds aggregates by their labels and texts, `get_aggregate` shows one, `list_events` its history, and `query` \
-    runs a pipeline in MongoDB's aggregation language over events and states; `get_schema` tells the types and fields that \
-    there are, and the resource foldwork://operators the language. Tools that change something are listed only for keys \
-    that may use them. An error is JSON with `error`, `code` and, where it is known, the place in `details`.";
+/// Instructions that models get first.
+const INSTRUCTIONS: &str = "Foldwork stores everything as events that fold to states (aggregates). To answer a \
+    question: `search` finds aggregates by their labels and texts, `get_aggregate` returns one, `list_events` its \
+    history, and `query` runs a pipeline in MongoDB's aggregation language over events and states; `get_schema` lists \
+    types and fields, and the resource foldwork://operators describes the language. Tools that change something are \
+    listed only for keys that may use them. An error is JSON with `error`, `code` and, if known, its position in \
+    `details`.";
 
-/// Answers requests. It holds nobody's data: that comes with each of them.
+/// Handles requests. The server holds no data of a workspace; each request carries its handles.
 #[derive(Clone)]
 pub struct Server {
     tools: Arc<[Tool]>,
@@ -38,7 +39,7 @@ impl Server {
         Server { tools: tools::all().into(), settings: Arc::new(settings) }
     }
 
-    /// The tools that a caller may use: the server's own, then those of scripts.
+    /// Returns the tools that a caller may use: the built-in ones, then those of scripts.
     fn tools_of(&self, access: &Access) -> Vec<Description> {
         let may_use = |tool: &&Tool| !tool.writes() || access.writer.is_ok();
         let own = self.tools.iter().filter(may_use).map(|tool| tool.description.clone());
@@ -66,7 +67,7 @@ impl Server {
         serde_json::to_value(answer).map_err(Error::internal)
     }
 
-    /// An error of a request that is no call of a tool.
+    /// Converts an error of a request that is not a tool call.
     fn refused(&self, error: Error) -> ErrorData {
         let (is_missing, is_ours) = (
             matches!(error, Error::NotFound { .. }),
@@ -83,14 +84,14 @@ impl Server {
     }
 }
 
-/// Who sent the request: nobody is remembered from one to the next.
+/// Returns the caller of the request. Nothing is kept between requests.
 fn access(context: &RequestContext<RoleServer>) -> Result<Access, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let access = parts.and_then(|parts| parts.extensions.get::<Access>()).cloned();
-    access.ok_or_else(|| ErrorData::internal_error("the request does not say who sends it", None))
+    access.ok_or_else(|| ErrorData::internal_error("the request has no caller", None))
 }
 
-/// What models are told of a plugin that is a tool.
+/// Returns the description of a plugin that is a tool.
 fn scripted(about: &About) -> Option<Description> {
     let profile = about.tool.as_ref()?;
     let schema = |schema: &Object| match serde_json::to_value(schema) {
@@ -130,7 +131,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let (tools, next) = page(self.tools_of(&access(&context)?), asked)?;
-        // What one caller may use is no matter of another's.
+        // The list depends on the caller's rights, so it must not be shared between callers.
         let mut result = ListToolsResult::with_all_items(tools).with_ttl_ms(0).with_cache_scope(CacheScope::Private);
         result.next_cursor = next;
         Ok(result)
@@ -210,7 +211,7 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let reader = access(&context)?.reader;
         let prompt = prompts::written(&reader, &asked.name, &asked.arguments.unwrap_or_default()).await;
-        // A prompt is asked for by its name: what is not there is a mistake in the parameters.
+        // The name of a prompt is a parameter, so an unknown prompt is an error in the parameters.
         prompt.map(GetPromptResponse::from).map_err(|error| {
             let refused = self.refused(error);
             ErrorData::invalid_params(refused.message, refused.data)

@@ -1,4 +1,4 @@
-//! What a tool is: what models are told of it, and what it does by which right.
+//! A tool: its description for models, and the function that handles calls, by the right that it needs.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,55 +13,55 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A tool of the server's own.
+/// A built-in tool.
 pub struct Tool {
     pub description: Description,
-    /// What its arguments are like.
+    /// The schema of the arguments.
     pub input: Arc<Schema>,
     pub run: Run,
 }
 
-/// What a tool does, by the right that it needs.
+/// The function of a tool, by the right that it needs.
 pub enum Run {
     Read(Running<Reader>),
     Write(Running<Writer>),
 }
 
-/// What a tool knows of a call beside its arguments.
+/// What a tool knows about a call in addition to the arguments.
 #[derive(Clone)]
 pub struct Call {
-    /// Bytes that the answer may have.
+    /// Limit on the answer, in bytes.
     pub answer_bytes: usize,
-    /// Bytes that a file may have which is uploaded, where there is a bound.
+    /// Limit on an uploaded file, in bytes, if there is one.
     pub upload_bytes: Option<u64>,
-    /// What the URL of a link to upload begins with; the link itself comes behind it.
+    /// The beginning of the URL of an upload link; the link's token follows.
     pub upload_url: Arc<str>,
 }
 
-/// Answers a call by a right.
+/// Handles a call with a handle of type `R`.
 pub type Running<R> = Box<dyn Fn(R, JsonObject, Call) -> Answering + Send + Sync>;
 
-/// An answer under way.
+/// The future of an answer.
 pub type Answering = Pin<Box<dyn Future<Output = Result<Value>> + Send>>;
 
-/// What models are told in words.
+/// The texts that describe a tool to models.
 pub struct Words {
     pub name: &'static str,
     pub title: &'static str,
     pub description: &'static str,
 }
 
-/// What a tool that changes something does to what was there.
+/// How a writing tool affects existing data.
 #[derive(Clone, Copy)]
 pub struct Effect {
-    /// It may take something back or away.
+    /// Whether the tool may remove or revert something.
     pub destructive: bool,
-    /// The same call again changes nothing.
+    /// Whether repeating the same call changes nothing.
     pub idempotent: bool,
 }
 
 impl Tool {
-    /// A tool that reads.
+    /// Creates a tool that reads.
     pub fn reading<A, O, F>(words: &Words, run: impl Fn(Reader, A, Call) -> F + Copy + Send + Sync + 'static) -> Tool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -72,7 +72,7 @@ impl Tool {
         Tool::new::<A, O>(words, annotations.idempotent(true), Run::Read(running(run)))
     }
 
-    /// A tool that changes something.
+    /// Creates a tool that writes.
     pub fn writing<A, O, F>(
         words: &Words,
         effect: Effect,
@@ -89,23 +89,23 @@ impl Tool {
 
     fn new<A: JsonSchema, O: JsonSchema>(words: &Words, annotations: ToolAnnotations, run: Run) -> Tool {
         let (input, output) = (schema_of::<A>(Contract::Deserialize), schema_of::<O>(Contract::Serialize));
-        let compiled = Schema::compile(&Value::Object(input.clone())).expect("a schema that is made of a type is one");
+        let compiled = Schema::compile(&Value::Object(input.clone())).expect("a schema generated from a type is valid");
         let description = Description::new(words.name, words.description, Arc::new(input))
             .with_title(words.title)
             .with_raw_output_schema(Arc::new(output))
-            // What is in a workspace is all there is to see.
+            // A tool sees only the data of the workspace.
             .with_annotations(annotations.open_world(false));
         Tool { description, input: Arc::new(compiled), run }
     }
 
-    /// Whether it changes something.
+    /// Returns whether the tool writes.
     pub fn writes(&self) -> bool {
         matches!(self.run, Run::Write(_))
     }
 
-    /// What is wrong with its arguments is told with its place. Null says that an argument is not given.
+    /// Validates the arguments. Errors name their position. A null argument counts as missing.
     ///
-    /// Long arguments take a while to check, which is no work for the threads that serve.
+    /// Long arguments take time to validate, so this runs outside the threads that serve requests.
     pub async fn check(&self, mut arguments: JsonObject) -> Result<JsonObject> {
         arguments.retain(|_, value| !value.is_null());
         let (input, arguments) = (self.input.clone(), Value::Object(arguments));
@@ -128,7 +128,7 @@ where
     Box::new(move |right, arguments, call| {
         Box::pin(async move {
             let arguments = serde_json::from_value(Value::Object(arguments));
-            // What no schema says, such as how deep values may nest, is found here.
+            // Reports errors that no schema expresses, such as values nested too deep.
             let arguments: A = arguments.map_err(|error| Error::invalid(error.to_string()))?;
             let answer = run(right, arguments, call).await?;
             serde_json::to_value(answer).map_err(Error::internal)
@@ -136,8 +136,8 @@ where
     })
 }
 
-/// The schema of a type, in the words that most clients and models know: without references, with one type a place, and
-/// without formats of numbers.
+/// Returns the schema of a type in a form that most clients and models support: without references, with a single type
+/// per value, and without number formats.
 fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     let is_input = matches!(contract, Contract::Deserialize);
     let plain = move |schema: &mut Described| {
@@ -154,7 +154,8 @@ fn schema_of<T: JsonSchema>(contract: Contract) -> JsonObject {
     schema
 }
 
-/// Where null may stand too, it is one of two alternatives; an argument that is null is just not given.
+/// Replaces a nullable type. In an answer, null becomes one of two alternatives; an argument that may be null is simply
+/// optional.
 fn with_one_type(schema: &mut Described, is_input: bool) {
     let types = schema.get("type").and_then(Value::as_array).cloned().unwrap_or_default();
     let mut others = types.iter().filter(|name| *name != "null");

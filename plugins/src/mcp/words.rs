@@ -1,5 +1,5 @@
-//! Closed sets of words in the arguments and answers of tools: as the engine names their members, so that a new one is
-//! among them by itself.
+//! Closed sets of words in the arguments and answers of tools. The words are the engine's own names, so a new member is
+//! included automatically.
 
 use std::borrow::Cow;
 
@@ -10,14 +10,14 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A set whose members have names, and no others.
+/// A closed set whose members have names.
 pub trait ClosedSet: Copy {
     fn all() -> Vec<Self>;
 
     fn name(self) -> &'static str;
 }
 
-/// A member of a set, as its name.
+/// A member of a set, represented by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Word<S>(pub S);
 
@@ -40,9 +40,7 @@ impl<'de, S: ClosedSet> Deserialize<'de> for Word<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text: Cow<'de, str> = Deserialize::deserialize(deserializer)?;
         let found = S::all().into_iter().find(|member| member.name() == text);
-        found
-            .map(Word)
-            .ok_or_else(|| D::Error::custom(format!("'{text:.64}' is none of the words that may stand here")))
+        found.map(Word).ok_or_else(|| D::Error::custom(format!("'{text:.64}' is not one of the allowed values")))
     }
 }
 
@@ -52,7 +50,7 @@ impl<S: ClosedSet> Serialize for Word<S> {
     }
 }
 
-/// Declares that types of the engine, with a list of their values and a name for each, are such sets.
+/// Implements [`ClosedSet`] for types of the engine that list their values and name each of them.
 macro_rules! closed_sets {
     ($($set:ident),+) => {$(
         impl ClosedSet for $set {
@@ -68,7 +66,7 @@ macro_rules! closed_sets {
 }
 closed_sets!(Action, Perspective);
 
-/// Which tasks are wanted.
+/// A selection of tasks by status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WantedTasks {
     Open,
@@ -93,7 +91,7 @@ impl ClosedSet for WantedTasks {
     }
 }
 
-/// How something was found.
+/// The kind of match by which something was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchKind(pub &'static str);
 
@@ -112,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_member_is_read_by_its_name_and_nothing_else_is() {
+    fn only_names_of_members_are_parsed() {
         for wanted in WantedTasks::all() {
             let text = serde_json::to_string(&Word(wanted)).expect("JSON");
             assert_eq!(serde_json::from_str::<Word<WantedTasks>>(&text).expect("a word"), Word(wanted));
@@ -122,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_name_what_the_engine_knows() {
+    fn schemas_list_every_status_of_the_engine() {
         let schema = Word::<WantedTasks>::json_schema(&mut SchemaGenerator::default());
         let names = schema.get("enum").and_then(|names| names.as_array()).expect("an enum");
         assert_eq!(names.len(), 3 + Status::ALL.len());

@@ -1,4 +1,4 @@
-//! A plugin's cases, `cases.toml`: what its hooks are given, and what they must return. They need no server.
+//! Runs a plugin's cases from `cases.toml`: inputs of its hooks and the results expected. Cases need no server.
 
 mod given;
 
@@ -14,7 +14,7 @@ use crate::folder::{CASES, Folder};
 use crate::manifest::{line_and_column, refusal};
 use crate::registry::LoadError;
 
-/// How a case went.
+/// The outcome of a case.
 #[derive(Debug)]
 pub struct Outcome {
     pub name: String,
@@ -33,7 +33,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// May be missing where the plugin has one hook.
+    /// May be omitted if the plugin has only one hook.
     hook: Option<String>,
     #[serde(default)]
     settings: Object,
@@ -55,14 +55,14 @@ struct Case {
     #[serde(default)]
     rows: Vec<Object>,
     expect: Option<Value>,
-    /// A part of the message that the hook must fail with.
+    /// A part of the message with which the hook must fail.
     error: Option<String>,
 }
 
-/// A case shows what a script does, and not how busy the machine is: it has so many times its deadline.
+/// Factor for the deadline in cases. A case tests what a script does, not how busy the machine is.
 const DEADLINE_FACTOR: u64 = 100;
 
-/// Runs a folder's cases, under the manifest's settings and those that a case has itself.
+/// Runs the cases of a folder with the manifest's settings, overridden by those of each case.
 pub fn run(script: &Script, folder: &Folder) -> Result<Vec<Outcome>, LoadError> {
     let path = folder.file(CASES);
     let script = &script.with_deadline_factor(DEADLINE_FACTOR);
@@ -85,7 +85,7 @@ impl Case {
         let wanted = match (&self.expect, &self.error) {
             (Some(expect), None) => Ok(expect.clone()),
             (None, Some(error)) => Err(error.clone()),
-            _ => return Some("it needs exactly one of expect and error".into()),
+            _ => return Some("exactly one of expect and error is required".into()),
         };
         let returned = match self.returned(script, folder) {
             Ok(returned) => returned,
@@ -94,20 +94,21 @@ impl Case {
         match (wanted, returned) {
             (Ok(wanted), (hook, Ok(returned))) => match expected(hook, &wanted) {
                 Ok(wanted) => difference(&wanted, &returned),
-                Err(wrong) => Some(format!("what it expects is no result: {wrong}")),
+                Err(wrong) => Some(format!("the expected value is not a valid result: {wrong}")),
             },
             (Ok(_), (_, Err(message))) => Some(message),
             (Err(error), (_, Ok(returned))) => {
-                Some(format!("it should fail with '{error}', and returns\n{}", pretty(&returned)))
+                Some(format!("expected a failure with '{error}', but the hook returned\n{}", pretty(&returned)))
             }
             (Err(error), (_, Err(message))) if message.contains(&error) => None,
             (Err(error), (_, Err(message))) => {
-                Some(format!("it should fail with '{error}', and fails with\n{message}"))
+                Some(format!("expected a failure with '{error}', but the hook failed with\n{message}"))
             }
         }
     }
 
-    /// The hook that was called, and what it returned or why it failed; an error where the case itself is wrong.
+    /// Returns the hook that was called, and its result or the message of its failure. Returns an error if the case
+    /// itself is invalid.
     fn returned(self, script: &Script, folder: &Folder) -> Result<(Hook, Result<Value, String>), String> {
         let hook = self.hook(script)?;
         let script = script.with_settings(&self.settings).map_err(|error| error.to_string())?;
@@ -130,7 +131,7 @@ impl Case {
         let hooks = &script.about().hooks;
         match (&self.hook, hooks.as_slice()) {
             (None, [hook]) => Ok(*hook),
-            (None, _) => Err("it does not say which hook is called".into()),
+            (None, _) => Err("the name of the hook is required, because the plugin has several".into()),
             (Some(name), _) => {
                 let hook = hooks.iter().find(|hook| hook.name() == name);
                 hook.copied().ok_or_else(|| format!("the plugin has no hook '{name}'"))
@@ -139,11 +140,11 @@ impl Case {
     }
 }
 
-/// What a case expects, read as strictly as what a hook returns.
+/// Reads an expected value as strictly as the result of a hook.
 fn expected(hook: Hook, wanted: &Value) -> Result<Value, String> {
     Ok(canonical(match hook {
         Hook::Enrich => {
-            // The type that events belong to was checked on what the hook returned.
+            // The type prefix of the events was already checked on the hook's result.
             let prefix = wanted.get("events").and_then(Value::as_array).and_then(|events| events.first());
             let prefix = prefix.and_then(|event| event.get("event_type")).and_then(Value::as_str).unwrap_or_default();
             Value::from(&result::facts::read(wanted, prefix.split('.').next().unwrap_or_default())?)
@@ -154,7 +155,7 @@ fn expected(hook: Hook, wanted: &Value) -> Result<Value, String> {
     }))
 }
 
-/// The same value with its fields in alphabetical order, and without nulls and empty lists, which a case need not write.
+/// Returns the value with its fields in alphabetical order, without nulls and empty lists, which a case may omit.
 fn canonical(value: Value) -> Value {
     match value {
         Value::Object(object) => {
@@ -169,7 +170,7 @@ fn canonical(value: Value) -> Value {
     }
 }
 
-/// The lines in which two results differ, if they do: `-` was expected, `+` was returned.
+/// Returns the lines in which two results differ: `-` was expected, `+` was returned. `None` if they are equal.
 fn difference(expected: &Value, returned: &Value) -> Option<String> {
     if expected == returned {
         return None;
@@ -182,7 +183,7 @@ fn difference(expected: &Value, returned: &Value) -> Option<String> {
     let lines = lines.chain(expected[same..expected.len() - tail].iter().map(|line| format!("- {line}")));
     let lines = lines.chain(returned[same..returned.len() - tail].iter().map(|line| format!("+ {line}")));
     let lines = lines.chain(expected[expected.len() - tail..].iter().map(|line| format!("  {line}")));
-    Some(format!("what it returns differs (- expected, + returned)\n{}", lines.collect::<Vec<_>>().join("\n")))
+    Some(format!("the result differs (- expected, + returned)\n{}", lines.collect::<Vec<_>>().join("\n")))
 }
 
 fn pretty(value: &Value) -> String {

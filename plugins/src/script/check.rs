@@ -1,4 +1,4 @@
-//! What is found wrong with a script before it is ever called: its syntax, its hooks, and calls that cannot succeed.
+//! Checks a script before its first call: its syntax, its hooks, and calls that cannot succeed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,12 +11,12 @@ use crate::registry::LoadError;
 use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
 
-/// Functions of an interpreter that a script may not call.
+/// Functions of the interpreter that a script may not call.
 const REFUSED: [&str; 5] = ["eval", "sleep", "curry", "exit", "get_fn_metadata_list"];
-/// Functions that the parser knows by itself.
+/// Functions that are built into the parser.
 const KEYWORDS: [(&str, usize); 6] =
     [("Fn", 1), ("is_def_fn", 2), ("is_def_var", 1), ("is_shared", 1), ("type_of", 1), ("print", 1)];
-/// Functions that take a closure, and do not keep it.
+/// Functions that take a closure and do not keep it.
 const TAKE_CLOSURES: [&str; 18] = [
     "filter",
     "map",
@@ -38,7 +38,7 @@ const TAKE_CLOSURES: [&str; 18] = [
     "none",
 ];
 
-/// The parameters of each hook's function.
+/// Returns the parameters of a hook's function.
 fn parameters(hook: Hook) -> &'static [&'static str] {
     match hook {
         Hook::Enrich => &["event", "state", "settings"],
@@ -49,7 +49,7 @@ fn parameters(hook: Hook) -> &'static [&'static str] {
     }
 }
 
-/// Compiles a folder's script to a program for each hook, and refuses what could never run.
+/// Compiles a folder's script into a program for each hook. Rejects scripts that could never run.
 pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Result<Vec<(Hook, Body)>, LoadError> {
     let script = Source { path: folder.file(SCRIPT), text: &folder.script };
     let ast = engine.compile(&folder.script).map_err(|error| {
@@ -57,14 +57,14 @@ pub(super) fn compile(engine: &Engine, folder: &Folder, hooks: &[Hook]) -> Resul
         script.at(error.position(), format!("{}{}", message[..1].to_lowercase(), &message[1..]))
     })?;
     if let Some(statement) = ast.statements().iter().find(|statement| !matches!(statement, Stmt::Noop(_))) {
-        return Err(script.at(statement.position(), "a script holds functions only"));
+        return Err(script.at(statement.position(), "a script may only contain functions"));
     }
     script.hooks(&ast, hooks)?;
     script.calls(engine, &ast)?;
     hooks.iter().map(|hook| Ok((*hook, script.body(engine, &ast, *hook)?))).collect()
 }
 
-/// A script's text, for messages that name a place in it.
+/// The text of a script, for messages that name a position in it.
 struct Source<'a> {
     path: String,
     text: &'a str,
@@ -85,7 +85,7 @@ impl Source<'_> {
                 (false, true, _) | (true, false, true) => {}
                 (true, true, _) => {
                     let message =
-                        format!("the manifest names the hook '{}', and the script has no such function", hook.name());
+                        format!("the manifest names the hook '{}', but the script has no such function", hook.name());
                     return Err(LoadError {
                         hint: Some(format!("write {signature}")),
                         ..LoadError::new(&self.path, message)
@@ -108,13 +108,13 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The body of a hook's function as a program of its own, with the parameters as its variables.
+    /// Compiles the body of a hook's function as a separate program, with the parameters as its variables.
     fn body(&self, engine: &Engine, ast: &AST, hook: Hook) -> Result<Body, LoadError> {
         let wanted = parameters(hook).len();
         let function = ast.iter_fn_def().find(|f| f.name == hook.name() && f.params.len() == wanted);
         let function = function.ok_or_else(|| LoadError::new(&self.path, format!("there is no {}", hook.name())))?;
         let (start, end) = (self.offset(function.body.start_position()), self.offset(function.body.end_position()));
-        // The places of what is left must stay the same.
+        // The positions in the remaining text must stay the same.
         let blank = |text: &str| text.chars().map(|c| if c == '\n' { '\n' } else { ' ' }).collect::<String>();
         let inside = self.text.get(start + 1..end).unwrap_or_default();
         let alone = blank(self.text.get(..=start).unwrap_or_default()) + inside;
@@ -129,7 +129,7 @@ impl Source<'_> {
         Ok(Body { parameters, ast: ast.clone_functions_only().merge(&statements) })
     }
 
-    /// The byte at a place of the text.
+    /// Returns the byte offset of a position in the text.
     fn offset(&self, position: Position) -> usize {
         let (line, column) = (position.line().unwrap_or(1), position.position().unwrap_or(1));
         let line_start: usize = self.text.split_inclusive('\n').take(line - 1).map(str::len).sum();
@@ -143,7 +143,7 @@ impl Source<'_> {
         LoadError { line, column, ..LoadError::new(&self.path, message) }
     }
 
-    /// Looks at every call: whether what it calls exists, takes as many arguments, and is allowed.
+    /// Checks every call: the function must exist, take this number of arguments, and be allowed.
     fn calls(&self, engine: &Engine, ast: &AST) -> Result<(), LoadError> {
         let known = Known::of(engine, ast);
         let mut refused = None;
@@ -166,7 +166,7 @@ impl Source<'_> {
                 self.call(known, call, call.args.len() + 1, *position)
             }
             Some(ASTNode::Stmt(Stmt::Share(_))) => self.closure(known, path),
-            // What it stands for is not watched while it grows.
+            // The size of the value of `this` cannot be measured while the value grows.
             Some(ASTNode::Expr(Expr::ThisPtr(position))) => Err(self.at(*position, "a script may not use 'this'")),
             _ => Ok(()),
         }
@@ -197,10 +197,10 @@ impl Source<'_> {
         Err(LoadError { hint, ..error })
     }
 
-    /// A closure that captures variables may only be handed to a function that uses it at once: kept in a variable, and
-    /// captured by the next one, closures would nest without end.
+    /// Checks a closure that captures variables. It may only be passed to a function that uses it immediately: if
+    /// closures could be kept in variables and captured by other closures, they could nest without limit.
     fn closure(&self, known: &Known, path: &[ASTNode<'_>]) -> Result<(), LoadError> {
-        // The statement stands in the block that the closure is, and that in the call.
+        // The statement is in the block that forms the closure, and this block is in the call.
         let call = path.iter().rev().skip(2).find(|node| !matches!(node, ASTNode::Stmt(Stmt::Expr(_))));
         let name = match call {
             Some(
@@ -215,12 +215,12 @@ impl Source<'_> {
             ASTNode::Expr(expr) => Some(expr.position()),
             _ => None,
         });
-        let message = "a closure that uses variables around it can only be given to a function such as filter or map";
+        let message = "a closure that captures variables can only be passed to a function such as filter or map";
         Err(self.at(position.unwrap_or(Position::NONE), message))
     }
 }
 
-/// Whether a call is the one that a closure with captured variables becomes.
+/// Returns whether a call is the one that the parser creates for a closure with captured variables.
 fn is_capture(path: &[ASTNode<'_>]) -> bool {
     let called = match path.last() {
         Some(ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _))) => call.name.as_str(),
@@ -255,7 +255,7 @@ impl Known {
     }
 
     fn takes(&self, name: &str, arguments: usize) -> bool {
-        // Called as a method, a scripted function has what stands before the dot as `this`.
+        // A scripted function called as a method gets the value before the dot as `this`.
         let scripted =
             |counts: &BTreeSet<usize>| counts.contains(&arguments) || counts.contains(&arguments.wrapping_sub(1));
         self.host.get(name).is_some_and(|counts| counts.contains_key(&arguments))

@@ -1,11 +1,11 @@
-//! Values of the engine and values of the interpreter, turned into one another without a text between.
+//! Converts between values of the engine and values of the interpreter, without text in between.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::json::MAX_DEPTH;
 use foldwork_engine::model::value::{Object, Value};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
-/// A value as scripts see it: null is `()`, a date its RFC 3339 text.
+/// Returns a value as scripts see it: null is `()`, and a date is its RFC 3339 text.
 pub(super) fn to_dynamic(value: &Value) -> Dynamic {
     match value {
         Value::Null => Dynamic::UNIT,
@@ -27,14 +27,14 @@ pub(super) fn text_to_dynamic(text: &str) -> Dynamic {
     Dynamic::from(ImmutableString::from(text))
 }
 
-/// Turns what a script made into a value, as long as it stays within some bytes.
+/// Converts a script's value into a value of the engine. The size is limited.
 pub(super) struct Reader {
     bytes_left: usize,
     path: String,
 }
 
 impl Reader {
-    /// A reader of a value that messages call `name`.
+    /// Creates a reader of a value that messages call `name`.
     pub(super) fn new(name: &str, bytes: usize) -> Reader {
         Reader { bytes_left: bytes, path: name.to_owned() }
     }
@@ -71,14 +71,14 @@ impl Reader {
         } else if let Ok(character) = value.as_char() {
             Ok(Value::from(character.to_string()))
         } else {
-            Err(format!("{} is a value of type {}, which is no data", self.path, value.type_name()))
+            Err(format!("{} has the type {}, which is not a data type", self.path, value.type_name()))
         }
     }
 
     fn double(&self, number: f64) -> Result<Value, String> {
         match number.is_finite() {
             true => Ok(Value::Double(number)),
-            false => Err(format!("{} is no finite number", self.path)),
+            false => Err(format!("{} is not a finite number", self.path)),
         }
     }
 
@@ -123,7 +123,7 @@ impl Reader {
     }
 }
 
-/// The beginning of a path that may be long.
+/// Returns the beginning of a path that may be long.
 fn cut(path: &str) -> &str {
     let end = (0..=path.len().min(100)).rev().find(|end| path.is_char_boundary(*end)).unwrap_or(0);
     &path[..end]
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_as_they_went() {
+    fn values_survive_conversion() {
         let json = r#"{"a":9007199254740993,"b":0.5,"c":null,"d":[true,"ä",[]],"e":{"f":{}}}"#;
         let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
         let back = Reader::new("value", 10_000).read(&to_dynamic(&value)).expect("data");
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_data_or_too_large_is_refused_with_its_path() {
+    fn invalid_and_oversized_values_are_rejected_with_their_path() {
         let read = |value: Dynamic, bytes| Reader::new("facts", bytes).read(&value).expect_err("refused");
         let map = |value: Dynamic| Dynamic::from_map(Map::from_iter([("x".into(), Dynamic::from_array(vec![value]))]));
-        assert_eq!(read(map(Dynamic::from_float(f64::NAN)), 1_000), "facts.x[0] is no finite number");
+        assert_eq!(read(map(Dynamic::from_float(f64::NAN)), 1_000), "facts.x[0] is not a finite number");
         assert_eq!(read(map("long".repeat(100).into()), 300), "too large at facts.x[0]");
-        assert!(read(map(Dynamic::from(0..3_i64)), 1_000).contains("facts.x[0] is a value of type"));
+        assert!(read(map(Dynamic::from(0..3_i64)), 1_000).contains("facts.x[0] has the type"));
         let nested = (0..300).fold(Dynamic::UNIT, |inner, _| Dynamic::from_array(vec![inner]));
         assert!(read(nested, 100_000).contains("nested more than 180 levels deep"));
     }

@@ -1,4 +1,4 @@
-//! What a script may call, from the functions that are registered: for `host.d.rhai` and for the checks at load.
+//! Lists the functions that a script may call, for `host.d.rhai` and for the checks at load.
 
 use std::collections::BTreeMap;
 
@@ -27,10 +27,10 @@ struct Function {
     doc_comments: Vec<String>,
 }
 
-/// All functions that an engine has, those of the language among them.
+/// Returns all functions of an engine, including those of the language.
 pub(super) fn functions(engine: &Engine) -> Functions {
     let mut functions = Functions::new();
-    // What is documented comes first, so that messages show it.
+    // Documented functions come first, so that messages show them.
     let mut all = registered(engine, true);
     all.sort_by_key(|function| function.doc_comments.is_empty());
     for function in all {
@@ -40,11 +40,11 @@ pub(super) fn functions(engine: &Engine) -> Functions {
     functions
 }
 
-/// The text of `host.d.rhai`.
+/// Returns the text of `host.d.rhai`.
 pub fn text() -> String {
     let mut text = String::from(
-        "//! What scripts may call besides rhai's own functions on numbers, texts, arrays and maps.\n//!\n\
-         //! Written from the functions that the host registers, for people and language servers. Each example holds.\n\n\
+        "//! Host functions, which scripts may call in addition to rhai's own.\n//!\n\
+         //! Generated from the host's functions, for people and language servers. Each example is true.\n\n\
          module static;\n",
     );
     let mut functions = documented();
@@ -55,7 +55,7 @@ pub fn text() -> String {
     text
 }
 
-/// The example of each function of the host: an expression that is true.
+/// Returns the example of each host function: an expression that must be true.
 pub fn examples() -> Vec<String> {
     let lines = documented().into_iter().flat_map(|function| {
         let lines: Vec<String> = function.doc_comments.iter().flat_map(|doc| doc.lines()).map(str::to_owned).collect();
@@ -64,7 +64,7 @@ pub fn examples() -> Vec<String> {
     lines.filter_map(|line| Some(line.strip_prefix("/// `")?.strip_suffix('`')?.to_owned())).collect()
 }
 
-/// Whether an expression is true where scripts run.
+/// Evaluates an expression where scripts run. Returns whether it is true.
 pub fn holds(expression: &str) -> Result<bool, String> {
     let engine = sandbox::engine("example", &Limits::default());
     engine.eval_expression::<bool>(expression).map_err(|error| error.to_string())
@@ -80,7 +80,7 @@ fn registered(engine: &Engine, with_language: bool) -> Vec<Function> {
     serde_json::from_str::<Metadata>(&metadata).map(|metadata| metadata.functions).unwrap_or_default()
 }
 
-/// A signature with names of parameters only.
+/// Returns a signature with the names of the parameters only.
 fn named(signature: &str) -> String {
     let Some((name, rest)) = signature.split_once('(') else { return signature.to_owned() };
     let parameters = rest.rsplit_once(')').map_or(rest, |(parameters, _)| parameters);

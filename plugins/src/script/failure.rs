@@ -1,4 +1,4 @@
-//! From an interpreter's error to a failure that the writer of the plugin understands.
+//! Converts an interpreter's error into a failure that the author of the plugin understands.
 
 use std::any::Any;
 
@@ -8,10 +8,10 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use super::guard::Stop;
 use super::limits::Limits;
 
-/// The longest message that is kept.
+/// Maximum length of a message, in bytes.
 const LONGEST: usize = 2_000;
 
-/// What went wrong in a call.
+/// Returns the failure of a call that ended with an error.
 pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
     let error = innermost(error);
     let position = error.position();
@@ -32,7 +32,7 @@ pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
             (FailureKind::Size, format!("more than {} variables", limits.variables))
         }
         EvalAltResult::ErrorStackOverflow(_) => {
-            (FailureKind::Depth, format!("more than {} calls within one another", limits.call_levels))
+            (FailureKind::Depth, format!("more than {} nested calls", limits.call_levels))
         }
         EvalAltResult::ErrorRuntime(thrown, _) => (FailureKind::Thrown, thrown_text(&thrown)),
         mut error => {
@@ -43,14 +43,14 @@ pub(super) fn of_error(error: EvalAltResult, limits: &Limits) -> Failure {
     Failure { kind, message: cut(message), line: line(position), column: column(position) }
 }
 
-/// What a panic in a function of the host said.
+/// Returns the failure of a call in which a host function panicked.
 pub(super) fn of_panic(payload: &(dyn Any + Send)) -> Failure {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let message = format!("a function of the host failed: {}", text.unwrap_or("no message"));
+    let message = format!("a host function failed: {}", text.unwrap_or("no message"));
     Failure { kind: FailureKind::Panic, message: cut(message), line: None, column: None }
 }
 
-/// A result that is not what its hook returns.
+/// Returns the failure of a call whose result is invalid.
 pub(super) fn of_result(message: String) -> Failure {
     Failure { kind: FailureKind::Result, message: cut(message), line: None, column: None }
 }
@@ -74,7 +74,7 @@ fn thrown_text(thrown: &Dynamic) -> String {
     }
 }
 
-/// The message as a fragment: without a capital at its beginning.
+/// Returns the message with a lower-case first letter.
 fn lowered(message: &str) -> String {
     let mut rest = message.chars();
     let first = rest.next().map(|first| first.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Watches a call while it runs: its time, its memory, its steps and its log lines.
+//! Watches a running call: its time, memory, operations and log lines.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use rhai::{Dynamic, EvalAltResult, Position};
 use super::limits::Limits;
 use crate::memory::allocated;
 
-/// Lines that one call may log.
+/// Number of lines that one call may log.
 const LOG_LINES: u32 = 100;
 
 const FAR: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What the call that runs on this thread may still take.
+/// The limits of the call that runs on this thread.
 #[derive(Clone, Copy)]
 struct Watch {
     deadline: Instant,
-    /// What [`allocated`] may say at most.
+    /// Limit on the result of [`allocated`].
     memory_end: i64,
     /// The time of the event that the call is about.
     now_ms: i64,
@@ -29,7 +29,7 @@ thread_local! {
     static LOGGED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A call under way on this thread. It ends when this is dropped.
+/// A running call on this thread. Dropping the guard ends the call.
 pub(super) struct Guard {
     before: Option<Watch>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn begin(limits: &Limits, now_ms: i64) -> Guard {
         let memory_end = allocated().saturating_add(i64::try_from(limits.memory_bytes).unwrap_or(i64::MAX));
-        // A deadline beyond what a clock can say is none that is ever reached.
+        // A deadline beyond the range of the clock is never reached.
         let now = Instant::now();
         let deadline = now.checked_add(Duration::from_millis(limits.deadline_ms)).unwrap_or(now + FAR);
         OPERATIONS.set(0);
@@ -45,7 +45,7 @@ impl Guard {
         Guard { before: WATCH.replace(Some(Watch { deadline, memory_end, now_ms })) }
     }
 
-    /// Steps that the call has taken.
+    /// Returns the number of operations of the call.
     pub(super) fn operations() -> u64 {
         OPERATIONS.get()
     }
@@ -64,13 +64,13 @@ pub(super) enum Stop {
     Memory,
 }
 
-/// Called by the interpreter for every step.
+/// Called by the interpreter for every operation.
 pub(super) fn progress(operations: u64) -> Option<Dynamic> {
     OPERATIONS.set(operations);
     stop().map(Dynamic::from)
 }
 
-/// Called by functions of the host that go on for long.
+/// Called by host functions that may run long.
 pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
     match stop() {
         Some(stop) => Err(EvalAltResult::ErrorTerminated(Dynamic::from(stop), Position::NONE).into()),
@@ -78,12 +78,12 @@ pub(super) fn checkpoint() -> Result<(), Box<EvalAltResult>> {
     }
 }
 
-/// The only time that the call knows.
+/// Returns the only time that the call can see.
 pub(super) fn now_ms() -> i64 {
     WATCH.get().map_or(0, |watch| watch.now_ms)
 }
 
-/// Whether the call may write another line into the log.
+/// Counts a log line. Returns whether the call may write it.
 pub(super) fn may_log() -> bool {
     let logged = LOGGED.get();
     LOGGED.set(logged.saturating_add(1));

@@ -1,4 +1,4 @@
-//! What hooks are given, as scripts see it.
+//! Builds the arguments of hooks as scripts see them.
 
 use foldwork_engine::hook::LABEL;
 use foldwork_engine::model::aggregate::Aggregate;
@@ -10,8 +10,8 @@ use rhai::{Dynamic, Map};
 
 use super::convert::{text_to_dynamic, to_dynamic, to_map};
 
-/// `{event_id, aggregate_id, aggregate_type, event_type, project_id, version, position, payload, metadata, actor,
-/// occurred_at, recorded_at}`.
+/// Returns `{event_id, aggregate_id, aggregate_type, event_type, project_id, version, position, payload, metadata,
+/// actor, occurred_at, recorded_at}`.
 pub(super) fn event(event: &Event) -> Dynamic {
     let text = |text: &str| text_to_dynamic(text);
     let mut map = Map::new();
@@ -30,7 +30,7 @@ pub(super) fn event(event: &Event) -> Dynamic {
     Dynamic::from_map(map)
 }
 
-/// The aggregate as a pipeline shows it after `$fold`, with its label and without what plugins derived.
+/// Returns the aggregate as a pipeline shows it after `$fold`, with its label and without facts of plugins.
 pub(super) fn state(aggregate: &Aggregate, definition: &Definition) -> Dynamic {
     let mut map = to_map(&aggregate.state);
     map.insert("_id".into(), text_to_dynamic(aggregate.id.as_str()));
@@ -46,7 +46,7 @@ pub(super) fn state(aggregate: &Aggregate, definition: &Definition) -> Dynamic {
     Dynamic::from_map(map)
 }
 
-/// `{name, display_name, traits}`.
+/// Returns `{name, display_name, traits}`.
 pub(super) fn aggregate_type(definition: &Definition) -> Dynamic {
     let mut map = Map::new();
     map.insert("name".into(), text_to_dynamic(&definition.type_name));

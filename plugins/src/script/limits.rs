@@ -1,8 +1,8 @@
-//! What one call of a script may take.
+//! The limits of one call of a script.
 
 use serde::{Deserialize, Serialize};
 
-/// Bounds of one call. A manifest may set its own.
+/// The limits of one call. A manifest may override them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -38,7 +38,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses limits that would be none: rhai reads 0 as "any number".
+    /// Rejects limits without effect: rhai reads 0 as "no limit".
     pub fn check(&self) -> Result<(), String> {
         let counts = [
             ("operations", self.operations),
@@ -54,13 +54,13 @@ impl Limits {
             ("functions", self.functions as u64),
         ];
         match counts.into_iter().find(|(_, count)| *count == 0 || i64::try_from(*count).is_err()) {
-            Some((name, _)) => Err(format!("{name} is at least 1 and fits 63 bits")),
+            Some((name, _)) => Err(format!("{name} must be at least 1 and fit in 63 bits")),
             None => Ok(()),
         }
     }
 }
 
-/// The limits that a manifest sets; the others are the host's.
+/// The limits that a manifest sets. The others are those of the host.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {

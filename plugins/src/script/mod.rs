@@ -1,7 +1,7 @@
 //! Scripted plugins: a folder with a manifest, functions in rhai and their cases, run in a sandbox.
 //!
-//! A script is a function from data to data. It is compiled and checked once; a call gets its arguments, runs under its
-//! limits on the caller's thread, and what it returns is read strictly.
+//! A script is a function from data to data. It is compiled and checked once. A call gets its arguments, runs under its
+//! limits on the caller's thread, and its result is read strictly.
 
 pub mod case;
 mod check;
@@ -32,41 +32,41 @@ use crate::folder::{Folder, MANIFEST};
 use crate::manifest::{Manifest, ToolSchemas, merged};
 use crate::registry::LoadError;
 
-/// A call never begins with less stack than this: values that a script nests are walked and dropped recursively.
+/// Minimum stack of a call: nested values of a script are traversed and dropped recursively.
 const STACK_BYTES: usize = 64 << 20;
 
 /// A scripted plugin, ready to be called.
 #[derive(Clone)]
 pub struct Script {
     about: About,
-    /// The settings as the script is given them.
+    /// The settings as they are passed to the script.
     settings: Dynamic,
     limits: Limits,
-    /// With the hook `tool`.
+    /// Present for plugins with the hook `tool`.
     schemas: Option<Arc<ToolSchemas>>,
     program: Arc<Program>,
 }
 
-/// What is the same whatever the settings are.
+/// The parts that do not depend on the settings.
 struct Program {
     engine: Engine,
     hooks: Vec<(Hook, Body)>,
 }
 
-/// A hook's function: the names of its parameters, and what it does with them as a program of its own. Called as a
-/// function, it would lose the place at which the interpreter stops it.
+/// A hook's function: the names of its parameters, and its body as a separate program. If the body were called as a
+/// function, the interpreter could not report the position at which it was stopped.
 struct Body {
     parameters: Vec<ImmutableString>,
     ast: AST,
 }
 
 impl Script {
-    /// Reads, compiles and checks a folder. Its cases are another matter: [`case::run`].
+    /// Reads, compiles and checks a folder. Its cases are run by [`case::run`].
     pub fn load(folder: &Folder, limits: Limits) -> Result<Script, LoadError> {
         Script::load_with(folder, limits, |_| {})
     }
 
-    /// Like [`Script::load`], with further functions of the host.
+    /// Like [`Script::load`], with additional host functions.
     pub fn load_with(folder: &Folder, limits: Limits, extend: impl FnOnce(&mut Engine)) -> Result<Script, LoadError> {
         let Manifest { about, limits, schemas } = Manifest::read(folder, limits)?;
         let mut engine = sandbox::engine(&about.name, &limits);
@@ -77,11 +77,11 @@ impl Script {
         Ok(Script { about, settings, limits, schemas, program: Arc::new(Program { engine, hooks }) })
     }
 
-    /// The same plugin with some of its settings replaced.
+    /// Returns the plugin with some of its settings overridden.
     pub fn with_settings(&self, given: &Object) -> Result<Script, LoadError> {
         let settings = merged(&self.about.settings, given).map_err(|(message, hint)| {
             let location = format!("[plugins.{}]", self.about.name);
-            let known = format!("{message} ({MANIFEST} names them under [settings])");
+            let known = format!("{message} (settings are declared in {MANIFEST} under [settings])");
             LoadError { hint, ..LoadError::new(location, known) }
         })?;
         let mut script = self.clone();
@@ -90,13 +90,13 @@ impl Script {
         Ok(script)
     }
 
-    /// The same plugin with so many times its deadline.
+    /// Returns the plugin with its deadline multiplied by `times`.
     fn with_deadline_factor(&self, times: u64) -> Script {
         let deadline_ms = self.limits.deadline_ms.saturating_mul(times);
         Script { limits: Limits { deadline_ms, ..self.limits }, ..self.clone() }
     }
 
-    /// Calls a hook's function and reads what it returns.
+    /// Calls a hook's function and reads its result.
     fn call<T, const N: usize>(
         &self,
         hook: Hook,
@@ -125,7 +125,8 @@ impl Script {
             drop(guard);
             value.map(|value| Done { value, operations })
         };
-        // What a panic leaves behind is dropped with the call: engine and program are never written.
+        // A panic leaves no broken state: engine and program are never written, and everything else is dropped with the
+        // call.
         on_large_stack(|| catch_unwind(AssertUnwindSafe(run)))
             .unwrap_or_else(|payload| Err(failure::of_panic(&*payload)))
     }
@@ -190,7 +191,7 @@ impl Plugin for Script {
     }
 }
 
-/// A failure with the place of the script before it.
+/// Returns a failure with the path and position of the script.
 pub(crate) fn located(folder: &Folder, failure: &Failure) -> LoadError {
     LoadError {
         line: failure.line.map(|line| line as usize),

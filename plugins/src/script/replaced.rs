@@ -1,7 +1,7 @@
-//! Functions of the language that one call can make explode, replaced by ones that measure first.
+//! Replaces language functions whose result can become huge in one call. The replacements check the size first.
 //!
-//! rhai checks sizes of results after a function made them, and does not see what `map[key] = value` adds: a text that
-//! takes memory once may then be written out ten thousand times.
+//! rhai checks sizes only after a function has made its result, and does not count what `map[key] = value` adds. A text
+//! that is stored once could therefore be written out ten thousand times.
 
 use std::cmp::Ordering;
 
@@ -46,10 +46,10 @@ pub(super) fn register(engine: &mut Engine) {
         .register_fn("sleep", |_: FLOAT| -> Result<(), Refused> { Err(no_clock()) });
 }
 
-/// A map or an array within a text. An error here would make rhai write the value out by itself, without a bound.
+/// Formats a map or an array as text. Returning an error here would make rhai format the value itself, without a limit.
 fn shown(context: &NativeCallContext, written: Result<ImmutableString, Refused>) -> ImmutableString {
     let short = written.ok().filter(|text| text.len() <= context.engine().max_string_size());
-    short.unwrap_or_else(|| "(too large, or no data)".into())
+    short.unwrap_or_else(|| "(too large, or not data)".into())
 }
 
 fn no_clock() -> Refused {
@@ -69,11 +69,11 @@ fn replace(context: &NativeCallContext, text: &mut ImmutableString, find: &str, 
     Ok(())
 }
 
-/// Sorts values of one kind; texts that are too long together are refused.
+/// Sorts values of one type. Rejects texts that are too long in total.
 fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Result<(), Refused> {
     let first = array.first().map(Dynamic::type_id);
     if array.iter().any(|item| Some(item.type_id()) != first) {
-        return Err(refused("values of different types have no order; give sort a function that compares them"));
+        return Err(refused("values of different types have no order; pass sort a comparison function"));
     }
     let text = |item: &Dynamic| item.as_immutable_string_ref().map_or(0, |text| text.len());
     if array.iter().map(text).fold(0, usize::saturating_add) > context.engine().max_string_size() {
@@ -81,7 +81,7 @@ fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Res
     }
     if let Some(unordered) = array.first().filter(|item| compare(item, item).is_none()) {
         let kind = unordered.type_name();
-        return Err(refused(&format!("values of type {kind} have no order; give sort a function that compares them")));
+        return Err(refused(&format!("values of type {kind} have no order; pass sort a comparison function")));
     }
     array.sort_by(|a, b| {
         let order = compare(a, b).unwrap_or(Ordering::Equal);
@@ -90,7 +90,7 @@ fn sort(context: &NativeCallContext, array: &mut Array, descending: bool) -> Res
     Ok(())
 }
 
-/// The order of two values of one kind; `None` for kinds without an order.
+/// Compares two values of one type. Returns `None` for types without an order.
 fn compare(a: &Dynamic, b: &Dynamic) -> Option<Ordering> {
     if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
         return Some(a.as_str().cmp(b.as_str()));

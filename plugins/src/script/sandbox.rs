@@ -1,4 +1,5 @@
-//! The interpreter that scripts run in: no clock, network, files, chance, modules or `eval`, and a bound to everything.
+//! The interpreter that runs scripts: without clock, network, files, randomness, modules and `eval`, and with a limit
+//! on everything.
 
 use rhai::module_resolvers::DummyModuleResolver;
 use rhai::packages::{Package, StandardPackage};
@@ -7,7 +8,7 @@ use rhai::{Engine, OptimizationLevel};
 use super::limits::Limits;
 use super::{functions, guard, replaced, variables};
 
-/// An engine with the functions of the host, under these limits.
+/// Returns an engine with the host functions and these limits.
 pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {
     let mut engine = Engine::new_raw();
     StandardPackage::new().register_into_engine(&mut engine);

@@ -1,7 +1,7 @@
-//! Watches how large the arrays and maps in variables grow.
+//! Measures the arrays and maps in variables while they grow.
 //!
-//! rhai does not measure what `map[key] = value` adds, and later writes such a map out as a text, or walks over it, within
-//! one step that nothing can stop. So a variable is measured when it is used.
+//! rhai does not measure what `map[key] = value` adds. It may later format or traverse such a map in one operation that
+//! cannot be interrupted. A variable is therefore measured when it is used.
 
 use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
@@ -11,24 +11,24 @@ use rustc_hash::FxHasher;
 
 use super::limits::Limits;
 
-/// Variables that are told apart; others that fall on the same place are measured more often than needed.
+/// Number of slots for variables. Variables that share a slot are measured more often than necessary.
 const PLACES: usize = 32;
-/// A variable is used at most so many times between two measurements, and the fewer the smaller it is.
+/// Number of uses between two measurements of a variable: one per [`ITEMS_PER_PAUSE`] items, at most this many.
 const LONGEST_PAUSE: usize = 16;
 const ITEMS_PER_PAUSE: usize = 32;
 
-/// What values take: items of arrays and maps, and bytes of texts.
+/// The size of values: items of arrays and maps, and bytes of texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
     items: usize,
     text: usize,
 }
 
-/// What was measured in the call that runs on this thread.
+/// Measurements of the call that runs on this thread.
 struct CallSizes {
-    /// What the call was given: it may be larger than what a script may make.
+    /// The size of the arguments, which may be larger than what a script may create.
     given: Size,
-    /// Hash of a name, and the uses that are left before it is measured again.
+    /// The hash of a variable's name, and the uses left before the variable is measured again.
     pauses: [(u64, usize); PLACES],
 }
 

@@ -1,4 +1,4 @@
-//! Embeddings from a BERT model in a folder, laid out as sentence-transformers writes it.
+//! Embeddings from a BERT model in a folder with the layout of sentence-transformers.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const WEIGHTS: &str = "model.safetensors";
 const TOKENIZER: &str = "tokenizer.json";
 const POOLING: &str = "1_Pooling/config.json";
 const SENTENCES: &str = "sentence_bert_config.json";
-/// The end of the weights is as good as all of them to tell two models apart.
+/// The number of bytes at the end of the weights that identify a model.
 const TELLING_BYTES: usize = 1 << 16;
 
 /// A model that runs in this process.
@@ -27,11 +27,11 @@ pub struct Model {
     pooling: Pooling,
 }
 
-/// How the vectors of a text's tokens become the text's.
+/// How the vectors of a text's tokens are combined into one vector.
 #[derive(Clone, Copy)]
 enum Pooling {
     Mean,
-    /// The first token's.
+    /// The vector of the first token.
     First,
 }
 
@@ -49,7 +49,7 @@ struct SentenceConfig {
 }
 
 impl Model {
-    /// Reads a model; without a name it is known by what its weights are.
+    /// Loads a model. Without a name the model is named after a digest of its weights.
     pub fn open(folder: &Path, name: &str) -> anyhow::Result<Model> {
         let config: Config = json(folder, CONFIG)?;
         match config.model_type.as_deref() {
@@ -70,17 +70,17 @@ impl Model {
         let weights = VarBuilder::from_buffered_safetensors(weights, DTYPE, &Device::Cpu).with_context(|| WEIGHTS)?;
         let bert = BertModel::load(weights, &config).with_context(|| format!("{WEIGHTS} and {CONFIG}"))?;
         let model = Model { name, bert, tokenizer, pooling };
-        // What cannot embed one word is found out now, and not by every search.
+        // A model that cannot embed a word is rejected on start instead of failing every search.
         model.vectors(&["word".to_owned()]).context("a first text")?;
         Ok(model)
     }
 
-    /// The name that the model's vectors are kept under.
+    /// Returns the name under which the model's vectors are stored.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The vectors of texts, each of length 1, in the order of the texts.
+    /// Returns the vectors of texts in order, each normalised to length 1.
     pub fn vectors(&self, texts: &[String]) -> anyhow::Result<Vec<Vec<f32>>> {
         let encodings = self.tokenizer.encode_batch(texts.to_vec(), true).map_err(|error| anyhow!(error))?;
         ensure!(!encodings.is_empty(), "no text");
@@ -124,7 +124,7 @@ fn tokenizer(folder: &Path, longest: usize) -> anyhow::Result<Tokenizer> {
     let mut tokenizer = Tokenizer::from_file(folder.join(TOKENIZER)).map_err(failed)?;
     let truncation = TruncationParams { max_length: longest, ..TruncationParams::default() };
     tokenizer.with_truncation(Some(truncation)).map_err(failed)?;
-    // The file may ask for a fixed length; as long as the longest is enough.
+    // The file may ask for padding to a fixed length; padding to the longest text is enough.
     let padding = tokenizer.get_padding().cloned().unwrap_or_default();
     tokenizer.with_padding(Some(PaddingParams { strategy: tokenizers::PaddingStrategy::BatchLongest, ..padding }));
     Ok(tokenizer)

@@ -1,7 +1,8 @@
-//! Models that make vectors of texts in the process that asks.
+//! Models that compute the vectors of texts in the calling process.
 //!
-//! A crate of its own, because it needs nothing of the engine: it is built and tested without the database, which the
-//! features of its dependencies would have compiled a second time. Without the feature `candle` there is nothing in it.
+//! This is a separate crate because it does not depend on the engine. It is built and tested without the database,
+//! which would be compiled a second time with the features of this crate's dependencies. Without the feature `candle`
+//! the crate is empty.
 
 #[cfg(feature = "candle")]
 pub mod bert;

@@ -1,5 +1,5 @@
-//! A model in a folder, from its files to vectors: a very small one that is made here, and a real one where
-//! `FOLDWORK_TEST_MODEL` says where its folder is.
+//! Tests a model from its files to its vectors: a tiny one made by the fixture, and a real one if `FOLDWORK_TEST_MODEL`
+//! names its folder.
 
 mod fixture;
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 const SEED: u64 = 2026;
 const TITLES: [&str; 4] =
     ["How to feed a kitten", "Changing the oil of a lorry", "Baking bread at home", "A history of Vienna"];
-/// What is asked, and the title that is meant.
+/// Queries, each with the index of the title that it should match.
 const MEANT: [(&str, usize); 4] = [("cat", 0), ("truck maintenance", 1), ("loaf", 2), ("Austrian capital", 3)];
 
 fn folder(seed: u64) -> TempDir {
@@ -51,52 +51,52 @@ fn knows_what_words_mean(model: &Model) {
         assert_eq!(nearest, Some(meant), "{query}: {:?}", (0..TITLES.len()).map(|title| likeness(&title)));
     }
     let texts = vectors(model, &["one", "a much longer text than the one before"]);
-    assert!(texts.iter().all(|text| are_the_same(text, text)), "vectors have the length 1");
-    assert!(are_the_same(&texts[0], &vectors(model, &["one"])[0]), "a text means the same beside another");
-    assert!(!are_the_same(&texts[0], &texts[1]), "other words mean something else");
+    assert!(texts.iter().all(|text| are_the_same(text, text)), "vectors have length 1");
+    assert!(are_the_same(&texts[0], &vectors(model, &["one"])[0]), "the vector of a text is independent of others");
+    assert!(!are_the_same(&texts[0], &texts[1]), "other words have another vector");
 }
 
 #[test]
-fn a_small_model_knows_what_words_mean() {
+fn a_small_model_ranks_related_words_first() {
     knows_what_words_mean(&open(&folder(SEED)));
 }
 
 #[test]
-fn a_real_model_knows_what_words_mean() {
+fn a_real_model_ranks_related_words_first() {
     let Ok(folder) = std::env::var("FOLDWORK_TEST_MODEL") else {
-        eprintln!("skipped: FOLDWORK_TEST_MODEL does not say where a model is");
+        eprintln!("skipped: FOLDWORK_TEST_MODEL is not set to the folder of a model");
         return;
     };
     knows_what_words_mean(&Model::open(Path::new(&folder), "").expect("a model"));
 }
 
 #[test]
-fn a_model_is_known_by_its_weights_or_as_it_is_called() {
+fn a_model_is_identified_by_its_weights_or_configured_name() {
     let (one, other) = (folder(SEED), folder(SEED + 1));
     let name = open(&one).name().to_owned();
     assert!(name.starts_with("local:"), "{name}");
-    assert_eq!(open(&folder(SEED)).name(), name, "a seed makes the same weights");
+    assert_eq!(open(&folder(SEED)).name(), name, "the same seed gives the same weights");
     assert_ne!(open(&other).name(), name);
     assert_eq!(Model::open(one.path(), "ours").expect("a model").name(), "ours");
 }
 
 #[test]
-fn letter_case_and_parts_of_words_are_understood() {
+fn letter_case_is_ignored_and_word_pieces_are_recognized() {
     let model = open(&folder(SEED));
     let texts = vectors(&model, &["feeding a cat", "FEEDING a Kitten", "feeding a lorry", "unheard a lorry"]);
     assert!(are_the_same(&texts[0], &texts[1]));
-    assert!(!are_the_same(&texts[0], &texts[2]), "another word");
-    assert!(!are_the_same(&texts[2], &texts[3]), "a word that the model does not have is not one that it has");
+    assert!(!are_the_same(&texts[0], &texts[2]), "another word has another vector");
+    assert!(!are_the_same(&texts[2], &texts[3]), "an unknown word differs from a known one");
 }
 
 #[test]
-fn what_is_too_long_is_cut() {
+fn texts_that_are_too_long_are_truncated() {
     let folder = folder(SEED);
     let long = "bread ".repeat(100);
     let whole = vectors(&open(&folder), &[&long, &format!("{long} cat"), "cat bread bread bread cat"]);
-    assert!(are_the_same(&whole[0], &whole[1]), "the model has 16 places");
+    assert!(are_the_same(&whole[0], &whole[1]), "the model has 16 positions");
 
-    // With the marks at its beginning and end, four words are left.
+    // The tokens at the beginning and the end leave four words.
     fixture::write_json(folder.path(), "sentence_bert_config.json", &json!({ "max_seq_length": 6 }));
     let cut = vectors(&open(&folder), &["cat bread bread bread", "cat bread bread bread cat"]);
     assert!(are_the_same(&cut[0], &cut[1]));
@@ -104,7 +104,7 @@ fn what_is_too_long_is_cut() {
 }
 
 #[test]
-fn a_text_is_the_mean_of_its_tokens_or_its_first() {
+fn a_vector_is_the_mean_of_the_tokens_or_the_first_token() {
     let folder = folder(SEED);
     let pooled = |mean: bool, first: bool| {
         let modes = json!({ "pooling_mode_mean_tokens": mean, "pooling_mode_cls_token": first });
@@ -123,7 +123,7 @@ fn a_text_is_the_mean_of_its_tokens_or_its_first() {
 }
 
 #[test]
-fn what_is_no_model_is_refused_with_the_file_that_is_wrong() {
+fn an_invalid_model_is_rejected_with_the_faulty_file() {
     for file in ["config.json", "tokenizer.json", "model.safetensors"] {
         let missing = folder(SEED);
         std::fs::remove_file(missing.path().join(file)).expect("removed");

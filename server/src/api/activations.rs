@@ -1,4 +1,4 @@
-//! `/license/activations`: the devices of a user, as the user sees them.
+//! `/license/activations`: the devices of a user.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::license::Activation;
@@ -14,12 +14,12 @@ use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
 
-/// A device that was activated.
+/// An activated or revoked device.
 #[derive(Object, Serialize)]
 #[oai(rename = "Activation")]
 pub struct ActivationBody {
     id: String,
-    /// What the device calls itself.
+    /// The id that the device chose.
     instance_id: String,
     #[oai(nullable)]
     name: Option<String>,
@@ -60,16 +60,16 @@ struct ActivationPage {
 
 #[derive(ApiResponse)]
 enum Revoked {
-    /// The device is refused from now on.
+    /// The device was revoked.
     #[oai(status = 204)]
     Done,
 }
 
 #[OpenApi(tag = "Section::License")]
 impl Api {
-    /// The caller's devices, those that were revoked too; the oldest first.
+    /// Lists the caller's devices, oldest first, including revoked ones.
     ///
-    /// Their number that is active is what counts against the plan.
+    /// Only active devices count towards the plan's limit.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
     async fn list_activations(&self, access: ApiRead) -> ApiResult<Written<ActivationPage>> {
         let activations = answer(access.0.list_activations().await)?;
@@ -77,9 +77,10 @@ impl Api {
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Revokes a device of the caller's. It is told so when it asks next, and its place is free.
+    /// Revokes one of the caller's devices, which frees its place in the plan. The device learns of the revocation at
+    /// its next validation.
     ///
-    /// Revoked it stays, whatever key it comes with, until it is activated under another id.
+    /// The device stays revoked, whatever key it uses, until it is activated under another id.
     #[oai(path = "/license/activations/:activation_id", method = "delete", operation_id = "revoke_activation")]
     async fn revoke_activation(&self, access: ApiWrite, activation_id: Path<String>) -> ApiResult<Revoked> {
         answer(access.0.revoke_activation(&activation_id).await)?;

@@ -1,4 +1,4 @@
-//! `/agents`: who works here.
+//! `/agents`: registration, status and workload of agents.
 
 use foldwork_engine::model::agent::AgentStatus;
 use foldwork_engine::model::date::format_date;
@@ -29,10 +29,10 @@ struct AgentBody {
     name: String,
     description: String,
     subscribed_traits: Vec<String>,
-    /// The name of each capability, and whether the agent has it.
+    /// Maps the name of each capability to whether the agent has it.
     capabilities: AnyObject,
     status: Word<AgentStatuses>,
-    /// The plugin that does the agent's work, where one does.
+    /// The plugin that does the agent's work, or null if a program does it.
     #[oai(nullable)]
     plugin: Option<String>,
     #[oai(nullable)]
@@ -78,7 +78,7 @@ struct AgentPage {
     next_cursor: Option<String>,
 }
 
-/// What others need to know of an agent in order to give it work.
+/// The card of an agent: what a caller needs to know before it gives the agent work.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentCard")]
 struct CardBody {
@@ -87,7 +87,7 @@ struct CardBody {
     description: String,
     capabilities: AnyObject,
     traits: Vec<String>,
-    /// One for each trait.
+    /// One skill per trait.
     skills: Vec<SkillBody>,
     version: u64,
     status: Word<AgentStatuses>,
@@ -95,7 +95,7 @@ struct CardBody {
     last_seen_at: Option<String>,
 }
 
-/// Something that an agent does.
+/// A skill of an agent.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentSkill")]
 struct SkillBody {
@@ -128,14 +128,14 @@ impl From<&AgentView> for CardBody {
     }
 }
 
-/// What an agent has to do.
+/// The workload of an agent.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentWorkload")]
 struct WorkloadBody {
     agent_id: String,
     name: String,
     pending: u64,
-    /// Open tasks that nobody has read, in whatever status.
+    /// Open tasks that nobody has read, whatever their status.
     unread: u64,
     in_progress: u64,
     review: u64,
@@ -143,7 +143,7 @@ struct WorkloadBody {
     oldest_pending_at: Option<String>,
 }
 
-/// Every agent and what it has to do.
+/// The workload of every agent.
 #[derive(Object, Serialize)]
 #[oai(rename = "AgentRoster")]
 struct RosterBody {
@@ -152,22 +152,22 @@ struct RosterBody {
     next_cursor: Option<String>,
 }
 
-/// An agent that is to be registered.
+/// An agent to register.
 #[derive(Object, Deserialize)]
 struct CreateAgent {
     /// Unique in the workspace.
     name: String,
     #[oai(nullable)]
     description: Option<String>,
-    /// Traits that give the agent work.
+    /// The agent gets a task for each event of a type that has one of these traits.
     #[oai(nullable)]
     subscribed_traits: Option<Vec<String>>,
-    /// The name of each capability, and whether the agent has it.
+    /// Maps the name of each capability to whether the agent has it.
     #[oai(nullable)]
     capabilities: Option<AnyObject>,
 }
 
-/// What is to change of an agent.
+/// Changes to an agent. Fields that are absent stay as they are.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ChangeAgent {
@@ -179,21 +179,21 @@ struct ChangeAgent {
     subscribed_traits: Option<Vec<String>>,
     #[oai(nullable)]
     capabilities: Option<AnyObject>,
-    /// `disabled` gives it no more work, `active` does again.
+    /// `disabled` stops new tasks for the agent, and `active` resumes them.
     #[oai(nullable)]
     status: Option<Word<AgentSwitch>>,
 }
 
 #[derive(ApiResponse)]
 enum Changed {
-    /// The agent as it is now.
+    /// The agent after the change.
     #[oai(status = 200)]
     Done(Written<AgentBody>, #[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
 enum Deleted {
-    /// The agent is no more; its history stays.
+    /// The agent was deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
 }
@@ -202,19 +202,19 @@ const LIST: &str = "agents";
 
 #[OpenApi(tag = "Section::Agents")]
 impl Api {
-    /// Agents, newest first. Those whose work a plugin does are among them.
+    /// Lists agents, newest first. Agents whose work is done by a plugin are included.
     ///
-    /// Who is there is told by `status`: heard from within three heartbeats, or done by a plugin.
+    /// An agent is `active` if it was heard from within three heartbeats, or if a plugin does its work.
     #[oai(path = "/agents", method = "get", operation_id = "list_agents")]
     async fn list_agents(
         &self,
         access: ApiRead,
-        /// Those of which this holds now.
+        /// Only agents with this status.
         status: Query<Option<Word<AgentStatuses>>>,
-        /// How many at the most, 1 to 200; 50 where it is not given.
+        /// Rows per page, 1 to 200; the default is 50.
         #[oai(name = "limit")]
         Query(rows): Query<Option<u64>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<AgentPage>> {
         let status = answer(status.as_deref().map(read_status).transpose())?;
@@ -226,8 +226,8 @@ impl Api {
 
     /// Registers an agent.
     ///
-    /// Its name is unique in the workspace (409 `name_taken`). From now on events of types that have one of its traits
-    /// become tasks for it.
+    /// The name must be unique in the workspace (409 `name_taken`). From then on, each event of a type that has one of
+    /// the agent's traits becomes a task for the agent.
     #[oai(path = "/agents", method = "post", operation_id = "create_agent")]
     async fn create_agent(
         &self,
@@ -246,9 +246,10 @@ impl Api {
         idempotent(&access.0, key.0, "create_agent", &text, make).await
     }
 
-    /// What every agent has to do, newest agent first.
+    /// Lists the workload of every agent, newest agent first.
     ///
-    /// Counts of pending, unread, held and reviewed tasks, and since when the oldest pending one waits.
+    /// The workload has the numbers of tasks that are pending, unread, in progress and in review, and the creation time
+    /// of the oldest pending task.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
     async fn get_roster(&self, access: ApiRead) -> ApiResult<Written<RosterBody>> {
         let roster = answer(access.0.roster().await)?;
@@ -264,25 +265,25 @@ impl Api {
         Ok(Written::new(&RosterBody { data: data.collect(), next_cursor: None }))
     }
 
-    /// One agent.
+    /// Returns one agent.
     ///
-    /// With its status as of now, and when it was last heard from.
+    /// The response includes the current status and the time at which the agent was last heard from.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
         Ok(shown(&answer(access.0.agent(&agent_id).await)?))
     }
 
-    /// What others need to know of an agent in order to give it work.
+    /// Returns the card of an agent: what a caller needs to know before it gives the agent work.
     ///
-    /// Its skills are one for each trait that it is subscribed to.
+    /// The card has one skill for each trait that the agent subscribes to.
     #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]
     async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Written<CardBody>> {
         Ok(Written::new(&CardBody::from(&answer(access.0.agent(&agent_id).await)?)))
     }
 
-    /// Changes an agent. Of one whose work a plugin does only the status can be changed.
+    /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
     ///
-    /// Only the fields that are given change. A disabled agent is given no tasks, and holds none.
+    /// Only the fields in the body change. A disabled agent gets no new tasks and cannot claim any.
     #[oai(path = "/agents/:agent_id", method = "patch", operation_id = "change_agent")]
     async fn change_agent(
         &self,
@@ -299,9 +300,9 @@ impl Api {
         Ok(shown(&answer(access.0.change_agent(&agent_id, change, expected).await)?))
     }
 
-    /// Takes an agent out of the workspace. Its tasks stay as they are.
+    /// Deletes an agent. Its tasks stay as they are.
     ///
-    /// Its history stays in the log, and its name is free again.
+    /// The agent's history stays in the log, and its name becomes free.
     #[oai(path = "/agents/:agent_id", method = "delete", operation_id = "delete_agent")]
     async fn delete_agent(
         &self,

@@ -17,41 +17,42 @@ use crate::auth::ApiRead;
 
 pub struct Api;
 
-/// A pipeline and how it is to be run.
+/// A pipeline and its options.
 #[derive(Object, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {
     /// The stages, each an object with one operator key.
     #[serde(default)]
     pipeline: Stages,
-    /// Adds what was read, pushed down and left over, with rows and time per stage.
+    /// Adds a report on what was read, pushed down and left over, with rows and time per stage.
     #[oai(nullable)]
     explain: Option<bool>,
-    /// Answers the normalised pipeline and its plan, and reads nothing.
+    /// Returns the normalised pipeline and its plan without reading anything.
     #[oai(nullable)]
     dry_run: Option<bool>,
-    /// Rows of a page, 1 to 10000; without it, all rows are answered at once.
+    /// Rows per page, 1 to 10000; without it all rows are returned in one response.
     #[oai(nullable, validator(minimum(value = "1"), maximum(value = "10000")))]
     limit: Option<u64>,
-    /// The `next_cursor` of the page before, with the same pipeline. All pages are of the moment of the first.
+    /// The `next_cursor` of the previous page, sent with the same pipeline. All pages show the state at the time of the
+    /// first one.
     #[oai(nullable)]
     cursor: Option<String>,
 }
 
-/// The rows of a pipeline.
+/// The rows that a pipeline returned.
 #[derive(Object, Serialize)]
 struct QueryResult {
     results: Vec<AnyValue>,
-    /// Rows in this answer.
+    /// The number of rows in this response.
     count: u64,
-    /// Asked for by `limit`: where the next page begins; null after the last.
+    /// Present if `limit` was given: the cursor of the next page, or null after the last page.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<AnyValue>,
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     explain: Option<AnyValue>,
-    /// Asked for by `dry_run`.
+    /// Present if `dry_run` was given.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<AnyValue>,
@@ -65,7 +66,7 @@ enum State {
     /// The folded state.
     #[oai(status = 200)]
     Found(Written<AnyObject>, #[oai(header = "ETag")] String),
-    /// It is as the client knows it.
+    /// The client has the current version.
     #[oai(status = 304)]
     Known(#[oai(header = "ETag")] String),
 }
@@ -74,10 +75,10 @@ enum State {
 impl Api {
     /// Runs a fold pipeline over the workspace's events and states.
     ///
-    /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are shown
-    /// with examples; `GET /pipelines/operators` lists them. What JSON does not tell apart is written as in Extended
-    /// JSON: a date as `{"$date": "2026-01-31T00:00:00Z"}`, with milliseconds since 1970 in place of the text if you
-    /// like; a number as `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or
+    /// The language is MongoDB's aggregation language. [Its stages, operators and variables](/docs/operators) are
+    /// documented with examples; `GET /pipelines/operators` lists them. Values that JSON cannot distinguish are written
+    /// as Extended JSON: a date as `{"$date": "2026-01-31T00:00:00Z"}`, or with milliseconds since 1970 instead of the
+    /// text; a number as `{"$numberInt": "1"}`, `{"$numberLong": "1"}`, `{"$numberDouble": "NaN"}` or
     /// `{"$numberDecimal": "1.5"}`, the latter two both of double precision; an id as `{"$oid":
     /// "5ab9cbfa31c2ab715d42129e"}`; and a pattern as `{"$regularExpression": {"pattern": "^a", "options": "i"}}`.
     #[oai(path = "/aggregates/query", method = "post", operation_id = "query_aggregates")]
@@ -100,18 +101,18 @@ impl Api {
         Ok(Written::large(&result, bytes))
     }
 
-    /// The folded state of an aggregate, now or at an earlier version or time.
+    /// Returns the folded state of an aggregate, now or at an earlier version or time.
     ///
-    /// The state has the fields that the aggregate's events gave it and system fields, whose names begin with `_`.
-    /// Without `version` and `at` it is the state of this moment, with everything appended before this request.
+    /// The state has the fields that the aggregate's events set, and system fields whose names begin with `_`. Without
+    /// `version` and `at` the current state is returned, which includes every event appended before this request.
     #[oai(path = "/aggregates/:aggregate_id", method = "get", operation_id = "get_aggregate")]
     async fn get_aggregate(
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// After the event of this version.
+        /// The state after the event with this version.
         version: Query<Option<page::Whole>>,
-        /// After the events that happened up to this time, RFC 3339.
+        /// The state after the events that occurred up to this time, RFC 3339.
         at: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<State> {

@@ -1,4 +1,4 @@
-//! `/articles`.
+//! `/articles`: drafts and published revisions.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::workspace::articles::{ArticleChange, ArticleFilter, NewArticle, Perspective};
@@ -18,24 +18,24 @@ use crate::auth::{ApiWrite, ContentRead};
 
 pub struct Api;
 
-/// An article that is to be made.
+/// An article to create.
 #[derive(Object, Deserialize)]
 struct CreateArticle {
     /// A project's id or slug.
     #[oai(nullable)]
     project_id: Option<String>,
     title: String,
-    /// Markdown.
+    /// The text of the article in Markdown.
     #[oai(nullable)]
     body: Option<String>,
-    /// Unique in its project; made from the title where it is not given.
+    /// Unique in its project; the default is made from the title.
     #[oai(nullable)]
     slug: Option<String>,
     #[oai(nullable)]
     tags: Option<Vec<String>>,
 }
 
-/// What is to change of an article; what is not given stays.
+/// Changes to an article. Fields that are absent stay as they are.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ChangeArticle {
@@ -62,21 +62,21 @@ enum Shown {
     /// The article.
     #[oai(status = 200)]
     Found(Written<ArticleBody>, #[oai(header = "ETag")] String),
-    /// It is as the client knows it.
+    /// The client has the current version.
     #[oai(status = 304)]
     Known(#[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
 enum Changed {
-    /// The article as it is now.
+    /// The article after the change.
     #[oai(status = 200)]
     Done(Written<ArticleBody>, #[oai(header = "ETag")] String),
 }
 
 #[derive(ApiResponse)]
 enum Deleted {
-    /// The article is hidden; its history stays.
+    /// The article is hidden. Its history stays in the log.
     #[oai(status = 204)]
     Done,
 }
@@ -85,10 +85,10 @@ const LIST: &str = "articles";
 
 #[OpenApi(tag = "Section::Articles")]
 impl Api {
-    /// Articles, newest first. A key that holds `content:read` alone sees what is published.
+    /// Lists articles, newest first. A key with only the scope `content:read` sees published revisions only.
     ///
-    /// Which revision is answered, `perspective` says. With that of what is published, `status` and the filters look at
-    /// it too.
+    /// `perspective` selects the revision to return. With `published`, the filters match the published revision as
+    /// well.
     #[oai(path = "/articles", method = "get", operation_id = "list_articles")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_articles(
@@ -96,15 +96,15 @@ impl Api {
         access: ContentRead,
         project_id: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
-        /// The one with this slug, or in each project one.
+        /// Only the article with this slug, which is unique per project.
         slug: Query<Option<String>>,
-        /// Those that have this tag.
+        /// Only articles with this tag.
         tag: Query<Option<String>>,
-        /// Those that are published, or those that are not.
+        /// Only published articles, or only unpublished ones.
         status: Query<Option<Word<Publication>>>,
-        /// Which revision is answered: the draft where it is not given.
+        /// The revision to return; the default is `draft`.
         perspective: Query<Option<Word<Publication>>>,
     ) -> ApiResult<Written<ArticlePage>> {
         let perspective = answer(read_perspective(perspective.as_deref()))?;
@@ -126,10 +126,10 @@ impl Api {
         Ok(Written::new(&PageBody { data, next_cursor }))
     }
 
-    /// Makes an article: a draft until it is published.
+    /// Creates an article, which is a draft until it is published.
     ///
-    /// The slug is made from the title where none is given, and is unique in its project (409 `slug_taken`). Agents
-    /// that subscribe to a trait of articles get their tasks from this event.
+    /// The slug must be unique in its project (409 `slug_taken`). If it is absent, it is made from the title. Agents
+    /// that subscribe to a trait of articles get tasks for the appended event.
     #[oai(path = "/articles", method = "post", operation_id = "create_article")]
     async fn create_article(
         &self,
@@ -147,15 +147,15 @@ impl Api {
         idempotent(&access.0, key.0, "create_article", &text, make).await
     }
 
-    /// One article.
+    /// Returns one article.
     ///
-    /// A key with `content:read` alone gets the revision that was published last, and 404 where there is none.
+    /// A key with only the scope `content:read` gets the latest published revision, or 404 if there is none.
     #[oai(path = "/articles/:aggregate_id", method = "get", operation_id = "get_article")]
     async fn get_article(
         &self,
         access: ContentRead,
         aggregate_id: Path<String>,
-        /// Which revision is answered: the draft where it is not given.
+        /// The revision to return; the default is `draft`.
         perspective: Query<Option<Word<Publication>>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
@@ -170,7 +170,7 @@ impl Api {
 
     /// Changes an article.
     ///
-    /// Only the fields that are given change. What was published stays published as it was until it is published again.
+    /// Only the fields in the body change. The published revision stays as it is until the article is published again.
     #[oai(path = "/articles/:aggregate_id", method = "patch", operation_id = "update_article")]
     async fn update_article(
         &self,
@@ -185,10 +185,10 @@ impl Api {
         Ok(changed(&*answer(access.0.change_article(&aggregate_id, change, expected).await)?))
     }
 
-    /// Publishes an article as it is now.
+    /// Publishes an article in its current state.
     ///
-    /// From now on this revision is what readers of content see; agents that subscribe to `publishable` get their
-    /// tasks.
+    /// From then on, callers with the scope `content:read` see this revision. Agents that subscribe to the trait
+    /// `publishable` get tasks for it.
     #[oai(path = "/articles/:aggregate_id/publish", method = "post", operation_id = "publish_article")]
     async fn publish_article(
         &self,
@@ -200,9 +200,9 @@ impl Api {
         Ok(changed(&*answer(access.0.publish_article(&aggregate_id, expected).await)?))
     }
 
-    /// Takes a published article back to a draft.
+    /// Unpublishes an article, which becomes a draft again.
     ///
-    /// Readers of content do not see it any more. Its fields stay as they are.
+    /// Callers with only the scope `content:read` no longer see the article. Its fields stay as they are.
     #[oai(path = "/articles/:aggregate_id/unpublish", method = "post", operation_id = "unpublish_article")]
     async fn unpublish_article(
         &self,
@@ -216,7 +216,7 @@ impl Api {
 
     /// Deletes an article. Its history stays in the log.
     ///
-    /// Appends `article.deleted`: the article leaves lists, searches and pipelines.
+    /// The server appends `article.deleted`. The article disappears from lists, searches and pipelines.
     #[oai(path = "/articles/:aggregate_id", method = "delete", operation_id = "delete_article")]
     async fn delete_article(
         &self,

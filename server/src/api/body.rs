@@ -1,4 +1,4 @@
-//! Bodies: read under a limit and parsed once, straight into what the handler needs; written the same way.
+//! JSON bodies. A request body is read under a size limit and parsed once, directly into the handler's type.
 
 use std::marker::PhantomData;
 use std::ops::Deref;
@@ -19,10 +19,10 @@ use crate::edge::bodies;
 
 const CONTENT_TYPE: &str = "application/json";
 
-/// A JSON body. `T` is what is read, and what the document shows.
+/// A JSON request body. `T` is the type it is parsed into, and the schema in the document.
 pub struct Body<T> {
     pub value: T,
-    /// The text as it came: what an idempotency key is bound to.
+    /// The raw text, which an idempotency key is bound to.
     pub text: Vec<u8>,
 }
 
@@ -57,9 +57,9 @@ impl<T: Type + DeserializeOwned> ParsePayload for Body<T> {
 
     async fn from_request(request: &Request, body: &mut RequestBody) -> poem::Result<Self> {
         let text = bodies::read(request, body.take()?).await?;
-        // Nothing at all asks for nothing in particular.
+        // An empty body stands for an empty object.
         let read: &[u8] = if text.is_empty() { b"{}" } else { &text };
-        // A list would be read as the fields of a record in their order.
+        // Serde would read an array as the fields of a struct in their order.
         if read.trim_ascii_start().first() == Some(&b'[') {
             return Err(malformed("the body must be an object"));
         }
@@ -106,25 +106,25 @@ impl<'a, T: Type + DeserializeOwned> ApiExtractor<'a> for Body<T> {
     }
 }
 
-/// A JSON answer, already text. `T` is what the document shows.
+/// A serialised JSON response. `T` is the schema in the document.
 pub struct Written<T> {
     pub text: Vec<u8>,
     shown: PhantomData<fn() -> T>,
 }
 
 impl<T> Written<T> {
-    /// Writes a value that has the shape of `T`.
+    /// Serialises a value that has the shape of `T`.
     pub fn new(value: &impl Serialize) -> Written<T> {
-        // Strings, numbers and maps with text keys: nothing in an answer can fail to be written.
+        // Responses consist of strings, numbers and maps with string keys, so serialisation cannot fail.
         Written { text: serde_json::to_vec(value).unwrap_or_default(), shown: PhantomData }
     }
 
-    /// Does the same for a value of about so many bytes, which may be many.
+    /// Serialises a value of about `bytes` bytes without blocking other tasks if it is large.
     pub fn large(value: &(impl Serialize + ?Sized), bytes: usize) -> Written<T> {
         Written { text: aside(bytes, || serde_json::to_vec(value).unwrap_or_default()), shown: PhantomData }
     }
 
-    /// Takes a text that was written before.
+    /// Wraps text that was serialised before.
     pub fn from_text(text: impl Into<Vec<u8>>) -> Written<T> {
         Written { text: text.into(), shown: PhantomData }
     }

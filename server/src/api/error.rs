@@ -1,4 +1,4 @@
-//! Errors on the wire: one JSON shape for every way to fail, and the one place that knows status codes.
+//! Error responses: one JSON shape for every failure, and the only place that maps errors to status codes.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::value::{Object, Value};
@@ -7,11 +7,11 @@ use poem::error::ResponseError;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
 
-/// An error on its way to a client.
+/// An error response.
 #[derive(Debug)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// `error`, `code` and what else there is to say, in this order.
+    /// `error` and `code`, followed by the fields of the specific error.
     pub body: Object,
     pub headers: Vec<(header::HeaderName, HeaderValue)>,
 }
@@ -74,26 +74,27 @@ impl From<Error> for ApiError {
             Error::TooManyQueries(_) => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_queries", message)
                 .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")),
             Error::Unavailable(source) => {
-                tracing::warn!(error = %source, "the store is not available");
+                tracing::warn!(error = %source, "the store is unavailable");
                 ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
                     .with_header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             }
             Error::IssuerSilent => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "issuer_unavailable", message)
                 .with_header(header::RETRY_AFTER, HeaderValue::from_static("30")),
             Error::Internal(source) => {
-                tracing::error!(error = %source, "a request failed inside");
+                tracing::error!(error = %source, "a request failed with an internal error");
                 ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message)
             }
         }
     }
 }
 
-/// Which of several events a pointer into them means.
+/// Returns the index of the event that a JSON pointer into `/events` refers to.
 fn event_index(pointer: &str) -> Option<i64> {
     pointer.strip_prefix("/events/")?.split('/').next()?.parse().ok()
 }
 
-/// MongoDB's number is the code, its text the error; what we add stands beside them.
+/// Builds the response for a pipeline error. `code` is MongoDB's number and `error` MongoDB's text; our own fields
+/// follow.
 fn pipeline_error(error: foldwork_engine::pipeline::error::Error) -> ApiError {
     let mut body = Object::new();
     body.push("error", error.message.as_str());
@@ -141,10 +142,10 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// What a handler answers.
+/// The result of a handler.
 pub type ApiResult<T> = Result<T, poem::Error>;
 
-/// Turns the engine's answer into a handler's.
+/// Converts an engine result into a handler's result.
 pub fn answer<T>(result: foldwork_engine::Result<T>) -> ApiResult<T> {
     result.map_err(|error| ApiError::from(error).into())
 }

@@ -1,4 +1,4 @@
-//! Events: appending to a stream or to several, and reading a stream or the log.
+//! Events: appending to one or several streams, and reading a stream or the log.
 
 use std::time::Duration;
 
@@ -29,15 +29,15 @@ use crate::edge::streams::Streams;
 
 pub struct Api;
 
-/// Longest that a request for events is held back, in milliseconds.
+/// The longest time that a request for events waits, in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
-/// An event that is to be appended.
+/// An event to append.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 #[oai(rename = "NewEvent")]
 struct EventInput {
-    /// The stream; taken from the path where there is one.
+    /// The stream. The path's stream is used if the path names one.
     #[oai(nullable)]
     aggregate_id: Option<String>,
     #[oai(nullable)]
@@ -55,19 +55,19 @@ struct EventInput {
     /// Makes the append idempotent: the same id is never appended twice.
     #[oai(nullable)]
     event_id: Option<String>,
-    /// The stream's last version, or `none`, `exists`, `any`.
+    /// The expected version of the stream, or `none`, `exists` or `any`.
     #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
-    /// RFC 3339; the time of the append where it is not given.
+    /// RFC 3339; the default is the time of the append.
     #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a
-    /// conflict.
+    /// Brings the aggregate back if it is deleted. Without `restore` only `<type>.created` does so, and any other event
+    /// is a conflict.
     #[oai(nullable)]
     restore: Option<bool>,
 }
 
-/// One event, or several (`events`) that are appended together or not at all.
+/// One event, or several (`events`) that are appended atomically.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct AppendBody {
@@ -90,20 +90,20 @@ struct AppendBody {
     /// Makes the append idempotent: the same id is never appended twice.
     #[oai(nullable)]
     event_id: Option<String>,
-    /// The stream's last version, or `none`, `exists`, `any`.
+    /// The expected version of the stream, or `none`, `exists` or `any`.
     #[oai(nullable)]
     expected_version: Option<ExpectedVersion>,
-    /// RFC 3339; the time of the append where it is not given.
+    /// RFC 3339; the default is the time of the append.
     #[oai(nullable)]
     occurred_at: Option<String>,
-    /// Brings the aggregate back if it is deleted; without it only `<type>.created` does, and another event is a
-    /// conflict.
+    /// Brings the aggregate back if it is deleted. Without `restore` only `<type>.created` does so, and any other event
+    /// is a conflict.
     #[oai(nullable)]
     restore: Option<bool>,
 }
 
 impl AppendBody {
-    /// The events, and whether they came as a list.
+    /// Returns the events, and whether the body had them as a list.
     fn into_events(self) -> (Vec<EventInput>, bool) {
         let AppendBody { events, aggregate_id, aggregate_type, event_type, project_id, .. } = self;
         if let Some(events) = events {
@@ -126,19 +126,19 @@ impl AppendBody {
     }
 }
 
-/// Events over any streams, in order, appended together or not at all.
+/// Events for any streams, appended in order and atomically.
 #[derive(Object, Deserialize)]
 struct BatchBody {
     events: Vec<EventInput>,
 }
 
-/// What was appended.
+/// The outcome of an append.
 #[derive(Object, Serialize)]
 struct AppendedBody {
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Vec<EventBody>>,
-    /// Events that are new in the log, and events that were there before.
+    /// Events that this request appended. `repeated` counts the events that the log had already.
     appended: u64,
     repeated: u64,
 }
@@ -158,12 +158,12 @@ struct LogPageBody {
     data: Vec<EventBody>,
     #[oai(nullable)]
     next_cursor: Option<String>,
-    /// The position up to which the log was looked through: with it as `after`, a client goes on where this page ends,
-    /// also where nothing in it was what the client asked for.
+    /// The position up to which the log was searched. A client that sends it as `after` continues where this page ends,
+    /// even if no event on the page matched the filter.
     position: u64,
 }
 
-/// One event, or what became of several.
+/// The appended event, or the counts of several.
 #[derive(Union, Serialize)]
 #[oai(one_of = true)]
 #[serde(untagged)]
@@ -172,16 +172,16 @@ enum AppendAnswer {
     Many(AppendedBody),
 }
 
-/// The engine does not know whether one event came alone or as a list.
+/// Adds the list index to an error. The engine cannot tell a single event from a list of one.
 fn in_place<T>(result: Result<T, Error>, list_of_one: bool) -> Result<T, Error> {
     if list_of_one { result.map_err(Error::in_list) } else { result }
 }
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Appends one event to a stream, or several (`events`) that are appended together or not at all.
+    /// Appends one event to a stream, or several (`events`) atomically.
     ///
-    /// Answers the event; for several, `data`, `appended` and `repeated`.
+    /// For one event the response is the event. For several the response has `data`, `appended` and `repeated`.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "post", operation_id = "append_event")]
     async fn append_event(
         &self,
@@ -212,17 +212,17 @@ impl Api {
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
-    /// Appends events over any streams, in order, together or not at all.
+    /// Appends events to any streams, in order and atomically.
     ///
-    /// For importing: up to the limit of the body in one request. Events of one stream keep their order; an event whose
-    /// `event_id` is known is left out and counted as repeated.
+    /// Meant for imports: one request may have as many events as fit into the body limit. Events of one stream keep
+    /// their order. An event whose `event_id` is already in the log is skipped and counted as repeated.
     #[oai(path = "/events", method = "post", operation_id = "append_events")]
     async fn append_events(
         &self,
         access: ApiWrite,
         body: Body<BatchBody>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
-        /// `return=minimal` leaves the events out of the answer.
+        /// `return=minimal` omits the events from the response.
         #[oai(name = "Prefer")]
         prefer: Header<Option<String>>,
     ) -> ApiResult<Created<AppendedBody>> {
@@ -242,22 +242,23 @@ impl Api {
         idempotent(&access.0, key.0, "append_events", &text, make).await
     }
 
-    /// The raw events of one stream.
+    /// Lists the raw events of one stream.
     ///
-    /// Unfolded, as they were appended. With `Accept: text/event-stream` the same events come as server-sent events,
-    /// whose ids are positions, and go on live.
+    /// The events are returned as they were appended, without folding. With `Accept: text/event-stream` the events are
+    /// sent as server-sent events whose ids are positions, and new events follow as they are appended.
     #[oai(path = "/aggregates/:aggregate_id/events", method = "get", operation_id = "list_aggregate_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_aggregate_events(
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// Events after this version; with `direction=desc`, before it.
+        /// Events after this version or, with `direction=desc`, before it.
         after_version: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// The first event first, or the last; `asc` where it is not given. `forward` and `backward` mean the same.
+        /// `asc` returns the oldest event first and is the default, `desc` the newest. `forward` and `backward` are
+        /// synonyms.
         direction: Query<Option<Word<EventOrder>>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
@@ -270,7 +271,7 @@ impl Api {
         if is_stream(accept.as_deref()) {
             let permit = streams.enter(&reader.record().id)?;
             let after = answer(Start::position(last_event_id.as_deref()))?;
-            // A stream that is not there is told before anything is streamed.
+            // A missing stream is reported before the response starts to stream.
             let start = Start::of_aggregate(&reader, &aggregate_id, after_version.0.map(u64::from), after);
             let start = answer(start.await)?;
             return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
@@ -284,11 +285,11 @@ impl Api {
         Ok(Log::Page(Written::large(&page, bytes)))
     }
 
-    /// The workspace's log, in order.
+    /// Lists the events of the workspace's log, in order.
     ///
-    /// Positions begin at 1, have no gaps and never change. A client that keeps `position` and sends it as `after` sees
-    /// every event once. With `wait_ms` an empty page is held back until there is something, and with `Accept:
-    /// text/event-stream` events come live.
+    /// Positions begin at 1, have no gaps and never change. A client that stores `position` and sends it as `after`
+    /// sees every event once. With `wait_ms` the server waits for an event before it returns an empty page. With
+    /// `Accept: text/event-stream` the events are sent live.
     #[oai(path = "/events", method = "get", operation_id = "list_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_events(
@@ -296,13 +297,13 @@ impl Api {
         access: ApiRead,
         /// Events after this position.
         after: Query<Option<Whole>>,
-        /// Event types, separated by commas.
+        /// A comma-separated list of event types.
         types: Query<Option<String>>,
         aggregate_type: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// How long to wait for an event where there is none yet, in milliseconds.
+        /// How long to wait for an event if there is none yet, in milliseconds.
         wait_ms: Query<Option<Whole>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
@@ -328,7 +329,7 @@ impl Api {
         let page = tokio::select! {
             page = access.0.log(after, limit, &filter, wait) => page,
             () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
-            // Nobody waits longer than the server lives.
+            // A shutdown ends the wait.
             () = shutdown.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
         };
         let page = answer(page)?;
@@ -393,7 +394,7 @@ fn new_event(input: EventInput, stream: Option<&str>, at: &str) -> Result<NewEve
     })
 }
 
-/// What a body says of the version that it expects.
+/// Returns the expected version that a body names.
 pub(super) fn read_expected(expected: Option<ExpectedVersion>, at: &str) -> Result<Expected, Error> {
     let wrong = || {
         let allowed = "expected a version, \"none\", \"exists\" or \"any\"";

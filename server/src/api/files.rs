@@ -1,4 +1,4 @@
-//! `/files`.
+//! `/files`: storing, listing and deleting files.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -29,13 +29,13 @@ use crate::edge::aside::aside;
 
 pub struct Api;
 
-/// A file that is to be stored.
+/// A file to store.
 #[derive(Object, Deserialize)]
 struct UploadFile {
     filename: String,
     /// The bytes, in base64.
     data: String,
-    /// Told by the filename where it is not given.
+    /// The default follows from the filename.
     #[oai(nullable)]
     mime_type: Option<String>,
     /// The aggregate that the file is attached to.
@@ -57,13 +57,13 @@ struct DeleteFile {
 #[derive(Object, Serialize)]
 #[oai(rename = "StoredFile")]
 pub(super) struct FileBody {
-    /// `workspace/project/type/aggregate/filename`; `_` stands where there is none.
+    /// `workspace/project/type/aggregate/filename`, with `_` for each part that is absent.
     path: String,
-    /// The aggregate that the file itself is: its events are its history.
+    /// The id of the file's own aggregate, whose events are the file's history.
     file_id: String,
     filename: String,
     mime_type: String,
-    /// In bytes.
+    /// The size in bytes.
     size: u64,
     sha256: String,
     /// The aggregate that the file is attached to.
@@ -107,7 +107,7 @@ struct FilePage {
     next_cursor: Option<String>,
 }
 
-/// Where a file's bytes can be had without a token.
+/// A link to a file's bytes that needs no token.
 #[derive(Object, Serialize)]
 #[oai(rename = "FileLink")]
 struct LinkBody {
@@ -115,26 +115,26 @@ struct LinkBody {
     expires_at: String,
 }
 
-/// How much the workspace keeps.
+/// The storage usage of the workspace.
 #[derive(Object, Serialize)]
 #[oai(rename = "StorageUsage")]
 struct UsageBody {
-    /// Bytes of files, of uploads under way, and of what is to be removed.
+    /// Bytes of stored files, of unfinished uploads, and of files that are not removed from the store yet.
     used_bytes: u64,
-    /// As many there may be.
+    /// The limit of `used_bytes`, or null if there is none.
     #[oai(nullable)]
     quota_bytes: Option<u64>,
     files: u64,
-    /// Bytes of the files that are listed.
+    /// Bytes of the files in the list.
     file_bytes: u64,
 }
 
 #[derive(ApiResponse)]
 pub(super) enum Stored {
-    /// The path had no file.
+    /// A new file was stored.
     #[oai(status = 201)]
     New(Written<FileBody>, #[oai(header = "Location")] String),
-    /// The file at the path was replaced, or this request came before.
+    /// The file at this path was replaced, or the request is a repeat.
     #[oai(status = 200)]
     Known(
         Written<FileBody>,
@@ -145,33 +145,34 @@ pub(super) enum Stored {
 
 #[derive(ApiResponse)]
 enum Deleted {
-    /// Its bytes are gone; its history stays.
+    /// The file's bytes were deleted. Its history stays in the log.
     #[oai(status = 204)]
     Done,
 }
 
 const LIST: &str = "files";
-/// Base64 with its padding, or without.
+/// Base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
-/// Bytes of a decoded file that are handed on at once.
+/// The bytes of a decoded file that are passed on in one block.
 const BLOCK: usize = 128 << 10;
 
 #[OpenApi(tag = "Section::Files")]
 impl Api {
-    /// Files, newest first.
+    /// Lists files, newest first.
     ///
-    /// Of a part of the workspace where a prefix is given. Only what they are is listed; their bytes are had by a link.
+    /// With `prefix` only a part of the workspace is listed. The list has metadata only; `GET /files/{path}` returns a
+    /// link to the bytes.
     #[oai(path = "/files", method = "get", operation_id = "list_files")]
     async fn list_files(
         &self,
         access: ApiRead,
-        /// Only files below it: the first segments of their paths, from the workspace's id on.
+        /// Only files below this path, given by its first segments from the workspace's id on.
         prefix: Query<Option<String>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<FilePage>> {
         let before = answer(read_cursor(LIST, cursor.as_deref()))?;
@@ -179,10 +180,10 @@ impl Api {
         Ok(Written::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
     }
 
-    /// Stores a file whose bytes are in the body, in base64. A file that is at its path is replaced.
+    /// Stores a file whose bytes are in the body, in base64. A file at the same path is replaced.
     ///
-    /// The path is made from the project, the aggregate and the filename. What the workspace keeps stays within its
-    /// quota (400 `storage_quota_exceeded`).
+    /// The path is built from the project, the aggregate and the filename. An upload that would exceed the workspace's
+    /// quota is rejected (400 `storage_quota_exceeded`).
     #[oai(path = "/files", method = "post", operation_id = "create_file")]
     async fn create_file(
         &self,
@@ -210,16 +211,16 @@ impl Api {
         Ok(stored(&answer(access.0.upload_file(new, blocks(bytes)).await)?))
     }
 
-    /// A link by which the file's bytes are had without a token, for an hour.
+    /// Returns a link to the file's bytes that is valid for an hour and needs no token.
     ///
-    /// The path has slashes, which may be sent as they are or as `%2F`. Who has the link needs no token; it is good for
-    /// this path alone.
+    /// Slashes in the path may be sent as they are or as `%2F`. Anybody with the link can download this file until the
+    /// link expires.
     #[oai(path = "/files/:path", method = "get", operation_id = "get_file")]
     async fn get_file(
         &self,
         access: ContentRead,
         request: &Request,
-        /// `workspace/project/type/aggregate/filename`, its slashes as they are or as `%2F`.
+        /// `workspace/project/type/aggregate/filename`, with slashes as they are or as `%2F`.
         path: Path<String>,
     ) -> ApiResult<Written<LinkBody>> {
         Ok(Written::new(&match answer(access.0.file_link(&path).await)? {
@@ -231,14 +232,15 @@ impl Api {
         }))
     }
 
-    /// Stores a file whose bytes are the body. A file that is at the path is replaced.
+    /// Stores a file whose bytes are the body. A file at the same path is replaced.
     ///
-    /// For files of any size: the bytes are stored as they come. The path is the file's whole path, as answers tell it.
+    /// Meant for files of any size: the bytes are streamed to the store. The path is the file's full path, as in
+    /// responses.
     #[oai(path = "/files/:path", method = "put", operation_id = "upload_file")]
     async fn upload_file(
         &self,
         access: ApiWrite,
-        /// `workspace/project/type/aggregate/filename`, its slashes as they are or as `%2F`.
+        /// `workspace/project/type/aggregate/filename`, with slashes as they are or as `%2F`.
         path: Path<String>,
         body: RawBody,
     ) -> ApiResult<Stored> {
@@ -254,16 +256,16 @@ impl Api {
 
     /// Deletes a file.
     ///
-    /// Its room is free again at once, and its history stays in the log.
+    /// The file's bytes no longer count towards the quota, and its history stays in the log.
     #[oai(path = "/files/delete", method = "post", operation_id = "delete_file")]
     async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<Deleted> {
         answer(access.0.delete_file(&body.path).await)?;
         Ok(Deleted::Done)
     }
 
-    /// How much the workspace keeps of files, and how much it may.
+    /// Returns the workspace's storage usage and its quota.
     ///
-    /// Counted are uploads under way too, since they may not exceed the quota either.
+    /// Unfinished uploads count as well, because they must not exceed the quota either.
     #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
     async fn get_storage(&self, access: ApiRead) -> ApiResult<Written<UsageBody>> {
         let usage = answer(access.0.storage_usage().await)?;
@@ -276,7 +278,7 @@ impl Api {
     }
 }
 
-/// The file that a path and the headers of a body speak of.
+/// Returns the file that a path and the headers of a request describe.
 fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u64>) -> Result<NewFile, Error> {
     let invalid = |message: String| Error::invalid(format!("path: {message}"));
     let (workspace, place, filename) = FilePath::read(&path).map_err(invalid)?;
@@ -306,7 +308,7 @@ pub(super) fn stored(uploaded: &Uploaded) -> Stored {
     }
 }
 
-/// Bytes that are there, handed on like those that come.
+/// Splits bytes in memory into blocks, like an upload that arrives in parts.
 fn blocks(bytes: Vec<u8>) -> Incoming {
     let bytes = Bytes::from(bytes);
     let begins = (0..bytes.len()).step_by(BLOCK);

@@ -1,4 +1,4 @@
-//! Following events live: server-sent events whose ids are positions, resumed by `Last-Event-ID`.
+//! Live streams of events: server-sent events whose ids are positions, resumed with `Last-Event-ID`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +24,13 @@ use crate::edge::Shutdown;
 use crate::edge::aside::aside;
 use crate::edge::streams::StreamPermit;
 
-/// Events read for one turn of a stream.
+/// The number of events that a stream reads in one step.
 const PAGE: usize = 200;
-/// A comment is sent where nothing else was for so long.
+/// A stream that has been silent for this long sends a comment.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const CONTENT_TYPE: &str = "text/event-stream";
 const COMMENT: &[u8] = b":\n\n";
-/// Bytes of messages that are written to a socket together; one that is longer is written alone.
+/// The size in bytes up to which messages are written to a socket together. A longer message is written alone.
 const CHUNK: usize = 64 << 10;
 
 /// A page of events, or a stream of them.
@@ -64,12 +64,13 @@ pub enum Start {
         after: u64,
         filter: LogFilter,
     },
-    /// One aggregate's events.
+    /// The events of one aggregate.
     Aggregate(Following),
 }
 
 impl Start {
-    /// Where a client who has one aggregate's events up to a version, or up to a position of the log, goes on.
+    /// Returns the start of a stream for a client that has an aggregate's events up to a version, or up to a position
+    /// of the log.
     pub async fn of_aggregate(
         reader: &Reader,
         id: &str,
@@ -84,14 +85,14 @@ impl Start {
         Ok(Start::Aggregate(reader.follow_aggregate(id, known_version).await?))
     }
 
-    /// The position in a `Last-Event-ID` header.
+    /// Returns the position in a `Last-Event-ID` header.
     pub fn position(last_event_id: Option<&str>) -> Result<Option<u64>, Error> {
         let wrong = |_| Error::invalid("Last-Event-ID must be a position");
         last_event_id.map(|id| id.trim().parse().map_err(wrong)).transpose()
     }
 }
 
-/// Whether the client asks for a stream: rather than for JSON, where it takes both.
+/// Returns whether the client prefers a stream. If it accepts JSON as well, the stream must have the higher weight.
 pub fn is_stream(accept: Option<&str>) -> bool {
     let weight = |kind: &str| {
         let ranges = accept.into_iter().flat_map(|accept| accept.split(','));
@@ -104,8 +105,8 @@ pub fn is_stream(accept: Option<&str>) -> bool {
     weight(CONTENT_TYPE).is_some_and(|stream| stream > weight("application/json").unwrap_or(0.0))
 }
 
-/// The stream as an answer. It holds its place, and a page of so many bytes at a time, until the client leaves it or
-/// its right or the server ends.
+/// Returns the events as a streaming response. The stream holds its permit and at most one page of `page_bytes` in
+/// memory. It ends when the client disconnects, when the client's access ends, or when the server shuts down.
 pub fn stream_of<T: Type>(
     reader: Reader,
     start: Start,
@@ -119,7 +120,7 @@ pub fn stream_of<T: Type>(
     sent_until(events(follower), standing, shutdown)
 }
 
-/// The feed of an agent as a stream, like [`stream_of`].
+/// Returns the feed of an agent as a streaming response, like [`stream_of`].
 pub fn stream_of_feed<T: Type>(
     listener: &Listener,
     feed: Feed,
@@ -131,7 +132,7 @@ pub fn stream_of_feed<T: Type>(
     let pages = stream::unfold((feed, permit), move |(mut feed, permit)| async move {
         match feed.wait(limit, KEEP_ALIVE).await {
             Ok(page) => Some((page.items, (feed, permit))),
-            // The client comes back with the last id that it has seen.
+            // The client reconnects with the last id that it received.
             Err(error) => {
                 tracing::warn!(%error, "the feed of an agent ended");
                 None
@@ -149,8 +150,8 @@ fn put_told(item: &Item, chunk: &mut Vec<u8>) {
     chunk.extend_from_slice(message.to_string().as_bytes());
 }
 
-/// The messages of a page put together, each chunk when the reader has taken the one before; a comment where there are
-/// none.
+/// Joins the messages of a page into chunks. Each chunk is built when the previous one was taken. A page without
+/// messages becomes a comment.
 fn chunks<T>(page: Vec<T>, put: fn(&T, &mut Vec<u8>)) -> impl Iterator<Item = Bytes> {
     let mut rest = page.into_iter();
     let mut is_silent = true;
@@ -169,7 +170,7 @@ fn chunks<T>(page: Vec<T>, put: fn(&T, &mut Vec<u8>)) -> impl Iterator<Item = By
     })
 }
 
-/// A stream that ends with the right of whoever reads it, and with the server.
+/// Returns a streaming response that ends when the reader's access ends, or when the server shuts down.
 fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut standing: Standing, shutdown: Shutdown) -> Log<T> {
     let end = async move {
         tokio::select! {
@@ -181,24 +182,25 @@ fn sent_until<T: Type>(chunks: BoxStream<'static, Bytes>, mut standing: Standing
     let response = Response::builder()
         .content_type(CONTENT_TYPE)
         .header("Cache-Control", "no-cache")
-        // Proxies of nginx's kind hold back what they are not told to pass on.
+        // Proxies such as nginx buffer a response unless this header is set.
         .header("X-Accel-Buffering", "no")
         .body(Body::from_bytes_stream(chunks));
     Log::Stream(Box::new(response))
 }
 
-/// A reader of events, and where it stands.
+/// A reader of events with its position.
 struct Follower {
     reader: Reader,
     limit: Limit,
     start: Start,
-    /// When it looks next. At the log's end several events are sent together, where they come faster than this.
+    /// When the next read may begin. Waiting at the end of the log lets events that arrive faster be sent together.
     next_look: Instant,
     _permit: StreamPermit,
 }
 
 impl Follower {
-    /// The next events, waited for where there are none yet; there may be none after a while.
+    /// Returns the next events, after waiting for them if there are none yet. The result is empty if the wait times
+    /// out.
     async fn next(&mut self) -> Result<Vec<Arc<Event>>, Error> {
         tokio::time::sleep_until(self.next_look).await;
         let (events, is_end) = match &mut self.start {
@@ -220,12 +222,12 @@ impl Follower {
     }
 }
 
-/// Events as they are sent.
+/// Returns the events as chunks of a streaming response.
 fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     let pages = stream::unfold(follower, |mut follower| async move {
         match follower.next().await {
             Ok(events) => Some((events, follower)),
-            // The client comes back with the last id that it has seen.
+            // The client reconnects with the last id that it received.
             Err(error) => {
                 tracing::warn!(%error, "a stream of events ended");
                 None
@@ -235,7 +237,7 @@ fn events(follower: Follower) -> BoxStream<'static, Bytes> {
     pages.flat_map(|events| stream::iter(chunks(events, put_event))).boxed()
 }
 
-/// Puts the message that tells of an event, written once for all who follow.
+/// Appends an event's message to a chunk. The message is serialised once for all streams.
 fn put_event(event: &Arc<Event>, chunk: &mut Vec<u8>) {
     let text = event.sent.text(|| {
         let text = aside(event.size_bytes(), || serde_json::to_string(&EventBody::from(&**event)).unwrap_or_default());
@@ -249,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_sent_in_chunks_and_a_page_without_any_is_a_comment() {
+    fn messages_are_sent_in_chunks_and_empty_pages_as_comments() {
         let put = |length: &usize, chunk: &mut Vec<u8>| chunk.extend(std::iter::repeat_n(b'x', *length));
         let lengths = |page| chunks(page, put).map(|chunk| chunk.len()).collect::<Vec<_>>();
         assert_eq!(lengths(vec![10, 20, CHUNK, 30, 3 * CHUNK, 5]), [30 + CHUNK, 30 + 3 * CHUNK, 5]);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_for_those_who_ask_for_it_rather_than_for_json() {
+    fn a_stream_is_sent_if_the_client_prefers_it_to_json() {
         let streams =
             ["text/event-stream", "text/event-stream, */*", "Text/Event-Stream;q=0.9, application/json;q=0.5"];
         let pages =

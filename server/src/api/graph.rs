@@ -1,4 +1,4 @@
-//! `/aggregates/:id/graph`: what is around an aggregate in the knowledge graph.
+//! `/aggregates/:id/graph`: the neighbourhood of an aggregate in the knowledge graph.
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ pub struct Api;
 /// Nodes and the edges between them.
 #[derive(Object, Serialize)]
 struct GraphBody {
-    /// The aggregate itself first, then the nearest.
+    /// The aggregate itself, then the other nodes by distance.
     nodes: Vec<NodeBody>,
     edges: Vec<EdgeBody>,
-    /// There are more nodes than are answered.
+    /// Whether nodes were left out because there are too many.
     truncated: bool,
 }
 
@@ -39,18 +39,18 @@ struct NodeBody {
     project_id: Option<String>,
     #[oai(nullable)]
     label: Option<String>,
-    /// Further names that plugins found.
+    /// Further names that plugins found for the aggregate.
     labels: Vec<String>,
-    /// What plugins derived, by plugin.
+    /// Facts that plugins derived, by plugin.
     facts: AnyObject,
-    /// Edges between it and the aggregate that was asked for.
+    /// The number of edges between this node and the requested aggregate.
     distance: u32,
     version: u64,
     position: u64,
     deleted: bool,
 }
 
-/// An edge, and where it comes from.
+/// An edge and its source.
 #[derive(Object, Serialize)]
 #[oai(rename = "Edge")]
 struct EdgeBody {
@@ -60,12 +60,12 @@ struct EdgeBody {
     weight: f64,
     source: SourceBody,
     valid_from: String,
-    /// When a later event closed it.
+    /// The time at which a later event closed the edge.
     #[oai(nullable)]
     valid_to: Option<String>,
 }
 
-/// Who found an edge, and in which event.
+/// The event in which a plugin found an edge.
 #[derive(Object, Serialize)]
 #[oai(rename = "EdgeSource")]
 struct SourceBody {
@@ -75,22 +75,23 @@ struct SourceBody {
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// The knowledge graph around an aggregate.
+    /// Returns the knowledge graph around an aggregate.
     ///
-    /// Nodes are aggregates, edges what plugins found in events; each edge says which plugin found it, in which event,
-    /// and when it was closed. The nearest nodes come first, and `truncated` tells that there are more.
+    /// Nodes are aggregates, and edges are relations that plugins found in events. Each edge names the plugin and the
+    /// event, and the time at which the edge was closed. The nearest nodes come first, and `truncated` is true if nodes
+    /// were left out.
     #[oai(path = "/aggregates/:aggregate_id/graph", method = "get", operation_id = "get_graph")]
     async fn get_graph(
         &self,
         access: ApiRead,
         aggregate_id: Path<String>,
-        /// How many edges away, 1 to 3; 1 where it is not given.
+        /// The maximum distance in edges, 1 to 3; the default is 1.
         depth: Query<Option<u32>>,
-        /// Kinds of edges that are followed, separated by commas; all where none is given.
+        /// A comma-separated list of the kinds of edges to follow; the default is all kinds.
         kinds: Query<Option<String>>,
-        /// Which edges are followed; both where it is not given.
+        /// The direction of the edges to follow; the default is both.
         direction: Query<Option<Word<EdgeDirection>>>,
-        /// Adds the edges that went out from the aggregate and were closed.
+        /// Adds closed edges that start at the aggregate.
         closed: Query<Option<bool>>,
     ) -> ApiResult<Written<GraphBody>> {
         let direction = answer(read_direction(direction.0.as_deref()))?;

@@ -1,4 +1,4 @@
-//! Requests with an `Idempotency-Key`: a repeat gets the first answer again.
+//! Requests with an `Idempotency-Key`: a repeated request gets the first response again.
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::Changing;
@@ -11,27 +11,27 @@ use sha2::{Digest, Sha256};
 use super::body::Written;
 use super::error::{ApiResult, answer};
 
-/// The answer to a request that creates something.
+/// The response to a request that creates something.
 #[derive(ApiResponse)]
 pub enum Created<T: Type> {
-    /// It was made.
+    /// Created.
     #[oai(status = 201)]
     New(Written<T>, #[oai(header = "Location")] String),
-    /// It was there before: this is what the first request made.
+    /// The result of an earlier request, which this request repeats.
     #[oai(status = 200)]
     Repeated(Written<T>, #[oai(header = "Location")] String, #[oai(header = "Idempotency-Replayed")] String),
 }
 
-/// What a handler made, on its way out.
+/// The result of a handler that creates something.
 pub struct Outcome<B> {
     pub body: B,
     pub location: String,
-    /// It was made by an earlier request.
+    /// Whether an earlier request created it.
     pub repeated: bool,
 }
 
-/// Appends something once per idempotency key; without a key, each time. A repeat is answered from the events of the
-/// first request.
+/// Appends events once per idempotency key, or each time without a key. A repeated request is answered from the events
+/// of the first one.
 pub async fn idempotent<H, T, B, F>(
     handle: &H,
     key: Option<String>,
@@ -50,16 +50,17 @@ where
     Ok(Created::of(answer(make(handle.clone(), request).await)?))
 }
 
-/// What identifies a user's request under a key.
+/// Returns the identity of a user's request under a key.
 pub fn request_id(user_id: &str, key: &str, operation: &str, text: &[u8]) -> Result<RequestId, Error> {
     let fingerprint = Sha256::new().chain_update(operation).chain_update([0]).chain_update(text).finalize();
-    // The draft standard quotes the key, most clients do not.
+    // The draft standard puts the key in quotes, most clients do not.
     RequestId::new(user_id, key.trim().trim_matches('"'), hex::encode(fingerprint))
 }
 
-/// Makes something that is no event once per idempotency key; without a key, each time. The first answer is kept.
+/// Creates something that is not an event, once per idempotency key, or each time without a key. The first response is
+/// stored.
 ///
-/// `kept` turns the body into what is stored of it, which leaves a secret out.
+/// `kept` returns the part of the body to store, which must not include a secret.
 pub async fn idempotent_kept<H, T, B, F>(
     handle: &H,
     key: Option<String>,
@@ -91,7 +92,7 @@ where
     })
 }
 
-/// Keeps the whole body.
+/// Returns the whole body for storing.
 pub fn whole<B: Serialize>(body: &B) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }

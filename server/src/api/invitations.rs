@@ -1,4 +1,4 @@
-//! `/invitations`: what the one invited is asked, and answers.
+//! `/invitations`: the invitations of a signed-in user, and accepting and declining them.
 
 use foldwork_engine::model::access::{Invitation, Membership, WorkspaceRecord};
 use foldwork_engine::model::date::format_date;
@@ -15,17 +15,18 @@ use crate::auth::Session;
 
 pub struct Api;
 
-/// A proposal to join a workspace.
+/// An invitation to a workspace.
 #[derive(Object, Serialize)]
 #[oai(rename = "Invitation")]
 struct InvitationBody {
     id: String,
     workspace_id: String,
     workspace_name: String,
-    /// What the user is to be in the workspace.
+    /// The role that the user gets in the workspace.
     role: Word<Roles>,
     created_at: String,
-    /// When the invitation ends, if it does: with the key that made it.
+    /// The time at which the invitation expires together with the key that created it, or null if that key does not
+    /// expire.
     #[oai(nullable)]
     expires_at: Option<String>,
 }
@@ -43,7 +44,7 @@ impl InvitationBody {
     }
 }
 
-/// The open invitations of the user.
+/// The user's open invitations.
 #[derive(Object)]
 struct InvitationPage {
     data: Vec<InvitationBody>,
@@ -81,10 +82,10 @@ enum Declined {
 
 #[OpenApi(tag = "Section::Members")]
 impl Api {
-    /// The open invitations of the user who signed in, the oldest first.
+    /// Lists the signed-in user's open invitations, oldest first.
     ///
-    /// They are those of the address that the identity provider vouches for: at most 200 at a time, in one page. The user
-    /// need not be in any workspace yet.
+    /// These are the invitations of the address that the identity provider has verified, at most 200 at a time on one
+    /// page. The user need not be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
     async fn list_invitations(&self, session: Session) -> ApiResult<Written<InvitationPage>> {
         let invitations = answer(session.0.invitations().await)?;
@@ -92,10 +93,10 @@ impl Api {
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Accepts an invitation: the user is a member of its workspace from then on.
+    /// Accepts an invitation. The user becomes a member of its workspace.
     ///
-    /// Requests reach that workspace with its id in the header `Foldwork-Workspace`; without the header they reach the
-    /// workspace that the user has been in for longest. A user who is a member already keeps their role.
+    /// Requests reach that workspace with its id in the header `Foldwork-Workspace`. Without the header they reach the
+    /// workspace in which the user has been a member longest. A user who is a member already keeps their role.
     #[oai(path = "/invitations/:invitation_id/accept", method = "post", operation_id = "accept_invitation")]
     async fn accept_invitation(
         &self,
@@ -105,7 +106,7 @@ impl Api {
         Ok(Written::new(&MembershipBody::new(&answer(session.0.accept(&invitation_id).await)?)))
     }
 
-    /// Declines an invitation, which is deleted.
+    /// Declines an invitation and deletes it.
     ///
     /// The owners of the workspace may invite the same address again.
     #[oai(path = "/invitations/:invitation_id/decline", method = "post", operation_id = "decline_invitation")]

@@ -1,4 +1,5 @@
-//! Free-form JSON in requests and answers: the engine's own values, field order and integers kept.
+//! Free-form JSON in requests and responses. The engine's own values keep the order of fields and the precision of
+//! integers.
 
 use std::borrow::Cow;
 
@@ -17,12 +18,12 @@ pub struct AnyValue(pub Value);
 #[serde(transparent)]
 pub struct AnyObject(pub Object);
 
-/// An array of pipeline stages; what it is like is checked by the pipeline's parser, with MongoDB's texts.
+/// An array of pipeline stages. The pipeline parser validates the stages, and reports errors with MongoDB's texts.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Stages(pub Value);
 
-/// A stream's version, or what is believed of it: a number, `none`, `exists` or `any`.
+/// The expected version of a stream: a number, `none`, `exists` or `any`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ExpectedVersion(pub Value);

@@ -1,4 +1,4 @@
-//! `/keys`.
+//! `/keys`: creating, listing and revoking API keys, and sign-in codes.
 
 use std::sync::Arc;
 
@@ -23,31 +23,31 @@ use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
 
-/// For how long a code is good where it is not said, and at most, in seconds.
+/// The default and the longest lifetime of a sign-in code, in seconds.
 const CODE_LIVES_S: u32 = 600;
 const LONGEST_CODE_S: u32 = 3_600;
 
-/// A key that is to be made.
+/// A key to create.
 #[derive(Object, Deserialize)]
 struct CreateKey {
     name: String,
-    /// Scopes that the caller holds too.
+    /// The caller must have each of these scopes.
     #[oai(validator(min_items = 1))]
     scopes: Vec<Word<Scopes>>,
     /// RFC 3339; without it the key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
-    /// Whether it opens every workspace of its user, and not only this one. Only an owner who holds every scope makes such
-    /// a key, with a token or with a key that opens all workspaces itself (`all_workspaces`).
+    /// Whether the key is valid for every workspace of its user instead of this one only. Only an owner with every
+    /// scope can create such a key, with a token or with a key that itself has `all_workspaces`.
     #[oai(nullable)]
     all_workspaces: Option<bool>,
 }
 
-/// A key just made, with its secret.
+/// A new key with its secret.
 #[derive(Object, Serialize)]
 struct CreatedKey {
     id: String,
-    /// The key itself. It is shown here once and cannot be asked for again.
+    /// The secret key. It appears in this response only and cannot be retrieved again.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<String>,
@@ -82,7 +82,7 @@ impl CreatedKey {
         }
     }
 
-    /// What is kept for a repeat is the record: the secret is stored nowhere.
+    /// Returns what is stored for a repeated request: the record without the secret, which is never stored.
     fn without_secret(&self) -> Vec<u8> {
         whole(&KeyBody {
             id: self.id.clone(),
@@ -98,48 +98,48 @@ impl CreatedKey {
     }
 }
 
-/// A key that somebody else is to get.
+/// A key to create by exchanging a sign-in code.
 #[derive(Object, Deserialize)]
 struct CreateCode {
-    /// The key's.
+    /// The name of the key.
     name: String,
-    /// Scopes that the caller holds too.
+    /// The caller must have each of these scopes.
     #[oai(validator(min_items = 1))]
     scopes: Vec<Word<Scopes>>,
-    /// When the key expires, RFC 3339; without it the key does not.
+    /// The expiry time of the key, RFC 3339; without it the key does not expire.
     #[oai(nullable)]
     expires_at: Option<String>,
-    /// For how long the code is good: 600 where it is not said, 3,600 at most.
+    /// The lifetime of the code in seconds, at most 3,600; the default is 600.
     #[oai(nullable)]
     expires_in_seconds: Option<u32>,
 }
 
-/// A code, shown here once.
+/// A sign-in code, returned in this response only.
 #[derive(Object, Serialize)]
 struct CreatedCode {
     code: String,
     expires_at: String,
 }
 
-/// A code that is shown.
+/// A sign-in code to exchange.
 #[derive(Object, Deserialize)]
 struct ExchangeCode {
     code: String,
-    /// The key's name, in the place of the one that it was to have.
+    /// The name of the key, instead of the one that the code was created with.
     #[oai(nullable)]
     name: Option<String>,
 }
 
 #[derive(ApiResponse)]
 enum CodeMade {
-    /// The code.
+    /// The sign-in code.
     #[oai(status = 201)]
     Done(Written<CreatedCode>),
 }
 
 #[derive(ApiResponse)]
 enum Exchanged {
-    /// The key.
+    /// The new key.
     #[oai(status = 201)]
     Done(Written<CreatedKey>, #[oai(header = "Location")] String),
 }
@@ -154,16 +154,17 @@ struct KeyPage {
 
 #[derive(ApiResponse)]
 enum Revoked {
-    /// The key opens nothing any more.
+    /// The key was revoked.
     #[oai(status = 204)]
     Done,
 }
 
 #[OpenApi(tag = "Section::Keys")]
 impl Api {
-    /// The keys of the workspace, newest first, without their secrets. Who does not own it sees their own.
+    /// Lists the keys of the workspace, newest first, without their secrets. Callers who are not owners see only their
+    /// own keys.
     ///
-    /// All of them in one page: a workspace has few. What is shown of a key, as `sk_ab12…9f`, tells it from the others.
+    /// All keys are on one page, because a workspace has few. `display`, such as `sk_ab12…9f`, tells the keys apart.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(&self, access: ApiRead) -> ApiResult<Written<KeyPage>> {
         let keys = answer(access.0.list_keys().await)?;
@@ -171,12 +172,12 @@ impl Api {
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Makes a key. Its secret is in this answer and nowhere else.
+    /// Creates a key. The secret is in this response only.
     ///
-    /// It is a key of the caller's user. A key makes none with a scope that it lacks (`insufficient_scope`), and none
-    /// that outlives it (`outlives_caller`); a plan that has lapsed none with a scope that is paid
-    /// (`subscription_required`). What a key made ends with it. The key opens this workspace alone, unless it is made with
-    /// `all_workspaces`.
+    /// The key belongs to the caller's user. A key cannot create a key with a scope that it lacks
+    /// (`insufficient_scope`) or that expires after itself (`outlives_caller`). If the plan has lapsed, keys with paid
+    /// scopes cannot be created (`subscription_required`). A key that was created with another key stops working when
+    /// that key is revoked or expires. The key is valid for this workspace only, unless `all_workspaces` is set.
     #[oai(path = "/keys", method = "post", operation_id = "create_key")]
     async fn create_key(
         &self,
@@ -194,10 +195,10 @@ impl Api {
         idempotent_kept(&access.0, key.0, "create_key", &body.text, make, CreatedKey::without_secret).await
     }
 
-    /// Makes a code that is exchanged for a key, once and soon: so a key comes to another device without being sent to
-    /// it.
+    /// Creates a short-lived code that can be exchanged once for a key.
     ///
-    /// The key is one that the caller could have made, and ends with the caller's own.
+    /// Another device gets a key this way without a key being sent to it. The key has the limits of a key that the
+    /// caller creates, and stops working with the caller's own key.
     #[oai(path = "/keys/sign-in-codes", method = "post", operation_id = "create_sign_in_code")]
     async fn create_sign_in_code(&self, access: ApiWrite, body: Body<CreateCode>) -> ApiResult<CodeMade> {
         let lives_s = body.expires_in_seconds.unwrap_or(CODE_LIVES_S);
@@ -212,9 +213,9 @@ impl Api {
         Ok(CodeMade::Done(Written::new(&CreatedCode { code: made.code, expires_at: format_date(made.expires_at) })))
     }
 
-    /// Gives the key that a sign-in code stands for. The code is all that is needed, and is good for one key.
+    /// Exchanges a sign-in code for its key. The request needs no other credential, and each code works once.
     ///
-    /// So a program gets its key without anybody copying one: who signed in hands it the code.
+    /// A program gets its key this way without anybody copying one: the signed-in user gives the code to the program.
     #[oai(path = "/keys/sign-in-codes/exchange", method = "post", operation_id = "exchange_sign_in_code")]
     async fn exchange_sign_in_code(
         &self,
@@ -230,20 +231,20 @@ impl Api {
         Ok(Exchanged::Done(Written::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
     }
 
-    /// The key that this request was made with.
+    /// Returns the key that this request was made with.
     ///
-    /// Tells a program what it may do, and until when.
+    /// The response tells a program which scopes it has and when its key expires.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
     async fn get_own_key(&self, access: ApiRead) -> ApiResult<Written<KeyBody>> {
         let key = answer(access.0.own_key().await)?;
         Ok(Written::new(&KeyBody::from(&key)))
     }
 
-    /// Revokes a key, and all that were derived from it. It takes effect at once.
+    /// Revokes a key and all keys derived from it, immediately.
     ///
-    /// A key revokes itself, and those that it could have made: others need one with all their scopes
-    /// (`insufficient_scope`) that lives as long (`outlives_caller`). A key that revokes the one that it was derived
-    /// from takes its place. Who does not own the workspace revokes their own.
+    /// A key can revoke itself and any key that it could have created. Other keys can be revoked only by a key that has
+    /// all their scopes (`insufficient_scope`) and expires no earlier (`outlives_caller`). A key that revokes the key
+    /// it was derived from takes that key's place. Callers who are not owners can revoke only their own keys.
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(&self, access: ApiWrite, key_id: Path<String>) -> ApiResult<Revoked> {
         answer(access.0.revoke_key(&key_id).await)?;

@@ -1,4 +1,4 @@
-//! `/functions/v1`: what apps on devices ask.
+//! `/functions/v1`: operations that apps on devices call.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -21,16 +21,16 @@ use crate::auth::Unlock;
 
 pub struct Api;
 
-/// How long an answer is good for, and how long beyond that a device works that cannot ask; seconds.
+/// How long a validation is valid, and how much longer a device may work without reaching the server, in seconds.
 const TTL_S: i64 = 86_400;
 const GRACE_S: i64 = 604_800;
-/// The longest nonce, in characters.
+/// The maximum length of a nonce in characters.
 const LONGEST_NONCE: usize = 200;
 
-/// A device that asks whether it may work.
+/// A device that asks for validation.
 #[derive(Object, Deserialize)]
 struct ValidateLicense {
-    /// What the device calls itself, the same each time.
+    /// An id that the device chooses and sends each time.
     #[oai(rename = "instanceId")]
     #[serde(rename = "instanceId")]
     instance_id: String,
@@ -40,12 +40,12 @@ struct ValidateLicense {
     platform: Option<String>,
     #[oai(nullable)]
     app_version: Option<String>,
-    /// Told again in the answer, so that an old one cannot be shown for a new one.
+    /// Returned in the response, so that an old response cannot be passed off as a new one.
     #[oai(nullable)]
     nonce: Option<String>,
 }
 
-/// A device that stops working.
+/// A device to deactivate.
 #[derive(Object, Deserialize)]
 struct DeactivateLicense {
     #[oai(rename = "instanceId")]
@@ -53,18 +53,18 @@ struct DeactivateLicense {
     instance_id: String,
 }
 
-/// Whether a device may work, and until when it need not ask again.
+/// Whether a device may work, and until when the response is valid.
 #[derive(Object, Serialize)]
 struct License {
     valid: bool,
     code: Word<LicenseCodes>,
     status: Word<LicenseStates>,
-    /// The same for a person.
+    /// The code as text for a person.
     detail: String,
-    /// The device, where it is known.
+    /// The device, if it is known.
     #[oai(nullable)]
     activation: Option<ActivationBody>,
-    /// Where there is no room for the device: those that are active.
+    /// The active devices, if the plan's limit is reached.
     activations: Vec<ActivationBody>,
     usage: LicenseUsage,
     limits: LimitsBody,
@@ -74,13 +74,13 @@ struct License {
     server_time: String,
     #[oai(nullable)]
     nonce: Option<String>,
-    /// Ed25519, in base64, over the rest of this body in its canonical form (RFC 8785).
+    /// An Ed25519 signature in base64 over the rest of this body in canonical form (RFC 8785).
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     signature: Option<String>,
 }
 
-/// What of the room is used.
+/// The workspace's usage of its plan.
 #[derive(Object, Serialize)]
 struct LicenseUsage {
     activations: u64,
@@ -89,7 +89,7 @@ struct LicenseUsage {
     agents: u64,
 }
 
-/// The plan by which it is used.
+/// The plan that sets the limits.
 #[derive(Object, Serialize)]
 struct LicensePlan {
     id: String,
@@ -99,36 +99,36 @@ struct LicensePlan {
     trial_ends_at: Option<String>,
 }
 
-/// How long the answer may be kept.
+/// How long a client may cache the response.
 #[derive(Object, Serialize)]
 struct Cache {
     ttl_seconds: i64,
     grace_seconds: i64,
-    /// From then on the device asks again.
+    /// The time from which the device must validate again.
     revalidate_after: String,
-    /// Until then it works without an answer.
+    /// The time until which the device may work without reaching the server.
     offline_until: String,
 }
 
-/// A device that may be activated again.
+/// A device that was deactivated, and may be activated again.
 #[derive(Object, Serialize)]
 struct Deactivated {
     deactivated: bool,
     activation: ActivationBody,
 }
 
-/// The public key by which answers are checked.
+/// The public key that verifies license signatures.
 #[derive(Object, Serialize)]
 struct LicenseKey {
     /// `Ed25519`.
     algorithm: String,
     /// The 32 bytes of the key, in base64.
     public_key: String,
-    /// The same as a JSON Web Key.
+    /// The same key as a JSON Web Key.
     jwk: LicenseJwk,
 }
 
-/// A public key as RFC 8037 writes it.
+/// A public key in the format of RFC 8037.
 #[derive(Object, Serialize)]
 struct LicenseJwk {
     kty: String,
@@ -140,9 +140,9 @@ struct LicenseJwk {
 
 #[OpenApi(tag = "Section::License")]
 impl Api {
-    /// Whether a device may work. The first time it asks it is activated, as far as the plan has room.
+    /// Validates a device, and activates an unknown device if the plan's limit allows.
     ///
-    /// A device without room, and one that was revoked, are answered 200 with `valid: false`.
+    /// A device over the limit or a revoked device gets 200 with `valid: false`.
     #[oai(path = "/validate-license", method = "post", operation_id = "validate_license")]
     async fn validate_license(&self, access: Unlock, body: Body<ValidateLicense>) -> ApiResult<Written<License>> {
         let ValidateLicense { instance_id, name, platform, app_version, nonce } = body.value;
@@ -156,9 +156,9 @@ impl Api {
         Ok(Written::new(&answer(signed(&access.0, license).await)?))
     }
 
-    /// Forgets a device, whose place is free then. One that was revoked stays so.
+    /// Deactivates a device, which frees its place in the plan. A revoked device stays revoked.
     ///
-    /// For a device that is given away or set up anew.
+    /// Meant for a device that is sold or set up again.
     #[oai(path = "/deactivate-license", method = "post", operation_id = "deactivate_license")]
     async fn deactivate_license(
         &self,
@@ -170,9 +170,9 @@ impl Api {
         Ok(Written::new(&Deactivated { deactivated: true, activation: ActivationBody::from(&activation) }))
     }
 
-    /// The key by which answers about licenses are checked. Anybody may ask.
+    /// Returns the public key that verifies license signatures. The request needs no credential.
     ///
-    /// It is Ed25519, and the same for all of the server's workspaces.
+    /// The key is an Ed25519 key, and the same for all workspaces of the server.
     #[oai(path = "/license-key", method = "get", operation_id = "get_license_key")]
     async fn get_license_key(&self, engine: Data<&Arc<Engine>>) -> ApiResult<Written<LicenseKey>> {
         let key = answer(engine.license_key().await)?;
@@ -196,7 +196,7 @@ impl License {
         let (code, status, detail) = match verdict {
             Verdict::Valid => ("VALID", "active", "the device is activated"),
             Verdict::LimitReached => {
-                ("ACTIVATION_LIMIT_REACHED", "limit_reached", "as many devices are activated as the plan allows")
+                ("ACTIVATION_LIMIT_REACHED", "limit_reached", "the plan's limit of activated devices is reached")
             }
             Verdict::Revoked => ("DEVICE_REVOKED", "revoked", "the device was revoked"),
         };
@@ -232,7 +232,7 @@ impl License {
 }
 
 impl Cache {
-    /// Only a device that may work may do so without asking.
+    /// Only a valid device gets an offline period.
     fn new(verdict: Verdict, now: i64) -> Cache {
         let (ttl_ms, grace_ms) = if verdict == Verdict::Valid { (TTL_S * 1_000, GRACE_S * 1_000) } else { (0, 0) };
         Cache {

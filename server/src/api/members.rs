@@ -1,4 +1,4 @@
-//! `/profile` and `/members`.
+//! `/profile` and `/members`: the caller, and the members of the workspace.
 
 use foldwork_engine::model::access::{Invitation, Membership, Role, Scope, UserRecord};
 use foldwork_engine::model::date::format_date;
@@ -17,36 +17,36 @@ use crate::auth::{ApiRead, OwnerWrite, ProfileRead};
 
 pub struct Api;
 
-/// Who asks.
+/// The caller's user and workspace.
 #[derive(Object, Serialize)]
 struct Profile {
     id: String,
     #[oai(nullable)]
     name: Option<String>,
-    /// For callers who hold `email:read`.
+    /// Only for callers with the scope `email:read`, otherwise null.
     #[oai(nullable)]
     email: Option<String>,
     workspace_id: String,
     role: Word<Roles>,
-    /// What the caller may do.
+    /// The scopes of the caller.
     scopes: Vec<Word<Scopes>>,
     plan: PlanBody,
 }
 
-/// Somebody who is in the workspace, or is to be.
+/// A member of the workspace, or a person with an open invitation.
 #[derive(Object, Serialize)]
 #[oai(rename = "Member")]
 struct MemberBody {
-    /// The user's id; of somebody who is invited, the invitation's.
+    /// The user's id or, for an invited person, the invitation's id.
     id: String,
     #[oai(nullable)]
     name: Option<String>,
-    /// For callers who hold `email:read`.
+    /// Only for callers with the scope `email:read`, otherwise null.
     #[oai(nullable)]
     email: Option<String>,
     role: Word<Roles>,
     status: Word<Memberships>,
-    /// When they joined, or were invited.
+    /// When the person joined or was invited.
     created_at: String,
 }
 
@@ -71,7 +71,7 @@ impl MemberBody {
     }
 }
 
-/// Everybody in the workspace.
+/// All members and invited persons.
 #[derive(Object)]
 struct MemberPage {
     data: Vec<MemberBody>,
@@ -79,16 +79,16 @@ struct MemberPage {
     next_cursor: Option<String>,
 }
 
-/// Somebody who is invited.
+/// A person to invite.
 #[derive(Object, Deserialize)]
 struct InviteMember {
     email: String,
-    /// An editor where it is not given.
+    /// The default is `editor`.
     #[oai(nullable)]
     role: Option<Word<Roles>>,
 }
 
-/// What a member is to be.
+/// Changes to a member.
 #[derive(Object, Deserialize)]
 struct ChangeMember {
     role: Word<Roles>,
@@ -96,23 +96,23 @@ struct ChangeMember {
 
 #[derive(ApiResponse)]
 enum Invited {
-    /// The user who signs in with the address may accept.
+    /// The user who signs in with this address may accept the invitation.
     #[oai(status = 201)]
     Done(Written<MemberBody>, #[oai(header = "Location")] String),
 }
 
 #[derive(ApiResponse)]
 enum Removed {
-    /// Nothing opens the workspace to them any more.
+    /// The person has no access to the workspace any more.
     #[oai(status = 204)]
     Done,
 }
 
 #[OpenApi(tag = "Section::Members")]
 impl Api {
-    /// Who asks: the user, what they are in the workspace, and their plan.
+    /// Returns the caller's user, role, scopes and plan.
     ///
-    /// The e-mail address is told to keys with `email:read` alone.
+    /// The e-mail address is included only for keys with the scope `email:read`.
     #[oai(path = "/profile", method = "get", operation_id = "get_profile")]
     async fn get_profile(&self, access: ProfileRead) -> ApiResult<Written<Profile>> {
         let user = answer(access.0.profile().await)?;
@@ -128,9 +128,9 @@ impl Api {
         }))
     }
 
-    /// Everybody in the workspace, and after them those who are invited; the oldest first.
+    /// Lists the members of the workspace and then the invited persons, each oldest first.
     ///
-    /// All of them in one page.
+    /// All of them are on one page.
     #[oai(path = "/members", method = "get", operation_id = "list_members")]
     async fn list_members(&self, access: ApiRead) -> ApiResult<Written<MemberPage>> {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
@@ -139,11 +139,12 @@ impl Api {
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
 
-    /// Invites an e-mail address: the user who signs in with it, verified, may accept (`POST /invitations/{id}/accept`).
+    /// Invites an e-mail address.
     ///
-    /// Only owners invite (`owner_required`). The same address twice is one invitation, with the later role. An invitation
-    /// ends with the key that made it. Addresses are compared without regard to the case of ASCII letters, and exactly
-    /// otherwise.
+    /// The user who signs in with this address, verified, may accept with `POST /invitations/{id}/accept`. Only owners
+    /// can invite (`owner_required`). Inviting the same address again replaces the role of the open invitation. An
+    /// invitation ends with the key that created it. Addresses are compared exactly, except for the case of ASCII
+    /// letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
         let role = answer(body.role.as_deref().map_or(Ok(Role::Editor), read_role))?;
@@ -152,9 +153,10 @@ impl Api {
         Ok(Invited::Done(Written::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
 
-    /// Gives a member, or somebody who is invited, another role. Whose workspace it is stays its owner.
+    /// Changes the role of a member or of an invited person. The user in the workspace's `owner_id` stays an
+    /// owner.
     ///
-    /// What their keys may do follows at once.
+    /// The scopes of the member's keys change immediately.
     #[oai(path = "/members/:member_id", method = "patch", operation_id = "update_member")]
     async fn update_member(
         &self,
@@ -168,9 +170,9 @@ impl Api {
         Ok(Written::new(&MemberBody::new(&member, shows_email)))
     }
 
-    /// Takes a member out of the workspace, with all their keys in it, at once; or takes an invitation back.
+    /// Removes a member and all their keys from the workspace immediately, or withdraws an invitation.
     ///
-    /// Their things stay in the workspace.
+    /// Content that the member created stays in the workspace.
     #[oai(path = "/members/:member_id", method = "delete", operation_id = "remove_member")]
     async fn remove_member(&self, access: OwnerWrite, member_id: Path<String>) -> ApiResult<Removed> {
         answer(access.0.remove_member(&member_id).await)?;

@@ -1,4 +1,4 @@
-//! The API: a file per section of the specification. Wire types are declared here and nowhere else.
+//! The HTTP API: one file per section of the specification. Wire types are declared in this module only.
 
 mod activations;
 mod agents;
@@ -41,32 +41,32 @@ use poem_openapi::{OpenApiService, Tags};
 
 use crate::Config;
 
-/// The sections of the document.
+/// The sections of the OpenAPI document.
 #[derive(Tags)]
 pub enum Section {
     /// The workspace and its projects.
     Workspace,
-    /// Keys that open the workspace.
+    /// API keys of the workspace, and sign-in codes.
     Keys,
-    /// Who is in the workspace, and their plans.
+    /// Members of the workspace, their invitations and their plans.
     Members,
-    /// Apps on devices, and what they are told.
+    /// Apps on devices: whether a device may work, and until when.
     License,
     /// Aggregate types, events, folded states and pipelines.
     Aggregates,
-    /// Articles: drafts and what is published.
+    /// Articles: drafts and published revisions.
     Articles,
-    /// Agents, whether they are there, and what they are told.
+    /// Agents: their registration, presence and feeds.
     Agents,
-    /// Tasks for people and agents: work goes out, comes back, and a person decides.
+    /// Tasks for people and agents. Agents do the work, and a person decides on the result.
     Mailbox,
-    /// Files: their bytes are stored beside the log, and their history in it.
+    /// Files. The bytes are stored next to the log, and the history is stored in the log.
     Files,
-    /// Plugins, the steps of theirs that failed, and what follows the log.
+    /// Plugins, their parked steps, and the consumers of the log.
     Plugins,
 }
 
-/// Every operation.
+/// The handlers of every operation under [`crate::API`].
 pub type Operations = (
     workspace::Api,
     projects::Api,
@@ -86,7 +86,7 @@ pub type Operations = (
     system::Api,
 );
 
-/// The service that serves the operations and describes them.
+/// Returns the service that handles these operations and describes them in the document.
 pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     let operations = (
         workspace::Api,
@@ -110,13 +110,13 @@ pub fn service(config: &Config) -> OpenApiService<Operations, ()> {
     OpenApiService::new(operations, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
-/// The service of the operations that are reached under another path than the rest, which apps on devices ask.
+/// Returns the service for the operations under [`crate::FUNCTIONS`], which apps on devices call.
 pub fn functions(config: &Config) -> OpenApiService<licenses::Api, ()> {
     let server = format!("{}{}", config.http.public_url.trim_end_matches('/'), crate::FUNCTIONS);
     OpenApiService::new(licenses::Api, "Foldwork", env!("CARGO_PKG_VERSION")).server(server)
 }
 
-/// The version that an `If-Match` header expects.
+/// Returns the version that an `If-Match` header expects.
 fn expected(if_match: Option<&str>) -> Result<Expected, Error> {
     let Some(value) = if_match.map(str::trim) else { return Ok(Expected::Any) };
     match value {
@@ -128,12 +128,12 @@ fn expected(if_match: Option<&str>) -> Result<Expected, Error> {
     }
 }
 
-/// The entity tag of a version.
+/// Returns the entity tag of a version.
 fn etag(version: u64) -> String {
     format!("\"{version}\"")
 }
 
-/// Whether the client has this version already.
+/// Returns whether an `If-None-Match` header names this tag, so that the client has this version already.
 pub fn is_known(if_none_match: Option<&str>, tag: &str) -> bool {
     if_none_match.is_some_and(|known| {
         known.split(',').map(|known| known.trim().trim_start_matches("W/")).any(|known| known == tag || known == "*")

@@ -1,4 +1,4 @@
-//! `/pipelines/operators`: what the pipeline language knows, and the page that shows it.
+//! `/pipelines/operators`: the catalogue of the pipeline language, and its page in the documentation.
 
 use std::fmt::Write;
 
@@ -23,23 +23,24 @@ pub struct Api;
 #[derive(Object)]
 struct OperatorArgument {
     name: String,
-    /// `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`; several with `|` between them.
+    /// `any`, `number`, `integer`, `string`, `boolean`, `date`, `object` or `array`; several types are separated by
+    /// `|`.
     r#type: String,
     required: bool,
-    /// Any number of such may be given.
+    /// Whether the argument may be given any number of times.
     #[oai(skip_serializing_if_is_none)]
     repeated: Option<bool>,
 }
 
-/// An example that gives what it says.
+/// An example with its result.
 #[derive(Object)]
 struct OperatorExample {
-    /// The operator as it is written, in its place.
+    /// The operator as it is written in a pipeline.
     usage: AnyValue,
-    /// The rows, or the one row, that it sees; of `$fold`, events.
+    /// The row or rows that the operator gets. For `$fold`, events.
     input: AnyValue,
     result: AnyValue,
-    /// The whole as a pipeline that can be sent.
+    /// The whole example as a pipeline that can be sent.
     pipeline: Vec<AnyObject>,
 }
 
@@ -51,12 +52,12 @@ struct Operator {
     summary: String,
     arguments: Vec<OperatorArgument>,
     example: OperatorExample,
-    /// Where it differs from MongoDB, or goes beyond it.
+    /// How the operator differs from MongoDB's.
     #[oai(skip_serializing_if_is_none)]
     remark: Option<String>,
 }
 
-/// All that was asked for.
+/// The entries that match the request.
 #[derive(Object)]
 struct OperatorPage {
     data: Vec<Operator>,
@@ -66,16 +67,16 @@ struct OperatorPage {
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Every stage, operator, accumulator and variable that a pipeline may use.
+    /// Lists every stage, operator, accumulator and variable that a pipeline may use.
     ///
-    /// The whole catalogue where nothing is asked for, each entry with an example that can be sent as it is.
+    /// Without parameters the whole catalogue is returned. Each entry has an example that can be sent as it is.
     #[oai(path = "/pipelines/operators", method = "get", operation_id = "list_operators")]
     async fn list_operators(
         &self,
         _access: ApiRead,
-        /// Those of this kind alone.
+        /// Only entries of this kind.
         kind: Query<Option<Word<LanguageKinds>>>,
-        /// The name, with or without its dollar.
+        /// Only the entry with this name, with or without the leading `$`.
         name: Query<Option<String>>,
     ) -> ApiResult<Written<OperatorPage>> {
         let kind = answer(kind.0.as_deref().map(read_kind).transpose())?;
@@ -125,7 +126,7 @@ fn operator_body(entry: &Entry) -> Fields {
     body
 }
 
-/// Titles of the page's sections.
+/// Returns the title of a section of the page.
 fn title(kind: Kind) -> &'static str {
     match kind {
         Kind::Stage => "Stages",
@@ -136,15 +137,15 @@ fn title(kind: Kind) -> &'static str {
     }
 }
 
-/// The catalogue as Markdown.
+/// Returns the catalogue as Markdown.
 fn markdown() -> String {
-    let mut text = "# The pipeline language\n\nEach example gives what it says: \
-        `GET /api/v1/pipelines/operators` answers the same list, with each example as a pipeline to send.\n\n"
+    let mut text = "# The pipeline language\n\nEach example is shown with its result. \
+        `GET /api/v1/pipelines/operators` returns the same list, with each example as a pipeline that can be sent.\n\n"
         .to_owned();
     let contents = Kind::ALL.map(|kind| format!("[{}](#{})", title(kind), kind.name())).join(" · ");
     text.push_str(&contents);
     for kind in Kind::ALL {
-        // A text takes whatever is written to it.
+        // Writing to a `String` cannot fail.
         let _ = write!(text, "\n\n<h2 id=\"{}\">{}</h2>\n", kind.name(), title(kind));
         catalogue().filter(|entry| entry.kind == kind).for_each(|entry| section(&mut text, &entry));
     }
@@ -175,10 +176,10 @@ fn section(text: &mut String, entry: &Entry) {
         let _ = write!(text, "\n\nArguments: {}.", arguments.join(", "));
     }
     let [usage, input, result] = word.example;
-    let _ = writeln!(text, "\n\n```json\n{usage}\n```\n\nover `{input}` gives `{result}`.");
+    let _ = writeln!(text, "\n\n```json\n{usage}\n```\n\nover `{input}` returns `{result}`.");
 }
 
-/// The page that shows the language.
+/// Returns the HTML page that documents the language.
 pub fn page() -> String {
     let mut html = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Pipeline language</title>\
         <style>body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em}\

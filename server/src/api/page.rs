@@ -9,15 +9,15 @@ use poem_openapi::registry::MetaSchemaRef;
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
-/// Rows of a page where the client does not say, and the most it may ask for.
+/// The default and the maximum number of rows per page.
 pub const DEFAULT_LIMIT: u64 = 50;
 pub const MAX_LIMIT: u64 = 200;
 
-/// The bytes that a page of events may have. The application carries it with each request.
+/// The maximum size in bytes of a page of events, passed to handlers as request data.
 #[derive(Debug, Clone, Copy)]
 pub struct PageBytes(pub usize);
 
-/// A whole number that a client sends: one that a signed number of 64 bits holds, as every client has them.
+/// A non-negative integer from a client, at most `i64::MAX`, because many clients have only signed 64-bit integers.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "i64")]
 pub struct Whole(u64);
@@ -77,7 +77,7 @@ impl ParseFromParameter for Whole {
     }
 }
 
-/// A page on the wire.
+/// The JSON of a page.
 #[derive(Serialize)]
 pub struct PageBody<T> {
     pub data: Vec<T>,
@@ -85,14 +85,14 @@ pub struct PageBody<T> {
 }
 
 impl<T> PageBody<T> {
-    /// Writes a page; `list` is bound into its cursor, so that a cursor is good for one list only.
+    /// Converts a page. Its cursor is bound to `list`, and other lists reject the cursor.
     pub fn new<S>(page: Page<S>, list: &str, write: impl FnMut(S) -> T) -> PageBody<T> {
         let next_cursor = page.next.map(|next| cursor(list, next));
         PageBody { data: page.items.into_iter().map(write).collect(), next_cursor }
     }
 }
 
-/// How many rows are asked for: 1 to 200, 50 where it is not said.
+/// Returns the number of rows per page: 1 to 200, by default 50.
 pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     let limit = limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
@@ -101,7 +101,7 @@ pub fn limit(limit: Option<u64>) -> Result<usize, Error> {
     Ok(limit as usize)
 }
 
-/// Bytes at a cursor's end that tell whether it was made here for this list.
+/// The number of bytes at a cursor's end that prove that this server issued the cursor for this list.
 const SEAL: usize = 4;
 
 fn seal(list: &str, position: u64) -> [u8; SEAL] {
@@ -110,14 +110,14 @@ fn seal(list: &str, position: u64) -> [u8; SEAL] {
     [digest[0], digest[1], digest[2], digest[3]]
 }
 
-/// A position in a list, as text that means nothing to a client.
+/// Returns an opaque cursor for a position in a list.
 pub fn cursor(list: &str, position: u64) -> String {
     let mut bytes = position.to_be_bytes().to_vec();
     bytes.extend(seal(list, position));
     hex::encode(bytes)
 }
 
-/// The position that a cursor of this list stands for.
+/// Returns the position in a cursor of this list.
 pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -129,14 +129,14 @@ pub fn read_cursor(list: &str, cursor: Option<&str>) -> Result<Option<u64>, Erro
     read().map(Some).ok_or_else(not_of_this_list)
 }
 
-/// The last one of a page, as text that means nothing to a client and tells nothing that the page does not.
+/// Returns an opaque cursor with the id of a page's last item. The cursor reveals nothing that the page does not show.
 pub fn named_cursor(list: &str, id: &str) -> String {
     let mut bytes = id.as_bytes().to_vec();
     bytes.extend(seal(&format!("{list}/{id}"), 0));
     hex::encode(bytes)
 }
 
-/// The last one of the page before, which a cursor of this list names.
+/// Returns the id of the previous page's last item from a cursor of this list.
 pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<String>, Error> {
     let Some(cursor) = cursor else { return Ok(None) };
     let read = || {
@@ -148,15 +148,15 @@ pub fn read_named_cursor(list: &str, cursor: Option<&str>) -> Result<Option<Stri
     read().map(Some).ok_or_else(not_of_this_list)
 }
 
-/// What a cursor is that was given out for something else.
+/// Returns the error for a cursor that was issued for another list.
 pub fn not_of_this_list() -> Error {
-    Error::invalid_cursor("the cursor is not one of this list")
+    Error::invalid_cursor("the cursor does not belong to this list")
 }
 
-/// The most rows that a page of a pipeline may have.
+/// The maximum number of rows on a page of a pipeline.
 pub const MAX_ROWS: u64 = 10_000;
 
-/// The part of a pipeline's answer that is asked for; `None` where all of it is.
+/// Returns the requested part of a pipeline's result, or `None` for the whole result.
 pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<Paging>, Error> {
     let limit = match limit {
         Some(limit @ 1..=MAX_ROWS) => Some(limit as u32),
@@ -167,7 +167,7 @@ pub fn paging(limit: Option<u64>, cursor: Option<&str>) -> Result<Option<Paging>
     Ok((limit.is_some() || after.is_some()).then_some(Paging { limit, after }))
 }
 
-/// Where an answer goes on, as text that means nothing to a client.
+/// Returns an opaque cursor for the next page of a pipeline.
 pub fn written(next: Continuation) -> String {
     let Continuation { position, now_ms, seed, offset, limit, binding } = next;
     let mut bytes = Vec::with_capacity(CONTINUATION);
@@ -202,5 +202,5 @@ fn continuation(cursor: &str) -> Result<Continuation, Error> {
             binding: next()?,
         })
     };
-    read().ok_or_else(|| Error::invalid_cursor("the cursor is not one of a pipeline"))
+    read().ok_or_else(|| Error::invalid_cursor("the cursor does not belong to a pipeline"))
 }

@@ -1,4 +1,4 @@
-//! `/parked`: steps that failed and were put aside.
+//! `/parked`: failed steps that wait for another attempt.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::format_date;
@@ -16,7 +16,7 @@ use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
 
-/// A plugin's hook for an event, put aside after it failed.
+/// A step that failed and is parked: the hook of a plugin for an event.
 #[derive(Object, Serialize)]
 #[oai(rename = "ParkedStep")]
 pub struct ParkedBody {
@@ -27,16 +27,16 @@ pub struct ParkedBody {
     event_type: String,
     aggregate_id: String,
     position: u64,
-    /// A word for the kind of failure, as `thrown`, `deadline`, `memory` or `circuit_open`.
+    /// The kind of failure, such as `thrown`, `deadline`, `memory` or `circuit_open`.
     kind: String,
-    /// What went wrong.
+    /// The error message.
     message: String,
-    /// Where in the plugin's file.
+    /// The position in the plugin's file.
     #[oai(nullable)]
     line: Option<u32>,
     #[oai(nullable)]
     column: Option<u32>,
-    /// The plugin's version that failed.
+    /// The version of the plugin that failed.
     version: String,
     attempts: u32,
     parked_at: String,
@@ -50,46 +50,46 @@ struct ParkedPage {
     next_cursor: Option<String>,
 }
 
-/// Which parked steps are tried again.
+/// The parked steps to replay.
 #[derive(Object, Deserialize)]
 struct ReplayParked {
-    /// Those of one plugin; all where it is not given.
+    /// Only the steps of this plugin; the default is all plugins.
     #[oai(nullable)]
     plugin: Option<String>,
 }
 
-/// What became of steps that were tried again.
+/// The result of replaying parked steps.
 #[derive(Object, Serialize)]
 struct ReplayedBody {
     done: u64,
-    /// Those that failed again, with the new reason.
+    /// The steps that failed again, each with its new reason.
     failed: Vec<ParkedBody>,
-    /// There are more steps to be tried: ask again.
+    /// Whether more parked steps are left for another request.
     more: bool,
 }
 
 #[derive(ApiResponse)]
 enum Deleted {
-    /// The step is given up.
+    /// The step was deleted.
     #[oai(status = 204)]
     Done,
 }
 
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
-    /// Steps that failed and were put aside, in the order of their events.
+    /// Lists parked steps in the order of their events.
     ///
-    /// A step is one plugin's hook for one event. Each says why it failed and how often it was tried.
+    /// A step is one plugin's hook for one event. Each entry has the reason of the failure and the number of attempts.
     #[oai(path = "/parked", method = "get", operation_id = "list_parked")]
     async fn list_parked(
         &self,
         access: ApiRead,
-        /// Those of one plugin.
+        /// Only the steps of this plugin.
         plugin: Query<Option<String>>,
-        /// How many at the most, 1 to 200; 50 where it is not given.
+        /// Rows per page, 1 to 200; the default is 50.
         #[oai(name = "limit")]
         Query(rows): Query<Option<u64>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<ParkedPage>> {
         let rows = answer(limit(rows))?;
@@ -101,26 +101,26 @@ impl Api {
         Ok(Written::new(&ParkedPage { data: steps.iter().map(ParkedBody::from).collect(), next_cursor }))
     }
 
-    /// Tries a parked step again.
+    /// Replays one parked step.
     ///
-    /// It leaves the list where it succeeds; where it fails again, its new reason is answered.
+    /// If the step succeeds, it is removed from the list. If it fails again, the response has its new reason.
     #[oai(path = "/parked/:step_id/replay", method = "post", operation_id = "replay_parked_step")]
     async fn replay_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Written<ReplayedBody>> {
         Ok(Written::new(&ReplayedBody::from(answer(access.0.replay_parked(&step_id).await)?)))
     }
 
-    /// Tries the parked steps of a plugin, or all, again, oldest first.
+    /// Replays the parked steps of one plugin or of all plugins, oldest first.
     ///
-    /// At most 1,000 in one request; `more` tells that there are others left.
+    /// One request replays at most 1,000 steps, and `more` is true if others are left.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<Written<ReplayedBody>> {
         let replayed = answer(access.0.replay_all_parked(body.plugin.as_deref()).await)?;
         Ok(Written::new(&ReplayedBody::from(replayed)))
     }
 
-    /// Gives a parked step up.
+    /// Deletes a parked step without running it again.
     ///
-    /// What the plugin would have found in the event stays unknown, until it is replayed over the log.
+    /// The facts that the plugin would have found in the event stay unknown until the plugin is replayed over the log.
     #[oai(path = "/parked/:step_id", method = "delete", operation_id = "delete_parked_step")]
     async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Deleted> {
         answer(access.0.delete_parked(&step_id).await)?;
@@ -128,11 +128,11 @@ impl Api {
     }
 }
 
-/// The step that a page ended with.
+/// Returns the step that the previous page ended with.
 fn read_cursor(cursor: &str) -> Result<StepId, Error> {
     let text = hex::decode(cursor).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     let step = text.and_then(|text| StepId::parse(&text));
-    step.ok_or_else(|| Error::invalid("the cursor is not one of this list"))
+    step.ok_or_else(|| Error::invalid("the cursor does not belong to this list"))
 }
 
 impl From<&Parked> for ParkedBody {

@@ -1,4 +1,4 @@
-//! `/users/:user_id/plan`.
+//! `/users/:user_id/plan`: setting the plan of a user.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::{format_date, parse_date};
@@ -16,21 +16,21 @@ use crate::auth::OperatorWrite;
 
 pub struct Api;
 
-/// What there is room for; null is any number.
+/// The limits of a plan. Null means no limit.
 #[derive(Object, Serialize, Deserialize, Default)]
 #[oai(rename = "Limits")]
 #[serde(default)]
 pub struct LimitsBody {
-    /// Bytes of the files of a workspace.
+    /// Bytes of files per workspace.
     #[oai(nullable)]
     storage_bytes: Option<u64>,
-    /// Projects of a workspace.
+    /// Projects per workspace.
     #[oai(nullable)]
     projects: Option<u64>,
-    /// Agents of a workspace.
+    /// Agents per workspace.
     #[oai(nullable)]
     agents: Option<u64>,
-    /// Devices of a user.
+    /// Devices per user.
     #[oai(nullable)]
     activations: Option<u64>,
 }
@@ -66,14 +66,14 @@ impl From<&Plan> for PlanBody {
     }
 }
 
-/// The plan that a user is to have. What is not given is as the settings say it for that plan.
+/// A plan to set. Fields that are absent get their values from the server's settings for that plan.
 #[derive(Object, Deserialize)]
 struct SetPlan {
     #[oai(nullable)]
     id: Option<String>,
     #[oai(nullable)]
     status: Option<Word<PlanStates>>,
-    /// RFC 3339.
+    /// The end of the trial, RFC 3339.
     #[oai(nullable)]
     trial_ends_at: Option<String>,
     #[oai(nullable)]
@@ -82,9 +82,10 @@ struct SetPlan {
 
 #[OpenApi(tag = "Section::Members")]
 impl Api {
-    /// Gives a user a plan.
+    /// Sets the plan of a user.
     ///
-    /// Only owners of the installation's first workspace do (`operator_required`), also while their own has lapsed.
+    /// Only owners of the installation's first workspace can do so (`operator_required`), even if their own plan has
+    /// lapsed.
     #[oai(path = "/users/:user_id/plan", method = "put", operation_id = "set_plan")]
     async fn set_plan(
         &self,

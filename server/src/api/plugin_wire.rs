@@ -1,4 +1,4 @@
-//! What `/plugins` reads and answers.
+//! The wire types of `/plugins`.
 
 use foldwork_engine::hook::{Failure, Hook, OnError};
 use foldwork_engine::model::event::NewEvent;
@@ -13,13 +13,13 @@ use super::json::{AnyObject, AnyValue};
 use super::page::Whole;
 use super::words::{FailurePolicies, Hooks, PluginStates, Word};
 
-/// All plugins.
+/// All enabled plugins.
 #[derive(Object, Serialize)]
 pub struct PluginList {
     pub data: Vec<PluginBody>,
 }
 
-/// A plugin, and what is known of its work in the workspace since the program started.
+/// A plugin, with the measures of its calls in this workspace since the server started.
 #[derive(Object, Serialize)]
 #[oai(rename = "Plugin")]
 pub struct PluginBody {
@@ -27,14 +27,14 @@ pub struct PluginBody {
     version: String,
     description: String,
     hooks: Vec<Word<Hooks>>,
-    /// The events for which it is called: `{events, traits}`.
+    /// The events that the plugin is called for: `{events, traits}`.
     on: AnyObject,
-    /// What becomes of a step that fails.
+    /// What happens when a step fails.
     on_error: Word<FailurePolicies>,
     settings: AnyObject,
-    /// Stopped after failures for several aggregates in a row.
+    /// `stopped` after failures for several aggregates in a row.
     status: Word<PluginStates>,
-    /// The event whose failure stopped it.
+    /// The event whose failure stopped the plugin.
     #[oai(nullable)]
     stopped_by: Option<String>,
     runs: u64,
@@ -42,42 +42,42 @@ pub struct PluginBody {
     parked: u64,
     p50_ms: f64,
     p99_ms: f64,
-    /// Steps of the script, of all calls that succeeded.
+    /// Script operations over all successful calls.
     operations: u64,
     #[oai(nullable)]
     last_error: Option<FailureBody>,
 }
 
-/// Why a call failed.
+/// Why a plugin's call failed.
 #[derive(Object, Serialize)]
 #[oai(rename = "PluginFailure")]
 pub struct FailureBody {
     kind: String,
     message: String,
-    /// Where in the plugin's file.
+    /// The position in the plugin's file.
     #[oai(nullable)]
     line: Option<u32>,
     #[oai(nullable)]
     column: Option<u32>,
 }
 
-/// Which events a plugin is tried on: one of `event_id`, `from_position` and `event`.
+/// The events to try a plugin on: one of `event_id`, `from_position` and `event`.
 #[derive(Object, Deserialize)]
 pub struct DryRunBody {
     #[oai(nullable)]
     pub event_id: Option<String>,
-    /// The events from this position on for which the plugin is called.
+    /// The plugin is tried on its events from this position on.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
-    /// With `from_position`: how many events, 1 to 200; 10 where it is not given.
+    /// With `from_position`, the number of events, 1 to 200; the default is 10.
     #[oai(nullable)]
     pub limit: Option<u64>,
-    /// One that is not in the log.
+    /// An event that is not in the log.
     #[oai(nullable)]
     pub event: Option<DryRunEvent>,
 }
 
-/// An event that a plugin is tried on.
+/// An event to try a plugin on.
 #[derive(Object, Deserialize)]
 pub struct DryRunEvent {
     aggregate_id: String,
@@ -91,34 +91,34 @@ pub struct DryRunEvent {
     metadata: AnyObject,
 }
 
-/// What a plugin would make of events.
+/// What a plugin would produce for some events.
 #[derive(Object, Serialize)]
 pub struct DryRunResult {
     pub results: Vec<TrialBody>,
 }
 
-/// What a plugin would make of one event.
+/// What a plugin would produce for one event.
 #[derive(Object, Serialize)]
 #[oai(rename = "DryRun")]
 pub struct TrialBody {
     event_id: String,
     position: u64,
     hook: Word<Hooks>,
-    /// What `enrich` found.
+    /// The facts that `enrich` returned.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     facts: Option<AnyValue>,
-    /// Whom `route` gave work.
+    /// The assignments that `route` returned.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     assignments: Option<AnyValue>,
-    /// What would change of what the plugin found before: `{derived, edges_added, edges_removed}`.
+    /// How the facts differ from the plugin's earlier facts: `{derived, edges_added, edges_removed}`.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<AnyValue>,
     #[oai(nullable)]
     error: Option<FailureBody>,
-    /// Steps of the script.
+    /// Script operations of this call.
     operations: u64,
     ms: f64,
 }
@@ -126,25 +126,25 @@ pub struct TrialBody {
 /// Where a replay begins.
 #[derive(Object, Deserialize)]
 pub struct ReplayBody {
-    /// The first event; the log's first where it is not given.
+    /// The position of the first event; the default is the beginning of the log.
     #[oai(nullable)]
     pub from_position: Option<Whole>,
 }
 
-/// What a replay changed.
+/// The result of a replay.
 #[derive(Object, Serialize)]
 pub struct ReplayResult {
-    /// Events for which the plugin was called.
+    /// Events that the plugin was called for.
     pub events: u64,
-    /// Calls that failed; their steps are parked.
+    /// Failed calls, whose steps are parked.
     pub failed: u64,
-    /// Aggregates of which it says something else now.
+    /// Aggregates whose facts changed.
     pub changed: u64,
     pub edges_opened: u64,
     pub edges_closed: u64,
 }
 
-/// Whether a plugin was stopped.
+/// The result of resuming a plugin: whether it had been stopped.
 #[derive(Object, Serialize)]
 pub struct ResumeResult {
     pub resumed: bool,

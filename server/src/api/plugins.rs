@@ -1,4 +1,4 @@
-//! `/plugins`: what each plugin does here, what it would do, and doing it again.
+//! `/plugins`: status, dry runs, replays and resuming of plugins.
 
 use foldwork_engine::Error;
 use foldwork_engine::workspace::plugins::{DryRunInput, MAX_TRIALS, Tally};
@@ -15,27 +15,27 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
-    /// The plugins in the order of their execution, with what their calls did and cost.
+    /// Lists the plugins in execution order, with the measures of their calls.
     ///
-    /// Measures are of this workspace since the program started.
+    /// The measures are those of this workspace since the server started.
     #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
     async fn list_plugins(&self, access: ApiRead) -> ApiResult<Written<PluginList>> {
         let data = answer(access.0.plugins().await)?.into_iter().map(PluginBody::from).collect();
         Ok(Written::new(&PluginList { data }))
     }
 
-    /// One plugin.
+    /// Returns one plugin.
     ///
-    /// With its settings, its measures in this workspace, and why it failed last.
+    /// The response has the plugin's settings, its measures in this workspace, and its last failure.
     #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
     async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<Written<PluginBody>> {
         Ok(Written::new(&PluginBody::from(answer(access.0.plugin(&name).await)?)))
     }
 
-    /// What a plugin would make of events: one of the log, several of it, or one that is given. Nothing is written.
+    /// Tries a plugin on events and returns what it would produce. Nothing is written.
     ///
-    /// For trying a plugin before it is enabled, or after it was changed: it is called as it would be, and what it says
-    /// is answered.
+    /// The events are one or several of the log, or a given one. A dry run helps to try a plugin before it is enabled
+    /// or after it was changed: the plugin is called as in normal operation.
     #[oai(path = "/plugins/:name/dry-run", method = "post", operation_id = "dry_run_plugin")]
     async fn dry_run_plugin(
         &self,
@@ -48,10 +48,10 @@ impl Api {
         Ok(Written::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
     }
 
-    /// Runs a plugin's enrichment again over the log. What it found before is replaced, not added to.
+    /// Runs a plugin's enrichment again over the log, replacing the facts that it found before.
     ///
-    /// For a plugin that was changed: it looks at old events again. Events that it once appended are not appended
-    /// again.
+    /// Meant for a plugin that was changed, so that its new version sees old events. Events that the plugin appended
+    /// before are not appended again.
     #[oai(path = "/plugins/:name/replay", method = "post", operation_id = "replay_plugin")]
     async fn replay_plugin(
         &self,
@@ -65,9 +65,10 @@ impl Api {
         Ok(Written::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
     }
 
-    /// Lets a plugin work again that was stopped after failures for several aggregates in a row.
+    /// Resumes a plugin that was stopped after repeated failures.
     ///
-    /// A plugin that fails for five different aggregates in a row is stopped, and the steps that it misses are parked.
+    /// A plugin is stopped when it fails for five different aggregates in a row. Steps are parked while the plugin is
+    /// stopped.
     #[oai(path = "/plugins/:name/resume", method = "post", operation_id = "resume_plugin")]
     async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<Written<ResumeResult>> {
         Ok(Written::new(&ResumeResult { resumed: answer(access.0.resume_plugin(&name).await)? }))

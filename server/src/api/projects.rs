@@ -1,4 +1,4 @@
-//! `/projects`.
+//! `/projects`: listing, creating and reading projects.
 
 use foldwork_engine::Writer;
 use foldwork_engine::workspace::projects::NewProject;
@@ -16,11 +16,11 @@ use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
 
-/// A project that is to be made.
+/// A project to create.
 #[derive(Object, Deserialize)]
 struct CreateProject {
     name: String,
-    /// Unique in the workspace; made from the name where it is not given.
+    /// Unique in the workspace; the default is made from the name.
     #[oai(nullable)]
     slug: Option<String>,
     #[oai(nullable)]
@@ -39,17 +39,17 @@ const LIST: &str = "projects";
 
 #[OpenApi(tag = "Section::Workspace")]
 impl Api {
-    /// All projects of the workspace, newest first.
+    /// Lists all projects of the workspace, newest first.
     ///
-    /// A project groups aggregates: its slug may stand wherever a project's id may.
+    /// A project groups aggregates. Wherever a project's id is accepted, its slug is accepted as well.
     #[oai(path = "/projects", method = "get", operation_id = "list_projects")]
     async fn list_projects(
         &self,
         access: ApiRead,
-        /// How many at the most, 1 to 200; 50 where it is not given.
+        /// Rows per page, 1 to 200; the default is 50.
         #[oai(name = "limit")]
         Query(rows): Query<Option<u64>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<ProjectPage>> {
         let before = answer(read_cursor(LIST, cursor.as_deref()))?;
@@ -57,9 +57,9 @@ impl Api {
         Ok(Written::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
     }
 
-    /// Makes a project.
+    /// Creates a project.
     ///
-    /// The slug is made from the name where none is given, and is unique in the workspace (409 `slug_taken`).
+    /// The slug must be unique in the workspace (409 `slug_taken`). If it is absent, it is made from the name.
     #[oai(path = "/projects", method = "post", operation_id = "create_project")]
     async fn create_project(
         &self,
@@ -76,9 +76,10 @@ impl Api {
         idempotent(&access.0, key.0, "create_project", &text, make).await
     }
 
-    /// One project, by its id or its slug.
+    /// Returns one project by its id or slug.
     ///
-    /// Its name, slug and description as they are now; a project is an aggregate, and its history is in the log.
+    /// The response has the current name, slug and description. A project is an aggregate, so its history is in the
+    /// log.
     #[oai(path = "/projects/:project_id", method = "get", operation_id = "get_project")]
     async fn get_project(
         &self,

@@ -1,4 +1,4 @@
-//! A body of bytes of any kind and length, which is never held whole.
+//! A request body of any type and length, which is streamed instead of held in memory.
 
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
@@ -6,7 +6,7 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
 use crate::edge::bodies::Upload;
 
-/// The bytes as they come.
+/// The raw bytes of a request body.
 pub struct RawBody {
     pub upload: Upload,
     pub content_type: Option<String>,

@@ -1,4 +1,5 @@
-//! What an agent's program needs: to connect, to say that it is there, and its feed where it speaks no WebSocket.
+//! Operations for the program of an agent: connecting, heartbeats, and the agent's feed for programs without a
+//! WebSocket.
 
 use std::time::Duration;
 
@@ -28,24 +29,24 @@ use crate::public_url::PublicUrl;
 
 pub struct Api;
 
-/// Longest that a request for what an agent is told is held back, in milliseconds.
+/// The longest time that a request for an agent's feed waits, in milliseconds.
 const MAX_WAIT_MS: u64 = 30_000;
 
-/// Which agents are to be listened for.
+/// The agents to connect.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct ConnectBody {
-    /// 1 to 100 of them; all whose work no plugin does where they are not given.
+    /// 1 to 100 ids; the default is all agents whose work is not done by a plugin.
     #[oai(nullable)]
     agent_ids: Option<Vec<String>>,
 }
 
-/// How to listen.
+/// How to connect to the channels of the agents.
 #[derive(Object, Serialize)]
 struct Connection {
-    /// Where a client of Supabase Realtime or of Phoenix connects to; it adds `/websocket` itself.
+    /// The URL for clients of Supabase Realtime or Phoenix, which append `/websocket` themselves.
     url: String,
-    /// Good for listening and nothing else, for an hour and these agents.
+    /// A token that can only listen, only to these agents, and expires after an hour.
     anon_key: String,
     expires_at: String,
     channels: Vec<ChannelBody>,
@@ -62,49 +63,49 @@ struct ChannelBody {
     channel: String,
 }
 
-/// Agents that are there.
+/// Agents that are online.
 #[derive(Object, Deserialize)]
 struct HeartbeatBody {
     agent_ids: Vec<String>,
 }
 
-/// What became of a heartbeat.
+/// The result of a heartbeat.
 #[derive(Object, Serialize)]
 struct Heartbeat {
     updated: Vec<String>,
     unknown: Vec<String>,
     next_heartbeat_ms: i64,
-    /// The number of pending tasks of each agent.
+    /// Maps the id of each agent to its number of pending tasks.
     pending: AnyObject,
 }
 
-/// Something that an agent is told.
+/// A notification for an agent.
 #[derive(Object, Serialize)]
 struct DeliveryBody {
     event: String,
-    /// The `event_id` of the event of the log that it tells of.
+    /// The `event_id` of the event that caused the notification.
     id: String,
     position: u64,
-    /// `task`, `event_id`, `position` and `cause`.
+    /// An object with `task`, `event_id`, `position` and `cause`.
     payload: AnyObject,
 }
 
-/// A page of what an agent is told.
+/// A page of an agent's feed.
 #[derive(Object, Serialize)]
 struct FeedPage {
     data: Vec<DeliveryBody>,
     #[oai(nullable)]
     next_cursor: Option<String>,
-    /// With it as `after`, a client goes on where this page ends.
+    /// A client that sends this position as `after` continues where this page ends.
     position: u64,
 }
 
 #[OpenApi(tag = "Section::Agents")]
 impl Api {
-    /// Says that agents are there, and hands out where and with what they listen.
+    /// Marks agents as online, and returns the URL and the token for their channels.
     ///
-    /// The answer is what clients of Supabase Realtime and of Phoenix take. Its credential is good for listening and
-    /// nothing else, so that it may stand in a URL.
+    /// Clients of Supabase Realtime and Phoenix can use the response as it is. The token can only listen, so that it
+    /// may be part of a URL.
     #[oai(path = "/agents/connect", method = "post", operation_id = "connect_agents")]
     async fn connect_agents(
         &self,
@@ -128,10 +129,10 @@ impl Api {
         }))
     }
 
-    /// Says that agents are there, and prolongs the leases that they hold. 404 where none of them is known.
+    /// Marks agents as online and renews their leases. 404 if none of the agents is known.
     ///
-    /// Sent as often as the answer says. An agent that misses three is offline, and the leases that it held are
-    /// another's.
+    /// Clients send it as often as `next_heartbeat_ms` says. An agent that misses three heartbeats is offline, and
+    /// other agents can claim the tasks that it held.
     #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
     async fn send_heartbeat(&self, access: AgentListen, body: Body<HeartbeatBody>) -> ApiResult<Written<Heartbeat>> {
         let heard = answer(access.0.heartbeat(body.value.agent_ids).await)?;
@@ -144,21 +145,21 @@ impl Api {
         }))
     }
 
-    /// What an agent is told: what its channel tells too, for programs that speak no WebSocket.
+    /// Lists an agent's feed: the notifications of its channel, for programs without a WebSocket.
     ///
-    /// It begins after the position that the agent has acknowledged.
+    /// Without a position the feed begins after the position that the agent has acknowledged.
     #[oai(path = "/agents/:agent_id/events", method = "get", operation_id = "list_agent_events")]
     #[expect(clippy::too_many_arguments, reason = "one argument a parameter of the request")]
     async fn list_agent_events(
         &self,
         access: AgentListen,
         agent_id: Path<String>,
-        /// What is told of events after this position.
+        /// Notifications of events after this position.
         after: Query<Option<Whole>>,
         #[oai(name = "limit")] Query(rows): Query<Option<u64>>,
-        /// How long to wait where there is nothing yet, in milliseconds.
+        /// How long to wait for a notification if there is none yet, in milliseconds.
         wait_ms: Query<Option<Whole>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
         #[oai(name = "Accept")] accept: Header<Option<String>>,
         #[oai(name = "Last-Event-ID")] last_event_id: Header<Option<String>>,
@@ -188,7 +189,7 @@ impl Api {
         let page = tokio::select! {
             page = feed.wait(limit, wait) => page,
             () = standing.ended(), if !wait.is_zero() => Err(Error::Unauthenticated("the key was revoked or has expired")),
-            // Nobody waits longer than the server lives.
+            // A shutdown ends the wait.
             () = shutdown.clone().begun() => listener.feed(&agent, after).next(limit).await,
         };
         let page = answer(page)?;
@@ -212,7 +213,7 @@ fn delivered(item: Item) -> Option<DeliveryBody> {
     })
 }
 
-/// Where clients connect to.
+/// Returns the URL that WebSocket clients connect to.
 fn realtime_url(base: &str) -> String {
     let base = match base.strip_prefix("http") {
         Some(rest) => format!("ws{rest}"),
@@ -226,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_as_secure_as_requests() {
+    fn socket_urls_keep_the_security_of_the_request() {
         assert_eq!(realtime_url("https://example.org"), "wss://example.org/realtime/v1");
         assert_eq!(realtime_url("http://localhost:8080"), "ws://localhost:8080/realtime/v1");
     }

@@ -1,4 +1,4 @@
-//! `/aggregates/search`.
+//! `/aggregates/search`: searching aggregates by label and body.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::search::{Hit, Search as LabelSearch};
@@ -13,24 +13,24 @@ use crate::auth::ApiRead;
 
 pub struct Api;
 
-/// What is searched, and where.
+/// A search query and its filters.
 #[derive(Object, Deserialize, Default)]
 #[serde(default)]
 struct SearchBody {
-    /// Words of a label, or the beginning of one; letters may be wrong and words in another order.
+    /// Words of a label, or the beginning of one. Typing errors and another word order are tolerated.
     query: String,
-    /// An aggregate type. Without it all types but `task` are searched.
+    /// An aggregate type; the default is all types except `task`.
     #[oai(nullable)]
     r#type: Option<String>,
     /// A project's id or slug.
     #[oai(nullable)]
     project_id: Option<String>,
-    /// 1 to 100; 10 where it is not said.
+    /// The maximum number of hits, 1 to 100; the default is 10.
     #[oai(nullable)]
     limit: Option<u64>,
 }
 
-/// The aggregates that were found, best first.
+/// The hits of a search, best first.
 #[derive(Object, Serialize)]
 struct SearchResult {
     results: Vec<SearchHit>,
@@ -40,7 +40,7 @@ struct SearchResult {
     warnings: Option<Vec<String>>,
 }
 
-/// An aggregate that was found.
+/// A hit of a search.
 #[derive(Object, Serialize)]
 struct SearchHit {
     aggregate_id: String,
@@ -48,7 +48,7 @@ struct SearchHit {
     #[oai(nullable)]
     project_id: Option<String>,
     label: String,
-    /// From 0 to 1: the best measure, or with an embedding the places in both rankings, fused.
+    /// From 0 to 1: the best of the measures or, with an embedding, the fused ranks of both rankings.
     score: f64,
     r#match: SearchMatch,
     #[oai(rename = "_last_event_at")]
@@ -56,22 +56,22 @@ struct SearchHit {
     last_event_at: String,
 }
 
-/// How well the aggregate answers the query by each measure, from 0 to 1.
+/// How well the aggregate matches the query by each measure, from 0 to 1.
 #[derive(Object, Serialize)]
 struct SearchMatch {
-    /// The best of them.
+    /// The measure with the best value.
     kind: Word<MatchKinds>,
-    /// The label is what is asked, but for case, accents and signs.
+    /// The label equals the query, except for case, accents and punctuation.
     exact: f64,
-    /// The label, or with less weight a word in it, begins with what is asked.
+    /// The label or, with less weight, a word of the label begins with the query.
     prefix: f64,
-    /// Trigrams that both have, of those that either has.
+    /// The share of trigrams that label and query have in common.
     trigram: f64,
-    /// Words that both have, in any order and with letters wrong.
+    /// The words that label and query have in common, in any order and with typing errors.
     token_set: f64,
     /// BM25 over label and body.
     bm25: f64,
-    /// The cosine between the meanings of label and query, where an embedding is switched on.
+    /// The cosine similarity of the embeddings of label and query, if an embedding is configured.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     vector: Option<f64>,
@@ -102,10 +102,10 @@ impl From<Hit> for SearchHit {
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Searches aggregates by their labels: exact, by prefix, by likeness, and by words of label and body.
+    /// Searches aggregates by their labels: exactly, by prefix, by similarity, and by words of label and body.
     ///
-    /// Letters may be wrong, words in another order, accents left out, and the last word may be a beginning. Each hit
-    /// tells how well it answers by each measure; of equal scores the one changed last comes first.
+    /// Typing errors, another word order and missing accents are tolerated, and the last word may be incomplete. Each
+    /// hit has its value for each measure. Of hits with equal scores, the one that changed last comes first.
     #[oai(path = "/aggregates/search", method = "post", operation_id = "search_aggregates")]
     async fn search_aggregates(&self, access: ApiRead, body: Body<SearchBody>) -> ApiResult<Written<SearchResult>> {
         let asked = LabelSearch {

@@ -1,4 +1,4 @@
-//! `/system`: what follows the log, and building it anew.
+//! `/system`: the consumers of the log, and rebuilding the knowledge graph.
 
 use foldwork_engine::workspace::system::{Follower, Rebuilt};
 use poem_openapi::{Object, OpenApi};
@@ -11,47 +11,47 @@ use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
 
-/// What follows the log.
+/// The consumers of the log.
 #[derive(Object, Serialize)]
 #[oai(rename = "ConsumerList")]
 struct Consumers {
-    /// Position of the log's last event.
+    /// The position of the log's last event.
     head: u64,
     consumers: Vec<ConsumerBody>,
 }
 
-/// One follower of the log.
+/// A consumer of the log.
 #[derive(Object, Serialize)]
 #[oai(rename = "Consumer")]
 struct ConsumerBody {
     name: String,
-    /// What it keeps.
+    /// What the consumer maintains.
     keeps: String,
-    /// The last event that it has taken in.
+    /// The position of the last event that the consumer has applied.
     position: u64,
-    /// Events that it has not taken in yet.
+    /// The number of events that the consumer has not applied yet.
     lag: u64,
-    /// Steps that failed and are put aside.
+    /// Failed steps that are parked.
     parked: u64,
 }
 
-/// What a rebuild made.
+/// The result of a rebuild.
 #[derive(Object, Serialize)]
 struct RebuildResult {
     events: u64,
-    /// Aggregates about which plugins found something.
+    /// Aggregates with facts from plugins.
     nodes: u64,
     /// Open edges.
     edges: u64,
-    /// Steps that failed and are parked.
+    /// Failed steps that are parked.
     parked: u64,
 }
 
 #[OpenApi(tag = "Section::Plugins")]
 impl Api {
-    /// How far what follows the log has come.
+    /// Lists the consumers of the log with their positions.
     ///
-    /// Their lag is the number of events that are in the log and not yet in what they keep.
+    /// `lag` is the number of events in the log that a consumer has not applied yet.
     #[oai(path = "/system/consumers", method = "get", operation_id = "list_consumers")]
     async fn list_consumers(&self, access: ApiRead) -> ApiResult<Written<Consumers>> {
         let followers = answer(access.0.followers().await)?;
@@ -59,9 +59,9 @@ impl Api {
         Ok(Written::new(&Consumers { head: access.0.position(), consumers }))
     }
 
-    /// Builds the knowledge graph anew from the log; the old one serves until the new one is whole.
+    /// Rebuilds the knowledge graph from the log. The old graph serves requests until the new one is complete.
     ///
-    /// Enrichment runs again over the whole log, with the plugins as they are now. The answer comes when it is done.
+    /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<Written<RebuildResult>> {
         let Rebuilt { events, nodes, edges, parked } = answer(access.0.rebuild_graph().await)?;

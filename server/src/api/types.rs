@@ -1,4 +1,4 @@
-//! `/aggregates/define` and `/aggregate-types`.
+//! `/aggregates/define` and `/aggregate-types`: defining and reading aggregate types.
 
 use foldwork_engine::model::declaration;
 use foldwork_engine::model::definition::Definition;
@@ -17,7 +17,7 @@ use crate::auth::{ApiRead, ApiWrite};
 
 pub struct Api;
 
-/// A field of a type.
+/// A field of an aggregate type.
 #[derive(Object)]
 struct FieldDefinition {
     name: String,
@@ -34,16 +34,16 @@ struct FieldDefinition {
     max: Option<f64>,
     #[oai(nullable)]
     pattern: Option<String>,
-    /// The field is the label of the aggregate's node.
+    /// Whether the field is the label of the aggregate's node in the knowledge graph.
     #[oai(nullable)]
     label: Option<bool>,
-    /// The field holds personal data.
+    /// Whether the field holds personal data.
     #[oai(nullable)]
     personal: Option<bool>,
-    /// How its values fold; the last one counts where it is not given.
+    /// How the field's values fold; by default the last value is kept.
     #[oai(nullable)]
     fold: Option<Word<FieldFolds>>,
-    /// For references: the type referred to.
+    /// For references, the type of the referenced aggregate.
     #[oai(nullable)]
     reference_type: Option<String>,
 }
@@ -58,12 +58,12 @@ struct TypeDefinition {
     traits: Option<Vec<String>>,
     #[oai(nullable)]
     fields: Option<Vec<FieldDefinition>>,
-    /// Event types with the fields of their payloads.
+    /// Maps each event type to the fields of its payload.
     #[oai(nullable)]
     events: Option<AnyObject>,
 }
 
-/// A type as it is defined.
+/// An aggregate type.
 #[derive(Object)]
 struct AggregateType {
     type_name: String,
@@ -75,7 +75,7 @@ struct AggregateType {
     managed: bool,
 }
 
-/// A type with the schemas of its events.
+/// An aggregate type with the schemas of its events.
 #[derive(Object)]
 struct AggregateTypeSchema {
     type_name: String,
@@ -84,7 +84,7 @@ struct AggregateTypeSchema {
     fields: Vec<FieldDefinition>,
     builtin: bool,
     managed: bool,
-    /// Per event type, what is declared and which fields of which types were seen in the log.
+    /// For each event type, the declared fields and the fields that occur in the log, with their types.
     event_schemas: Vec<EventSchema>,
 }
 
@@ -93,11 +93,11 @@ struct AggregateTypeSchema {
 struct EventSchema {
     event_type: String,
     declared: Option<AnyObject>,
-    /// Field to the types of the values seen.
+    /// Maps each field to the types of its values in the log.
     seen: Option<AnyObject>,
 }
 
-/// All types.
+/// All aggregate types.
 #[derive(Object)]
 struct TypePage {
     data: Vec<AggregateType>,
@@ -107,15 +107,15 @@ struct TypePage {
 
 #[derive(ApiResponse)]
 enum DefinedType {
-    /// The type is new.
+    /// The type was created.
     #[oai(status = 201)]
     Created(Written<AggregateType>, #[oai(header = "Location")] String),
-    /// The type was there: it is changed, or was the same.
+    /// The type existed. It was changed, or is the same as before.
     #[oai(status = 200)]
     Present(Written<AggregateType>),
 }
 
-/// The body as it came, read by the engine.
+/// The raw body, which the engine parses.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
 struct Definitions(AnyValue);
@@ -124,16 +124,16 @@ super::document::shown_as!(Definitions, TypeDefinition);
 
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
-    /// Defines an aggregate type, or changes one by adding to it.
+    /// Defines an aggregate type, or extends an existing one.
     ///
-    /// Fields and traits may be added to a type that is there. A change that breaks what relies on it is a conflict
-    /// that lists the differences, unless `force` is given; built-in types cannot be changed.
+    /// Fields and traits may be added to an existing type. A change that is incompatible with the existing definition
+    /// is a conflict whose response lists the differences, unless `force` is given. Built-in types cannot be changed.
     #[oai(path = "/aggregates/define", method = "post", operation_id = "define_type")]
     async fn define_type(
         &self,
         access: ApiWrite,
         body: Body<Definitions>,
-        /// Makes a change too that breaks what relies on the type.
+        /// Applies the change even if it is incompatible with the existing definition.
         force: Query<Option<bool>>,
     ) -> ApiResult<DefinedType> {
         let defined = answer(access.0.define_type(&body.0.0, force.unwrap_or(false)).await)?;
@@ -148,18 +148,18 @@ impl Api {
         })
     }
 
-    /// All aggregate types, by name.
+    /// Lists all aggregate types, ordered by name.
     ///
-    /// Built-in ones and those that were defined here, all in one page.
+    /// Built-in and custom types are on one page.
     #[oai(path = "/aggregate-types", method = "get", operation_id = "list_types")]
     async fn list_types(&self, access: ApiRead) -> Written<TypePage> {
         let data: Vec<Value> = access.0.list_types().iter().map(|definition| type_body(definition).into()).collect();
         Written::new(&object([("data", data.into()), ("next_cursor", Value::Null)]))
     }
 
-    /// The schema of a type: its fields, its traits, and its events as declared and as seen.
+    /// Returns the schema of a type: its fields, its traits, and its events as declared and as seen.
     ///
-    /// What was seen is taken from the events of the log, and is there too for types that declare nothing.
+    /// The seen fields are taken from the log, and are available for types without declarations as well.
     #[oai(path = "/aggregate-types/:type_name/schema", method = "get", operation_id = "get_type_schema")]
     async fn get_type_schema(
         &self,

@@ -1,4 +1,4 @@
-//! `/uploads`: files that come by a link, from whoever has it.
+//! `/uploads`: uploads through a link that needs no token.
 
 use std::sync::Arc;
 
@@ -15,24 +15,25 @@ use crate::{API, download};
 
 pub struct Api;
 
-/// What the URL of a link begins with; the link itself comes behind it.
+/// Returns the URL up to the link, which the caller appends.
 pub fn url_before_link(public_url: &str) -> String {
     format!("{public_url}{API}/uploads?link=")
 }
 
 #[OpenApi(tag = "Section::Files")]
 impl Api {
-    /// Stores the file that a link was made for. Its bytes are the body.
+    /// Stores the file that a link was created for. The request body is the file's bytes.
     ///
-    /// Links are made by the tool `upload_file_link` of `/mcp`. A link is good for 15 minutes and says what is stored:
-    /// path, media type and the most bytes; the body's own media type counts for nothing. It stands for whoever made it, and
-    /// ends with their key, membership or plan. Where the file has changed since it was made, by this link too, it is refused
-    /// (409 `file_changed`).
+    /// The tool `upload_file_link` of `/mcp` creates links. A link is valid for 15 minutes and fixes what may be
+    /// stored: the path, the media type and the maximum size. The body's own media type is ignored. The upload is
+    /// made as the user who created the link, and the link becomes invalid with that user's key, membership or plan.
+    /// If the file has changed since the link was created, including by an upload through the same link, the upload is
+    /// rejected (409 `file_changed`).
     #[oai(path = "/uploads", method = "put", operation_id = "upload_linked_file")]
     async fn upload_linked_file(
         &self,
         engine: Data<&Arc<Engine>>,
-        /// The link, as it was handed out.
+        /// The link, as it was issued.
         link: Query<String>,
         body: RawBody,
     ) -> ApiResult<Stored> {

@@ -1,4 +1,4 @@
-//! Records as the wire shows them, and how the engine's become them.
+//! Wire types that several sections share, and conversions from the engine's records.
 
 use foldwork_engine::model::access::{KeyRecord, WorkspaceRecord};
 use foldwork_engine::model::aggregate::Aggregate;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::json::{AnyObject, AnyValue};
 use super::words::{Publication, Scopes, Word};
 
-/// The workspace of whoever asks.
+/// The caller's workspace.
 #[derive(Object, Serialize)]
 #[oai(rename = "Workspace")]
 pub struct WorkspaceBody {
@@ -70,17 +70,18 @@ pub struct KeyBody {
     pub id: String,
     pub name: String,
     pub scopes: Vec<Word<Scopes>>,
-    /// What may be shown of the key, as `sk_ab12…9f`.
+    /// The part of the key that may be shown, such as `sk_ab12…9f`.
     pub display: String,
     pub created_at: String,
     #[oai(nullable)]
     pub last_used_at: Option<String>,
     #[oai(nullable)]
     pub expires_at: Option<String>,
-    /// The key that made it, by its id, or `session:` and `user:` with who did; what a key made ends with it.
+    /// The id of the key that created this key, or `session:` or `user:` with the id of its creator. The key stops
+    /// working with the one it was derived from.
     #[oai(nullable)]
     pub derived_from: Option<String>,
-    /// Whether it opens every workspace of its user, and not only the one that it was made in.
+    /// Whether the key is valid for every workspace of its user, not only the one it was created in.
     pub all_workspaces: bool,
 }
 
@@ -110,9 +111,9 @@ pub struct EventBody {
     pub event_type: String,
     #[oai(nullable)]
     pub project_id: Option<String>,
-    /// Place in the stream, from 1.
+    /// The event's number in its stream, from 1.
     pub version: u64,
-    /// Place in the workspace's log, from 1.
+    /// The event's number in the workspace's log, from 1.
     pub position: u64,
     pub payload: AnyObject,
     pub metadata: AnyObject,
@@ -189,7 +190,7 @@ pub fn text(aggregate: &Aggregate, name: &str) -> Option<String> {
     aggregate.state.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
-/// An object from parts that may be absent.
+/// Returns an object with these fields.
 pub fn object<const N: usize>(fields: [(&str, Value); N]) -> Fields {
     fields.into_iter().collect()
 }

@@ -1,6 +1,7 @@
-//! Closed sets of words: texts of which the document names every one.
+//! Enumerations: strings whose possible values the document lists.
 //!
-//! What is not in the set is refused by who reads the word, since that one knows where it stood and says so.
+//! Parsing accepts any string. The code that reads the value rejects an unknown one, because that code knows the name
+//! of the field for the error message.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -19,16 +20,16 @@ use poem_openapi::registry::{MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::types::{ParseError, ParseFromJSON, ParseFromParameter, ParseResult, ToJSON, Type};
 use serde::{Deserialize, Serialize};
 
-/// The words that there are.
+/// A set of allowed strings.
 pub trait ClosedSet: Send + Sync + 'static {
-    /// What the document calls the set, so that a generated client has one type for it.
+    /// The name of the schema in the document, so that generated clients have one type for the set.
     const NAME: &'static str;
     const DESCRIPTION: &'static str;
 
     fn words() -> Vec<&'static str>;
 }
 
-/// A text that the document shows as one of a set's words.
+/// A string that the document describes as one of a set.
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Word<S> {
@@ -104,7 +105,7 @@ impl<S: ClosedSet> ParseFromParameter for Word<S> {
     }
 }
 
-/// Declares sets by their words.
+/// Declares sets with their descriptions, names and values.
 macro_rules! closed_sets {
     ($(#[doc = $description:literal] $set:ident as $name:literal: $words:expr;)+) => {
         $(
@@ -123,56 +124,56 @@ macro_rules! closed_sets {
     };
 }
 closed_sets! {
-    /// What a key may do.
+    /// A permission of a key.
     Scopes as "Scope": Scope::ALL.map(Scope::name);
-    /// Whether an article is published, and which of its revisions is asked for.
+    /// Whether an article is published. As a perspective, the revision to read.
     Publication as "PublicationStatus": Perspective::ALL.map(Perspective::name);
-    /// What somebody is in a workspace.
+    /// The role of a member in a workspace.
     Roles as "Role": Role::ALL.map(Role::name);
-    /// Whether a member has come yet.
+    /// Whether a person has joined or is invited.
     Memberships as "MemberStatus": ["active", "invited"];
-    /// Whether a plan holds.
+    /// The state of a plan.
     PlanStates as "PlanStatus": PlanStatus::ALL.map(PlanStatus::name);
-    /// What a device is told.
+    /// The outcome of a license validation.
     LicenseCodes as "LicenseCode": ["VALID", "ACTIVATION_LIMIT_REACHED", "DEVICE_REVOKED"];
-    /// The same as a state.
+    /// The outcome of a license validation as a state.
     LicenseStates as "LicenseStatus": ["active", "limit_reached", "revoked"];
     /// The order of events in a stream.
     EventOrder as "EventOrder": ["asc", "desc", "forward", "backward"];
-    /// Which edges of a node are followed.
+    /// The direction of edges to follow from a node.
     EdgeDirection as "EdgeDirection": ["out", "in", "both"];
-    /// What the values of a field are.
+    /// The type of a field's values.
     FieldTypes as "FieldType": FieldType::ALL.map(FieldType::name);
-    /// How the values of a field fold.
+    /// How a field's values fold.
     FieldFolds as "FieldFold": Fold::ALL.map(Fold::name);
-    /// What kind of thing of the pipeline language.
+    /// The kind of a word of the pipeline language.
     LanguageKinds as "OperatorKind": Kind::ALL.map(Kind::name);
-    /// How a label answered a query best.
+    /// The measure by which a label matched a query best.
     MatchKinds as "MatchKind": search::kinds();
-    /// What a plugin implements.
+    /// A hook that a plugin implements.
     Hooks as "Hook": Hook::ALL.map(Hook::name);
-    /// What becomes of a step that fails.
+    /// What happens when a plugin's step fails.
     FailurePolicies as "FailurePolicy": OnError::ALL.map(OnError::name);
-    /// Whether an agent is there.
+    /// Whether an agent is online.
     AgentStatuses as "AgentStatus": AgentStatus::ALL.map(AgentStatus::name);
-    /// Whether an agent is given work.
+    /// Whether an agent gets work.
     AgentSwitch as "AgentSwitch": ["active", "disabled"];
-    /// Where a task stands.
+    /// The status of a task.
     TaskStatuses as "TaskStatus": Status::ALL.map(Status::name);
-    /// What a person does with a task.
+    /// An action of a person on a task.
     TaskActions as "TaskAction": Action::ALL.map(Action::name);
-    /// How soon a task is to be looked at.
+    /// The priority of a task.
     Priorities as "TaskPriority": ["low", "normal", "high", "urgent"];
-    /// Whom a task is given to.
+    /// The kind of a task's assignee.
     Assignees as "AssigneeType": ["agent", "user"];
-    /// The same, or nobody.
+    /// The kind of a task's assignee, or `none`.
     AssigneesOrNone as "AssigneeTypeOrNone": ["agent", "user", "none"];
-    /// What a task came from.
+    /// The kind of source that a task came from.
     Sources as "SourceType": ["agent", "event", "user", "api"];
-    /// Whose turn it is.
+    /// The party that a task waits for.
     WaitedFor as "WaitingOn": ["human", "agent", "none"];
-    /// Who said something.
+    /// The role of a message's author.
     Speakers as "MessageRole": ["user", "agent", "system"];
-    /// Whether a plugin works.
+    /// Whether a plugin is running.
     PluginStates as "PluginStatus": ["running", "stopped"];
 }

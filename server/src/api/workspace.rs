@@ -1,4 +1,4 @@
-//! `GET /workspace`.
+//! `/workspace`: the caller's workspace.
 
 use poem_openapi::OpenApi;
 
@@ -11,9 +11,9 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Workspace")]
 impl Api {
-    /// The authenticated user's workspace.
+    /// Returns the authenticated user's workspace.
     ///
-    /// A token belongs to one user and one workspace; everything else that it can reach is in there.
+    /// A token belongs to one user and one workspace. Everything that the token can access is in that workspace.
     #[oai(path = "/workspace", method = "get", operation_id = "get_workspace")]
     async fn get_workspace(&self, access: ProfileRead) -> Written<WorkspaceBody> {
         Written::new(&WorkspaceBody::from(access.0.record()))

@@ -1,4 +1,4 @@
-//! The settings of access as the engine takes them, and how it comes by issuers' keys.
+//! Converts the settings of access for the engine, and fetches the keys of issuers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use futures_util::StreamExt;
 use crate::Config;
 use crate::config::{Issuer, OfferedPlan as PlanConfig};
 
-/// How long an issuer may take to tell its keys.
+/// The time limit for fetching an issuer's keys.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Lets the settings hold. Secrets are read from the environment here.
+/// Applies the settings to the engine. Secrets are read from environment variables here.
 pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
     let settings = AccessSettings {
         issuers: config.auth.issuers.iter().map(issuer).collect::<anyhow::Result<_>>()?,
@@ -25,16 +25,16 @@ pub fn decide(engine: &Engine, config: &Config) -> anyhow::Result<()> {
         default_plan: config.plans.default.clone(),
     };
     let fetch: Arc<dyn FetchKeys> = Arc::new(Fetcher::new()?);
-    engine.decide_access(settings, &fetch).map_err(|error| anyhow::anyhow!("[auth] or [plans] is not valid: {error}"))
+    engine.decide_access(settings, &fetch).map_err(|error| anyhow::anyhow!("[auth] or [plans] is invalid: {error}"))
 }
 
 fn issuer(config: &Issuer) -> anyhow::Result<IssuerSettings> {
     let Issuer { issuer, audience, jwks_url, hs256_secret_env, algorithms, trust_email } = config;
     let trust = match (jwks_url.as_str(), hs256_secret_env.as_str()) {
-        ("", "") => bail!("[[auth.issuers]] {issuer}: jwks_url or hs256_secret_env is needed"),
+        ("", "") => bail!("[[auth.issuers]] {issuer}: jwks_url or hs256_secret_env is required"),
         ("", variable) => {
             let secret = std::env::var(variable);
-            Trust::Secret(secret.with_context(|| format!("{issuer}: the environment has no {variable}"))?.into_bytes())
+            Trust::Secret(secret.with_context(|| format!("{issuer}: {variable} is not set"))?.into_bytes())
         }
         (url, "") => Trust::KeySet { url: url.to_owned() },
         _ => bail!("[[auth.issuers]] {issuer}: either jwks_url or hs256_secret_env, not both"),
@@ -67,7 +67,7 @@ fn plan(config: &PlanConfig) -> anyhow::Result<OfferedPlan> {
     })
 }
 
-/// Fetches over HTTP.
+/// Fetches key sets over HTTP.
 struct Fetcher {
     http: reqwest::Client,
 }
@@ -76,11 +76,11 @@ impl Fetcher {
     fn new() -> anyhow::Result<Fetcher> {
         let http = reqwest::Client::builder()
             .user_agent(concat!("foldwork/", env!("CARGO_PKG_VERSION")))
-            // Whose keys count is what the settings say, and not where a page leads to.
+            // Redirects are not followed, because only the configured URL is trusted.
             .redirect(reqwest::redirect::Policy::none())
             .timeout(TIMEOUT)
             .build()
-            .context("the HTTP client could not be set up")?;
+            .context("the HTTP client cannot be created")?;
         Ok(Fetcher { http })
     }
 
@@ -88,7 +88,7 @@ impl Fetcher {
         let answer = self.http.get(url).send().await.and_then(reqwest::Response::error_for_status);
         let answer = answer.map_err(|error| error.to_string())?;
         if !answer.status().is_success() {
-            return Err(format!("{url} answers {}", answer.status()));
+            return Err(format!("{url} returned {}", answer.status()));
         }
         let (mut text, mut parts) = (Vec::new(), answer.bytes_stream());
         while let Some(part) = parts.next().await {

@@ -1,10 +1,10 @@
-//! From a bearer token to a right: the guards that handlers ask for in their signatures.
+//! The guards that handlers name in their signatures, which turn a bearer token into a handle.
 //!
-//! The name of a scheme is what the document makes of it: scopes, one of which is needed, or `all` of them, and after `@`
-//! the least role; `session` needs a token of an identity provider and no scope.
+//! The document derives the requirements from the name of a scheme. The name has scopes, of which one is required, or
+//! `all` of them, and the minimum role after `@`. `session` requires a token of an identity provider and no scope.
 //!
-//! A guard exists only for a caller who has its right, and holds the handle that this right gives: whoever has one
-//! need not check again, and can do no more.
+//! A guard exists only for a caller with the required rights, and contains the handle that these rights permit. Code
+//! with a guard needs no further checks, and cannot do more than the handle allows.
 
 mod issuers;
 
@@ -26,50 +26,51 @@ use crate::edge::rate::Verified;
 
 pub use issuers::decide;
 
-/// Which of several workspaces a user means.
+/// The header that selects one of a user's workspaces.
 pub const WORKSPACE: &str = "foldwork-workspace";
 
-/// Reading data: `api:read`.
+/// Reads data. Requires `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Reader>")]
 pub struct ApiRead(pub Reader);
 
-/// Writing data: `api:write`.
+/// Writes data. Requires `api:write`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:write@editor", checker = "guard::<Writer>")]
 pub struct ApiWrite(pub Writer);
 
-/// Listening for agents: `api:read`.
+/// Listens for agents. Requires `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "api:read", checker = "guard::<Listener>")]
 pub struct AgentListen(pub Listener);
 
-/// Reading content: `content:read` (published only) or `api:read`.
+/// Reads content. Requires `content:read` (published only) or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "content:read|api:read", checker = "guard::<ContentReader>")]
 pub struct ContentRead(pub ContentReader);
 
-/// Reading who one is: `profile:read` or `api:read`.
+/// Reads the caller's profile. Requires `profile:read` or `api:read`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "profile:read|api:read", checker = "guard::<ProfileReader>")]
 pub struct ProfileRead(pub ProfileReader);
 
-/// Deciding who may be in the workspace: every scope, of its owner.
+/// Manages the members of a workspace. Requires every scope and the role owner.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@owner", checker = "guard::<Owner>")]
 pub struct OwnerWrite(pub Owner);
 
-/// Running the installation: every scope, of an owner of its first workspace, whose plan may have lapsed.
+/// Operates the installation. Requires every scope, for an owner of the first workspace. The owner's plan may have
+/// lapsed.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "all@operator", checker = "guard::<Operator>")]
 pub struct OperatorWrite(pub Operator);
 
-/// Unlocking apps on devices: `extension:unlock`.
+/// Unlocks apps on devices. Requires `extension:unlock`.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "extension:unlock", checker = "guard::<Unlocker>")]
 pub struct Unlock(pub Unlocker);
 
-/// Answering invitations: a token of an identity provider, whose user need not be in any workspace.
+/// Answers invitations. Requires a token of an identity provider, whose user need not be a member of any workspace.
 #[derive(SecurityScheme)]
 #[oai(ty = "bearer", rename = "session", checker = "signed_in")]
 pub struct Session(pub SignedIn);
@@ -85,7 +86,7 @@ async fn guard<R: Right>(request: &Request, _: Bearer) -> poem::Result<R> {
     enter(request).await
 }
 
-/// The workspace of whoever asks, by a right that they have.
+/// Opens the caller's workspace with the rights of `R`.
 pub async fn enter<R: Right>(request: &Request) -> poem::Result<R> {
     Ok(try_enter(request).await.map_err(ApiError::from)?)
 }
@@ -95,13 +96,13 @@ async fn try_enter<R: Right>(request: &Request) -> Result<R, Error> {
     engine.enter(caller).await
 }
 
-/// What a model may use on behalf of whoever asks. What URLs of its links to upload begin with is told to it.
+/// Returns the access of a model that acts for the caller. `upload_url` is the beginning of the URLs of upload links.
 pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::Access, Error> {
     let (engine, caller) = caller(request).await?;
     let reader = engine.enter::<McpReader>(caller.clone()).await?.into_reader();
     let writer = match engine.enter::<McpWriter>(caller).await {
         Ok(writer) => Ok(writer.into_writer()),
-        // Some tools are for others: that keeps nobody from the rest.
+        // A caller without the right to write can still use the reading tools.
         Err(
             error @ (Error::InsufficientScope { .. } | Error::Forbidden { .. } | Error::SubscriptionRequired { .. }),
         ) => Err(ApiError::from(error).body),
@@ -110,20 +111,20 @@ pub async fn model_access(request: &Request, upload_url: String) -> Result<mcp::
     Ok(mcp::Access { reader, writer, upload_url: upload_url.into() })
 }
 
-/// Who asks, found out anew for each request.
+/// Authenticates the caller. This happens for each request.
 async fn caller(request: &Request) -> Result<(&Engine, Caller), Error> {
     let (engine, token) = shown(request)?;
-    // A name that is no text is nobody's.
+    // A header that is not text does not match any workspace.
     let workspace = request.headers().get(WORKSPACE).map(|name| name.to_str().unwrap_or_default());
     let caller = engine.authenticate_in(token, workspace).await?;
     mark_verified(request);
     Ok((engine, caller))
 }
 
-/// What a request shows, and who knows whom it stands for.
+/// Returns the request's engine and bearer token.
 fn shown(request: &Request) -> Result<(&Engine, &str), Error> {
     let token = bearer(request).ok_or(Error::Unauthenticated("a bearer token is required"))?;
-    Ok((request.data::<Arc<Engine>>().expect("the application carries its engine"), token))
+    Ok((request.data::<Arc<Engine>>().expect("the application adds its engine to each request"), token))
 }
 
 fn mark_verified(request: &Request) {
@@ -132,7 +133,7 @@ fn mark_verified(request: &Request) {
     }
 }
 
-/// The token of the `Authorization` header.
+/// Returns the token in the `Authorization` header.
 pub fn bearer(request: &Request) -> Option<&str> {
     let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;

@@ -1,44 +1,44 @@
-//! Batches: events gathered, in order, into request bodies of a bounded size.
+//! Collects events, in order, into request bodies of limited size.
 
 use std::fmt;
 use std::mem;
 
-/// The most text one batch holds, unless a single event is larger.
+/// The maximum size of a batch in bytes, unless a single event is larger.
 const MOST_BYTES: usize = 512 * 1024;
 const MOST_EVENTS: usize = 256;
 const OPENING: &str = r#"{"events":["#;
 const CLOSING: &str = "]}";
 
-/// Where an event comes from, for messages.
+/// The source of an event, for error messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A line of a file, counted from 1.
+    /// A line of a file, numbered from 1.
     Line(u64),
     /// A file's change in a commit.
     Commit { id: String, path: String },
 }
 
-/// One request's worth of events.
+/// The events of one request.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The body of the request.
     pub body: String,
-    /// Where each event comes from, in order.
+    /// The source of each event, in order.
     pub origins: Vec<Origin>,
-    /// The projects that the events name, each once.
+    /// The distinct projects that the events name.
     pub projects: Vec<String>,
-    /// How far the source was read when the last event was added.
+    /// The read position in the source after the last event.
     pub read: u64,
 }
 
-/// Gathers events into batches.
+/// Collects events into batches.
 #[derive(Debug, Default)]
 pub struct Batcher {
     open: Batch,
 }
 
 impl Batcher {
-    /// Adds an event's JSON, and returns the batch before it if the event no longer fits there.
+    /// Adds an event's JSON. If the event does not fit into the open batch, returns that batch and starts a new one.
     pub fn push(&mut self, json: &str, project: Option<&str>, origin: Origin, read: u64) -> Option<Batch> {
         let full = if self.has_room_for(json) { None } else { self.take() };
         let open = &mut self.open;
@@ -54,7 +54,7 @@ impl Batcher {
         full
     }
 
-    /// Returns the open batch, if it holds an event.
+    /// Returns the open batch, if it has an event.
     pub fn take(&mut self) -> Option<Batch> {
         if self.open.origins.is_empty() {
             return None;
@@ -71,12 +71,12 @@ impl Batcher {
 }
 
 impl Batch {
-    /// Returns how many events the batch holds.
+    /// Returns the number of events in the batch.
     pub fn len(&self) -> u64 {
         self.origins.len() as u64
     }
 
-    /// Returns where the events come from, as a message says it; `index` narrows it to one event.
+    /// Returns the source of the events for an error message; `index` selects a single event.
     pub fn whereabouts(&self, index: Option<usize>) -> String {
         if let Some(origin) = index.and_then(|index| self.origins.get(index)) {
             return origin.to_string();
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_is_a_request_body_in_order() {
+    fn a_batch_is_a_request_body_with_events_in_order() {
         let batches = batches(&["{\"n\":1}".into(), "{\"n\":2}".into()]);
         assert_eq!(batches.len(), 1);
         assert_eq!(batches[0].body, r#"{"events":[{"n":1},{"n":2}]}"#);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_ends_before_it_is_too_long_and_a_longer_event_goes_alone() {
+    fn a_batch_ends_at_its_byte_limit_and_a_longer_event_goes_alone() {
         let large = format!("\"{}\"", "x".repeat(MOST_BYTES));
         let third = format!("\"{}\"", "x".repeat(MOST_BYTES / 3));
         let events = [third.clone(), third.clone(), third.clone(), large, third];
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn no_events_make_no_batch() {
+    fn an_empty_input_makes_no_batch() {
         assert!(batches(&[]).is_empty());
     }
 
     #[test]
-    fn whereabouts_name_lines_or_commits() {
+    fn positions_in_the_input_name_lines_or_commits() {
         let batch = &batches(&vec!["{}".to_owned(); 5])[0];
         assert_eq!(batch.whereabouts(None), "lines 1 to 5");
         assert_eq!(batch.whereabouts(Some(2)), "line 3");

@@ -1,4 +1,4 @@
-//! The HTTP client of the commands: where the server is, who is calling, and what its answers and errors mean.
+//! The HTTP client of the commands: the server's address, the token, and the errors of a call.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use serde_json::Value;
 use super::retry::RetryPolicy;
 
 const TOKEN_VARIABLE: &str = "FOLDWORK_TOKEN";
-/// How much of an answer that is no JSON is shown.
+/// How many characters of a response that is not JSON are shown.
 const SHOWN_TEXT: usize = 200;
 
-/// A server and the bearer token it is called with.
+/// A server's address and the bearer token for it.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: reqwest::Client,
@@ -24,10 +24,10 @@ pub struct Client {
     retry_policy: RetryPolicy,
 }
 
-/// Where a command finds its server.
+/// The server that a command connects to.
 #[derive(clap::Args, Debug)]
 pub struct Connection {
-    /// Address of the server; the bearer token comes from FOLDWORK_TOKEN.
+    /// The address of the server. The bearer token is read from FOLDWORK_TOKEN.
     #[arg(
         long,
         global = true,
@@ -39,18 +39,18 @@ pub struct Connection {
     pub server: String,
 }
 
-/// A call that got no usable answer.
+/// Why a call failed.
 #[derive(Debug)]
 pub enum CallError {
-    /// The server answered with an error status.
+    /// The server responded with an error status.
     Refused(Box<Refusal>),
-    /// No whole answer arrived.
+    /// No complete response arrived.
     Unreachable(reqwest::Error),
-    /// The answer is not what this program understands.
+    /// The response has an unexpected format.
     Unreadable(serde_json::Error),
 }
 
-/// What the server said about a request that it did not carry out.
+/// An error response.
 #[derive(Debug)]
 pub struct Refusal {
     pub status: StatusCode,
@@ -59,7 +59,7 @@ pub struct Refusal {
     pub retry_after: Option<Duration>,
 }
 
-/// A successful answer.
+/// A successful response.
 #[derive(Debug)]
 pub struct Answer {
     pub replayed: bool,
@@ -70,7 +70,7 @@ pub struct Answer {
 struct Token(String);
 
 impl Connection {
-    /// Returns the client for this server and the token of the environment.
+    /// Returns a client for this server with the token from the environment.
     pub fn client(&self) -> anyhow::Result<Client> {
         let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
         if token.trim().is_empty() {
@@ -81,11 +81,11 @@ impl Connection {
 }
 
 impl Client {
-    /// Returns a client for the server at an address, calling with a bearer token.
+    /// Returns a client for a server with a bearer token.
     pub fn new(server: &str, token: &str) -> anyhow::Result<Self> {
         let base = parse_base(server)?;
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}"))
-            .context("the access token holds characters that no header can carry")?;
+            .context("the access token has characters that are not allowed in a header")?;
         bearer.set_sensitive(true);
         let mut builder = reqwest::Client::builder()
             .default_headers(HeaderMap::from_iter([(AUTHORIZATION, bearer)]))
@@ -94,35 +94,35 @@ impl Client {
             .connect_timeout(Duration::from_secs(10))
             .timeout(Duration::from_secs(120));
         if is_loopback(&base) {
-            // A proxy of the environment cannot reach this machine's own addresses.
+            // A proxy from the environment cannot reach this machine's loopback addresses.
             builder = builder.no_proxy();
         }
-        let http = builder.build().context("the HTTP client could not be set up")?;
+        let http = builder.build().context("the HTTP client cannot be created")?;
         Ok(Self { http, base, token: Token(token.to_owned()), retry_policy: RetryPolicy::default() })
     }
 
-    /// Returns the same client with other waits between its tries.
+    /// Returns the same client with another retry policy.
     #[cfg(test)]
     pub fn with_retry_policy(self, retry_policy: RetryPolicy) -> Self {
         Self { retry_policy, ..self }
     }
 
-    /// Returns the server's address, without a slash at its end.
+    /// Returns the server's address without a trailing slash.
     pub fn server(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// Returns the bearer token that calls are made with.
+    /// Returns the bearer token.
     pub fn token(&self) -> &str {
         &self.token.0
     }
 
-    /// Returns when calls are tried again.
+    /// Returns the retry policy.
     pub(super) fn retry_policy(&self) -> &RetryPolicy {
         &self.retry_policy
     }
 
-    /// Starts a request to a path below the API's root; each segment is escaped.
+    /// Starts a request to a path below the API's root. Each segment is percent-encoded.
     pub(super) fn request(&self, method: Method, path: &[&str]) -> RequestBuilder {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -131,7 +131,7 @@ impl Client {
         self.http.request(method, url)
     }
 
-    /// Sends a request once and reads its whole answer.
+    /// Sends a request once and reads the whole response.
     pub(super) async fn call(&self, request: RequestBuilder) -> Result<Answer, CallError> {
         let response = request.send().await.map_err(CallError::Unreachable)?;
         let status = response.status();
@@ -145,14 +145,14 @@ impl Client {
 }
 
 impl Answer {
-    /// Reads the answer's JSON.
+    /// Parses the response's JSON.
     pub(super) fn json<T: DeserializeOwned>(&self) -> Result<T, CallError> {
         foldwork_engine::model::json::read(self.body.as_bytes()).map_err(CallError::Unreadable)
     }
 }
 
 impl CallError {
-    /// Tells whether the same request may succeed a little later.
+    /// Returns whether the same request may succeed later.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Refused(refusal) => {
@@ -165,7 +165,7 @@ impl CallError {
         }
     }
 
-    /// Tells whether the server answered with this status.
+    /// Returns whether the server responded with this status.
     pub fn has_status(&self, status: StatusCode) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.status == status)
     }
@@ -176,7 +176,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Refused(refusal) => refusal.fmt(f),
             Self::Unreachable(_) => f.write_str("the server cannot be reached"),
-            Self::Unreadable(_) => f.write_str("the server's answer is not understood"),
+            Self::Unreadable(_) => f.write_str("the server's response has an unexpected format"),
         }
     }
 }
@@ -213,9 +213,9 @@ impl fmt::Debug for Token {
 }
 
 fn parse_base(server: &str) -> anyhow::Result<Url> {
-    let base = Url::parse(server).with_context(|| format!("`{server}` is no server address"))?;
+    let base = Url::parse(server).with_context(|| format!("`{server}` is not a server address"))?;
     if !matches!(base.scheme(), "http" | "https") || base.host_str().is_none() {
-        bail!("`{server}` is no server address: it begins with http:// or https://");
+        bail!("`{server}` is not a server address: it must begin with http:// or https://");
     }
     Ok(base)
 }
@@ -238,7 +238,7 @@ async fn refusal(status: StatusCode, response: Response) -> CallError {
     CallError::Refused(Box::new(Refusal { status, message, body, retry_after }))
 }
 
-/// Reads a `Retry-After` value: seconds, or a date.
+/// Parses a `Retry-After` value, which is a number of seconds or a date.
 fn parse_wait(value: &str) -> Option<Duration> {
     if let Ok(seconds) = value.trim().parse::<u64>() {
         return Some(Duration::from_secs(seconds));
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn an_address_without_scheme_is_refused() {
+    fn an_address_without_scheme_is_rejected() {
         for server in ["localhost:8080", "ftp://example.org", "8080", ""] {
             assert!(Client::new(server, "sk_1").is_err(), "{server}");
         }
     }
 
     #[test]
-    fn loopback_addresses_are_known() {
+    fn loopback_addresses_are_recognized() {
         for (server, expected) in [
             ("http://127.0.0.1:1", true),
             ("http://[::1]:1", true),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_shows_message_status_code_and_request() {
+    fn a_rejection_shows_message_status_code_and_request() {
         let body = serde_json::json!({"error": "no such project", "code": "invalid", "request_id": "r-1"});
         let status = StatusCode::BAD_REQUEST;
         let refusal = Refusal { status, message: "no such project".into(), body, retry_after: None };
@@ -287,14 +287,14 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_seconds_or_a_date() {
+    fn retry_after_is_seconds_or_a_date() {
         assert_eq!(parse_wait("7"), Some(Duration::from_secs(7)));
         assert_eq!(parse_wait("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
         assert_eq!(parse_wait("soon"), None);
     }
 
     #[test]
-    fn a_token_is_not_shown() {
+    fn debug_output_hides_the_token() {
         let client = Client::new("http://127.0.0.1:1", "sk_secret").expect("valid address");
         assert!(!format!("{client:?}").contains("sk_secret"));
     }

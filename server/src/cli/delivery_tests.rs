@@ -1,4 +1,4 @@
-//! Tries import, export and keys against a stub: retries, repeats, refusals, and that what goes out comes back in.
+//! Tests import and export against a stub server: retries, repeats, refusals, and a round trip.
 
 use std::io::Cursor;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ fn error_text(outcome: anyhow::Result<Tally>) -> String {
 }
 
 #[tokio::test]
-async fn events_arrive_once_and_in_order_and_their_project_is_made_once() {
+async fn events_arrive_once_in_order_and_create_their_project_once() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let first = import_text(&stub.client(), lines(600)).await.expect("imported");
@@ -56,7 +56,7 @@ async fn events_arrive_once_and_in_order_and_their_project_is_made_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_busy_is_asked_again() {
+async fn requests_to_a_busy_server_are_retried() {
     let (_, mut reply) = shared_store();
     let mut failures = [(503, "Retry-After: 0\r\n"), (429, ""), (500, "")].into_iter();
     let stub = Stub::start(move |request| match request.target.as_str() {
@@ -72,7 +72,7 @@ async fn a_server_that_is_busy_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_stays_away_ends_the_import_with_the_line() {
+async fn an_unavailable_server_ends_the_import_and_names_the_line() {
     let (_, mut reply) = shared_store();
     let stub = Stub::start(move |request| match request.body["events"].as_array() {
         Some(events) if events[0]["payload"]["number"] != 0 => (503, "", json!({"error": "starting"})),
@@ -80,14 +80,14 @@ async fn a_server_that_stays_away_ends_the_import_with_the_line() {
     })
     .await;
     let text = error_text(import_text(&stub.client(), lines(300)).await);
-    let expected = "stopped after 256 events (0 already there): lines 257 to 300 not appended; \
-                    given up after 4 tries, and safe to run again: starting (HTTP 503)";
+    let expected = "stopped after 256 events (0 already there): lines 257 to 300 not appended \
+                    after 4 attempts; the import can be repeated: starting (HTTP 503)";
     assert_eq!(text, expected);
     assert_eq!(stub.requests("POST /api/v1/events").len(), 5);
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_lines_and_is_not_tried_again() {
+async fn a_rejection_names_the_lines_and_is_not_retried() {
     let (_, mut reply) = shared_store();
     let stub = Stub::start(move |request| match request.target.as_str() {
         "/api/v1/events" => {
@@ -102,7 +102,7 @@ async fn a_refusal_names_the_lines_and_is_not_tried_again() {
 }
 
 #[tokio::test]
-async fn lines_before_a_bad_one_are_sent() {
+async fn lines_before_an_invalid_one_are_sent() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     let text = error_text(import_text(&stub.client(), lines(4) + "{\"aggregate_id\": 1}\n").await);
@@ -111,7 +111,7 @@ async fn lines_before_a_bad_one_are_sent() {
 }
 
 #[tokio::test]
-async fn no_server_at_all_is_an_error_with_its_cause() {
+async fn an_unreachable_server_is_an_error_with_its_cause() {
     let stub = Stub::start(|_| (200, "", Value::Null)).await;
     let client = Client::new("http://127.0.0.1:1", "sk_test").expect("valid address");
     let client = client.with_retry_policy(stub.client().retry_policy().clone());
@@ -120,7 +120,7 @@ async fn no_server_at_all_is_an_error_with_its_cause() {
 }
 
 #[tokio::test]
-async fn what_is_exported_is_imported_elsewhere() {
+async fn an_export_can_be_imported_elsewhere() {
     let (store, reply) = shared_store();
     let stub = Stub::start(reply).await;
     import_text(&stub.client(), lines(7)).await.expect("imported");

@@ -1,4 +1,5 @@
-//! What `foldwork demo` shows once its server is up: a repository's history, three answers, what to try next.
+//! The presentation of `foldwork demo`: the import of a repository's history, three sample queries, and commands to try
+//! next.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,13 +17,14 @@ use super::output::{print, print_line};
 use super::progress::Progress;
 use super::table::Table;
 
-/// The answer to a pipeline.
+/// The response to a pipeline.
 #[derive(Debug, Deserialize)]
 struct Answer {
     results: Vec<Value>,
 }
 
-/// The owner key of the demo's own store: made on the first run and kept beside the store for the next.
+/// Returns the owner key of the demo's store. The first run creates the key and saves it next to the store for later
+/// runs.
 pub fn key(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(key) => Ok(key.trim().to_owned()),
@@ -40,15 +42,15 @@ pub fn key(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// Imports the repository that a folder is in, asks three questions of it, and says what to try next.
+/// Imports the repository that a folder belongs to, answers three questions about it, and prints commands to try next.
 ///
-/// A folder without a repository, or without Markdown in it, is told to the reader and is no error.
+/// A folder outside of any repository, or a repository without Markdown, leads to a message instead of an error.
 pub async fn present(client: &Client, repo: &Path) -> anyhow::Result<()> {
     let most_revised = if import(client, repo).await? { ask_questions(client).await? } else { None };
     print(&next_steps(client, most_revised.as_deref()))
 }
 
-/// Imports the repository and tells whether there is anything to ask about.
+/// Imports the repository, and returns whether there is anything to ask about.
 async fn import(client: &Client, repo: &Path) -> anyhow::Result<bool> {
     let folder = repo.canonicalize().unwrap_or_else(|_| repo.to_owned());
     let project = match git::open(&folder) {
@@ -77,7 +79,7 @@ async fn import(client: &Client, repo: &Path) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// Asks the questions and returns the id of the article that was revised most.
+/// Answers the questions, and returns the id of the article with the most revisions.
 async fn ask_questions(client: &Client) -> anyhow::Result<Option<String>> {
     let folders = folders_pipeline();
     let rows = ask(client, "Which folders hold the most articles?", &folders).await?;
@@ -91,7 +93,7 @@ async fn ask_questions(client: &Client) -> anyhow::Result<Option<String>> {
     Ok(Some(id.to_owned()))
 }
 
-/// Shows one article as it is beside what it was halfway through its history.
+/// Shows an article's current state next to its state halfway through its history.
 async fn compare(client: &Client, id: &str) -> anyhow::Result<()> {
     let now = query(client, &article_pipeline(id, &json!({}))).await?;
     let Some(now) = now.first() else { return Ok(()) };
@@ -108,7 +110,7 @@ async fn compare(client: &Client, id: &str) -> anyhow::Result<()> {
     print(&table.render())
 }
 
-/// Prints a question with its pipeline, and returns the answer.
+/// Prints a question and its pipeline, and returns the pipeline's rows.
 async fn ask(client: &Client, question: &str, pipeline: &Value) -> anyhow::Result<Vec<Value>> {
     print_line(&format!("\n{question}\n{pipeline}\n"))?;
     query(client, pipeline).await
@@ -151,7 +153,7 @@ fn article_pipeline(id: &str, fold: &Value) -> Value {
     ])
 }
 
-/// Returns the time in the middle between an article's first and last event.
+/// Returns the time halfway between an article's first and last event.
 fn midway(article: &Value) -> Option<String> {
     let time = |name: &str| article.get(name)?.as_str()?.parse::<Timestamp>().ok();
     let (first, last) = (time("first_event_at")?.as_second(), time("last_event_at")?.as_second());
@@ -168,7 +170,7 @@ fn table(names: &[&str], headings: &[&str], rows: &[Value]) -> String {
     table.render()
 }
 
-/// Returns commands that work as they are printed, pasted into a shell in this order.
+/// Returns shell commands that can be pasted in this order.
 fn next_steps(client: &Client, article: Option<&str>) -> String {
     let server = client.server();
     let bearer = r#"-H "Authorization: Bearer $FOLDWORK_TOKEN""#;
@@ -190,7 +192,7 @@ fn next_steps(client: &Client, article: Option<&str>) -> String {
     format!("\nWhat to try next, in another terminal ({server}/docs has every operation):\n\n{}\n", steps.join("\n"))
 }
 
-/// Returns text as one word of a POSIX shell.
+/// Quotes text as one word of a POSIX shell.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! The event as import and export write it, one JSON object a line, and the id of a line that names none.
+//! The event format of import and export, one JSON object per line, and the ids of lines that have none.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -9,10 +9,11 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-/// The namespace of the ids that lines without an `event_id` get. Another one would make a second copy of every event.
+/// The namespace of ids for lines without an `event_id`. Changing it would make imports append every event a second
+/// time.
 const LINE_NAMESPACE: Uuid = Uuid::from_u128(0x6d1f_0c3a_5b7e_4d21_9a48_e2c6_71b0_93f5);
 
-/// An event to append; payload and metadata are the JSON text as it was written.
+/// An event to append. Payload and metadata keep their JSON text.
 #[derive(Debug, Deserialize, Serialize)]
 pub struct Event<'a> {
     #[serde(borrow)]
@@ -31,33 +32,33 @@ pub struct Event<'a> {
     pub occurred_at: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Cow<'a, str>>,
-    /// Brings back what was deleted before; written where an event of another verb than `created` did so.
+    /// Restores a deleted aggregate. Set on an event that restored one with a verb other than `created`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
 }
 
-/// Gives lines their ids: the same file gives the same ids, and equal lines of one file differ by their ordinal.
+/// Assigns ids to lines. The same file gets the same ids, and equal lines of one file differ by their ordinal.
 #[derive(Debug, Default)]
 pub struct LineIds {
     ordinals: HashMap<String, u64>,
 }
 
 impl<'a> Event<'a> {
-    /// Reads one line.
+    /// Parses one line.
     pub fn parse(line: &'a str) -> anyhow::Result<Self> {
         let event: Self = serde_json::from_str(line)?;
         ensure!(!event.aggregate_id.is_empty(), "aggregate_id is empty");
-        ensure!(event.payload.get().starts_with('{'), "payload is no object");
-        ensure!(event.metadata.is_none_or(|metadata| metadata.get().starts_with('{')), "metadata is no object");
+        ensure!(event.payload.get().starts_with('{'), "payload is not an object");
+        ensure!(event.metadata.is_none_or(|metadata| metadata.get().starts_with('{')), "metadata is not an object");
         Ok(event)
     }
 
-    /// Returns the event as one line of JSON, without its end.
+    /// Returns the event as one line of JSON, without a line break.
     pub fn to_json(&self) -> anyhow::Result<String> {
         serde_json::to_string(self).context("the event cannot be written as JSON")
     }
 
-    /// Returns the SHA-256 of the event with its fields in order and no white space, as hexadecimal text.
+    /// Returns the SHA-256, in hexadecimal, of the event with sorted fields and without white space.
     fn digest(&self) -> anyhow::Result<String> {
         let mut canonical = serde_json::to_value(self)?;
         canonical.sort_all_objects();
@@ -68,7 +69,7 @@ impl<'a> Event<'a> {
 }
 
 impl LineIds {
-    /// Counts the line in its stream, and names the event if it has no id of its own.
+    /// Counts the line in its stream, and assigns an id to the event if it has none.
     pub fn assign(&mut self, event: &mut Event<'_>) -> anyhow::Result<()> {
         let ordinal = self.next_ordinal(&event.aggregate_id);
         if event.event_id.is_none() {
@@ -128,13 +129,13 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_its_own_is_kept() {
+    fn an_id_in_the_line_is_kept() {
         let line = r#"{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{},"event_id":"mine"}"#;
         assert_eq!(id_of(&mut LineIds::default(), line), "mine");
     }
 
     #[test]
-    fn a_line_of_another_shape_is_refused() {
+    fn a_line_of_another_shape_is_rejected() {
         for line in [
             "",
             "[]",
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_nested_without_end_is_an_error_and_no_crash() {
+    fn an_excessively_nested_payload_is_an_error() {
         let deep = format!("{}1{}", r#"{"a":"#.repeat(100_000), "}".repeat(100_000));
         let line = format!(r#"{{"aggregate_id":"a","aggregate_type":"t","event_type":"t.x","payload":{deep}}}"#);
         let outcome = Event::parse(&line).and_then(|mut event| LineIds::default().assign(&mut event));

@@ -16,18 +16,18 @@ use super::progress::Progress;
 use super::projects::Projects;
 use super::retry;
 
-/// The largest page that a server gives.
+/// The maximum page size of the server.
 const PAGE: u32 = 200;
-/// Types that only their own operations append to, so that no import could.
+/// Types whose events only their own operations may append, so that they cannot be imported.
 const MANAGED_TYPES: [&str; 4] = ["agent", "file", "project", "task"];
 
 /// Writes the events of the workspace, oldest first, as NDJSON.
 ///
-/// Events of managed types (tasks, agents, projects, files) cannot be imported; they are left out unless
-/// `--types` or `--aggregate-type` asks for them.
+/// Events of managed types (tasks, agents, projects, files) cannot be imported. They are left out unless `--types` or
+/// `--aggregate-type` selects them.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
-    /// File to write, packed if it ends in .zst or .gz; `-` is standard output.
+    /// The file to write, compressed if its name ends in .zst or .gz; `-` is standard output.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     #[command(flatten)]
@@ -36,13 +36,13 @@ pub struct Arguments {
     connection: Connection,
 }
 
-/// Which events are written.
+/// The events to export.
 #[derive(clap::Args, Debug, Default)]
 pub(super) struct Selection {
-    /// Begins after this position.
+    /// Only events after this position.
     #[arg(long, value_name = "POSITION", default_value_t = 0)]
     after: u64,
-    /// Only events of these types, as `article.created,article.updated`.
+    /// Only events of these types, such as `article.created,article.updated`.
     #[arg(long, value_delimiter = ',', value_name = "TYPES")]
     types: Vec<String>,
     /// Only events of aggregates of this type.
@@ -50,7 +50,7 @@ pub(super) struct Selection {
     aggregate_type: Option<String>,
 }
 
-/// What has been written so far.
+/// The progress of an export.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     position: u64,
@@ -64,7 +64,7 @@ struct Page<'a> {
     data: Vec<Stored<'a>>,
 }
 
-/// An event as the server answers it.
+/// An event in the server's response.
 #[derive(Debug, Deserialize)]
 struct Stored<'a> {
     event_id: Cow<'a, str>,
@@ -82,7 +82,7 @@ struct Stored<'a> {
     occurred_at: Option<Cow<'a, str>>,
 }
 
-/// Exports, and says on standard output (or standard error, if that is where the events go) what was written.
+/// Exports events and prints a summary to standard output, or to standard error if the events go to standard output.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let client = arguments.connection.client()?;
     let progress = Progress::start(None);
@@ -98,7 +98,7 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     output::print_line(&closing)
 }
 
-/// Writes the selected events to a file, which appears when it is whole.
+/// Writes the selected events to a file. The file appears when it is complete.
 pub(super) async fn write_file(
     client: &Client,
     selection: &Selection,
@@ -122,7 +122,8 @@ async fn write_all(
     let mut written = Written { position: selection.after, ..Written::default() };
     loop {
         let answer = page(client, selection, written.position, progress).await?;
-        let page: Page<'_> = serde_json::from_str(&answer.body).context("the server's answer is not understood")?;
+        let page: Page<'_> =
+            serde_json::from_str(&answer.body).context("the server's response has an unexpected format")?;
         if page.data.is_empty() {
             return Ok(written);
         }
@@ -134,7 +135,7 @@ async fn write_all(
                 continue;
             }
             if event.project_id.as_deref().is_some_and(|id| !projects.contains(id)) {
-                // It was made after the projects were listed.
+                // The project was created after the projects were listed.
                 projects = Projects::load(client, |text| progress.note(text)).await?;
             }
             output.write_line(&event.portable(&projects, &mut deleted).to_json()?)?;
@@ -162,7 +163,7 @@ impl Selection {
 }
 
 impl<'a> Stored<'a> {
-    /// Returns the event for another workspace, where the project has the same slug but another id.
+    /// Returns the event in a form for other workspaces, in which the project has the same slug but another id.
     fn portable(self, projects: &Projects, deleted: &mut HashSet<String>) -> Event<'a> {
         let restores = match self.event_type.split_once('.') {
             Some((_, "deleted")) => {

@@ -13,13 +13,13 @@ use super::output;
 use super::progress::Progress;
 use super::sender::{Outlet, deliver};
 
-/// Appends events through the server, in order, making projects that do not exist yet.
+/// Appends events through the server, in order, and creates missing projects.
 ///
-/// Safe to run again: an event that the server has is not appended a second time.
+/// An import may be repeated: events that the server already has are not appended again.
 #[derive(clap::Args, Debug)]
 #[command(subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// NDJSON to read, one event a line, plain, .zst or .gz; `-` is standard input.
+    /// The NDJSON file to read, one event per line, plain or compressed as .zst or .gz; `-` is standard input.
     #[arg(required = true)]
     file: Option<PathBuf>,
     #[command(subcommand)]
@@ -28,19 +28,19 @@ pub struct Arguments {
     connection: Connection,
 }
 
-/// A source that is not a file of events.
+/// A source other than a file of events.
 #[derive(clap::Subcommand, Debug)]
 enum Source {
-    /// The Markdown history of a git repository: an article per file, an event per commit that touched it.
+    /// The Markdown history of a git repository: an article per file, an event per commit that changed it.
     Git(git::Arguments),
 }
 
-/// Imports, and says on standard output what became of it.
+/// Imports events and prints a summary to standard output.
 pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
     let Arguments { file, source, connection } = arguments;
     let client = connection.client()?;
     let (imported, progress) = match (source, file) {
-        (Some(Source::Git(_)), Some(_)) => bail!("either a file or `git REPO` is imported, not both"),
+        (Some(Source::Git(_)), Some(_)) => bail!("expected either a file or `git REPO`, not both"),
         (Some(Source::Git(arguments)), None) => {
             let progress = Progress::start(None);
             (git::import(&client, &progress, arguments).await, progress)
@@ -50,13 +50,13 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<()> {
             let progress = Progress::start(input.size_bytes());
             (deliver(&client, &progress, |outlet| read_lines(input, outlet)).await, progress)
         }
-        (None, None) => bail!("nothing to import is named"),
+        (None, None) => bail!("expected a file or `git REPO`"),
     };
     let time = progress.finish();
     output::print_line(&format!("imported {} in {time}", imported?))
 }
 
-/// Puts out the event of each line.
+/// Sends the event of each line to the outlet.
 pub(super) fn read_lines(mut input: Input, outlet: &mut Outlet) -> anyhow::Result<()> {
     let mut ids = LineIds::default();
     loop {

@@ -1,4 +1,4 @@
-//! Reads lines from a file or standard input, plain or compressed, told apart by their first bytes.
+//! Reads lines from a file or standard input. The compression, if any, is detected from the first bytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
 
-/// The largest window a zstd frame may ask for, as a power of two; `zstd --long=27` writes such frames.
+/// The largest window of a zstd frame, as a power of two. `zstd --long=27` writes such frames.
 const WINDOW_LOG_MAX: u32 = 27;
-/// The longest line that is read; a longer one is no event that a server takes.
+/// The length limit of a line in bytes. The server would reject a longer event.
 const LONGEST_LINE: u64 = 64 * 1024 * 1024;
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -24,7 +24,7 @@ pub struct Input {
     number: u64,
 }
 
-/// Counts the bytes that leave the file, before they are unpacked.
+/// Counts the bytes read from the file, before decompression.
 struct Counting<R> {
     inner: R,
     consumed: Arc<AtomicU64>,
@@ -40,20 +40,20 @@ impl Input {
         let file = File::open(path).with_context(|| format!("{name} cannot be opened"))?;
         let about = file.metadata().with_context(|| format!("{name} cannot be opened"))?;
         if about.is_dir() {
-            bail!("{name} is a folder; for a repository's history: import git {name}");
+            bail!("{name} is a folder; to import a repository's history, use: import git {name}");
         }
         let size_bytes = about.is_file().then_some(about.len());
         Self::from_reader(file, size_bytes).with_context(|| format!("{name} cannot be read"))
     }
 
-    /// Reads from anything; the size, where it is known, is that of the packed bytes.
+    /// Reads from any reader. `size_bytes`, if known, is the compressed size.
     pub fn from_reader(reader: impl Read + Send + 'static, size_bytes: Option<u64>) -> io::Result<Self> {
         let consumed = Arc::new(AtomicU64::new(0));
         let reader = unpacked(Counting { inner: reader, consumed: Arc::clone(&consumed) })?;
         Ok(Self { reader, consumed, size_bytes, line: Vec::new(), number: 0 })
     }
 
-    /// Returns the size of the file, where it has one.
+    /// Returns the size of the file, if it has one.
     pub fn size_bytes(&self) -> Option<u64> {
         self.size_bytes
     }
@@ -63,7 +63,7 @@ impl Input {
         self.consumed.load(Ordering::Relaxed)
     }
 
-    /// Returns the next line that is not empty, with its number.
+    /// Returns the next line that is not blank, with its number.
     pub fn next_line(&mut self) -> anyhow::Result<Option<(u64, &str)>> {
         loop {
             self.line.clear();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn zstd_with_a_long_window_is_known_by_its_content() {
+    fn zstd_with_a_long_window_is_detected_by_its_content() {
         let mut encoder = zstd::Encoder::new(Vec::new(), 3).expect("valid level");
         encoder.long_distance_matching(true).expect("valid setting");
         encoder.window_log(WINDOW_LOG_MAX).expect("valid window");
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_of_several_members_is_known_by_its_content() {
+    fn gzip_of_several_members_is_detected_by_its_content() {
         let (first, second) = TEXT.split_at(10);
         let mut packed = Vec::new();
         for part in [first, second] {
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_file_is_an_error_that_names_the_line() {
+    fn a_truncated_file_is_an_error_that_names_the_line() {
         let mut packed = zstd::encode_all(TEXT.as_bytes(), 3).expect("packed");
         packed.truncate(packed.len() - 4);
         assert!(format!("{:#}", lines(packed).expect_err("torn")).starts_with("line "));

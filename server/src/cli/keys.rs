@@ -11,7 +11,7 @@ use super::client::{Client, Connection};
 use super::output::{print, print_line};
 use super::table::Table;
 
-/// Creates, lists and revokes the API keys of the caller.
+/// Creates, lists and revokes API keys.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -22,30 +22,30 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum Action {
-    /// Creates a key and prints it, this once, on standard output.
+    /// Creates a key and prints it to standard output. The key is not shown again.
     Create {
-        /// What the key is for.
+        /// The purpose of the key.
         #[arg(long)]
         name: String,
-        /// What the key may do, as `api:read,content:read`.
+        /// The scopes of the key, such as `api:read,content:read`.
         #[arg(long, value_delimiter = ',', default_value = "api:read,api:write")]
         scopes: Vec<String>,
-        /// When the key expires, as 2026-12-31T00:00:00Z; without it it does not.
+        /// The expiry time of the key, such as 2026-12-31T00:00:00Z; without it the key does not expire.
         #[arg(long)]
         expires_at: Option<String>,
         /// Prints the whole record as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Lists the keys; the keys themselves are never shown again.
+    /// Lists the keys without their secrets.
     List {
-        /// Prints the records as JSON, one a line.
+        /// Prints the records as JSON, one per line.
         #[arg(long)]
         json: bool,
     },
-    /// Revokes a key, at once, with all that were made with it.
+    /// Revokes a key and all keys derived from it, immediately.
     Revoke {
-        /// The id of the key, as `keys list` shows it.
+        /// The id of the key, as shown by `keys list`.
         id: String,
     },
 }
@@ -84,10 +84,10 @@ async fn create(
     if as_json {
         return print_line(&record.to_string());
     }
-    let key = record.get("key").and_then(Value::as_str).context("the server's answer holds no key")?;
-    // Standard output carries the key alone, so that it can be put into a variable.
-    let note = format!("{}The key is shown this once:\n", listing([&record]));
-    // The key follows whether or not the note can be shown.
+    let key = record.get("key").and_then(Value::as_str).context("the server's response has no key")?;
+    // Only the key is printed to standard output, so that a script can capture it.
+    let note = format!("{}The key is shown only once:\n", listing([&record]));
+    // The key is printed even if the note cannot be.
     let _ = io::stderr().write_all(note.as_bytes());
     print_line(key)
 }

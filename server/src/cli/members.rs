@@ -1,4 +1,4 @@
-//! `foldwork members`: who is in the workspace, and who is to be.
+//! `foldwork members`: lists, invites, changes and removes members.
 
 use reqwest::Method;
 use serde::Deserialize;
@@ -19,29 +19,29 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum Action {
-    /// Lists who is there, and who is invited.
+    /// Lists the members and the invited persons.
     List {
-        /// Prints the records as JSON, one a line.
+        /// Prints the records as JSON, one per line.
         #[arg(long)]
         json: bool,
     },
-    /// Invites an e-mail address: the user who signs in with it may accept.
+    /// Invites an e-mail address. The user who signs in with it may accept.
     Invite {
         email: String,
-        /// owner, editor or viewer.
+        /// The role: owner, editor or viewer.
         #[arg(long, default_value = "editor")]
         role: String,
     },
-    /// Gives a member another role.
+    /// Changes the role of a member.
     Role {
-        /// The id, as `members list` shows it.
+        /// The id, as shown by `members list`.
         id: String,
-        /// owner, editor or viewer.
+        /// The role: owner, editor or viewer.
         role: String,
     },
-    /// Takes a member out of the workspace, with all their keys in it, or an invitation back.
+    /// Removes a member and all their keys from the workspace, or withdraws an invitation.
     Remove {
-        /// The id, as `members list` shows it.
+        /// The id, as shown by `members list`.
         id: String,
     },
 }

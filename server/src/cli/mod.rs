@@ -1,4 +1,4 @@
-//! The client half of the program: the commands that talk to a server over HTTP, and those that need none.
+//! The commands: those that call a server over HTTP, and those that work without one.
 
 mod batch;
 pub mod client;
@@ -27,26 +27,26 @@ mod table;
 use std::io;
 use std::process::ExitCode;
 
-/// A command that does not serve.
+/// A command other than `serve`.
 #[derive(clap::Subcommand, Debug)]
 pub enum Command {
     /// Creates, lists and revokes API keys.
     Keys(keys::Arguments),
     /// Lists, invites, changes and removes members of the workspace.
     Members(members::Arguments),
-    /// Gives users plans.
+    /// Sets the plans of users.
     Plans(plans::Arguments),
     /// Appends the events of an NDJSON file, or of a git repository's history.
     Import(import::Arguments),
     /// Writes the workspace's events as NDJSON that `import` reads.
     Export(export::Arguments),
-    /// Builds what is derived from the log anew.
+    /// Rebuilds data that is derived from the log.
     Rebuild(rebuild::Arguments),
-    /// Lists scripted plugins and runs their cases, without a server.
+    /// Lists plugins, and runs the test cases of scripted plugins without a server.
     Plugins(plugins::Arguments),
 }
 
-/// Runs one command to its end; an error is for the caller to print, with its causes, before exit code 1.
+/// Runs a command. On an error the caller prints the error with its causes and exits with code 1.
 pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     let outcome = match command {
         Command::Keys(arguments) => keys::run(arguments).await,
@@ -63,7 +63,8 @@ pub async fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Tells whether the reader of standard output went away, as `head` does: that is no failure of the command.
+/// Returns whether the reader of standard output has closed the pipe, as `head` does. This is not a failure of the
+/// command.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()

@@ -1,4 +1,4 @@
-//! Writes a file that appears whole or not at all, compressed as its name's extension asks.
+//! Writes a file that appears only when it is complete, compressed according to its extension.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// The window that `zstd -d` and `import` both read: bodies that return much later are still found.
+/// The compression window that both `zstd -d` and `import` can read. A large window also finds repetitions that are far
+/// apart.
 const WINDOW_LOG: u32 = 27;
 
-/// A file, or standard output, that text is written to.
+/// A file or standard output.
 pub struct Output {
-    /// Where the text goes; present until the output is finished.
+    /// The destination of the text.
     packer: Packer,
-    /// The unfinished file and the name it gets; nothing for standard output.
+    /// The unfinished file and its final name, or `None` for standard output.
     target: Option<Target>,
 }
 
@@ -23,7 +24,7 @@ enum Packer {
     Gzip(flate2::write::GzEncoder<Box<dyn Write>>),
 }
 
-/// An unfinished file, which is taken away again unless it is finished.
+/// An unfinished file, which is removed on drop unless it was renamed.
 struct Target {
     unfinished: PathBuf,
     name: PathBuf,
@@ -31,7 +32,7 @@ struct Target {
     renamed: bool,
 }
 
-/// Prints text on standard output; unlike `println!` it does not panic when nobody reads it.
+/// Prints text to standard output. Unlike `println!` it does not panic if the pipe is closed.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(text.as_bytes())?;
@@ -39,7 +40,7 @@ pub fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints one line on standard output.
+/// Prints one line to standard output.
 pub fn print_line(text: &str) -> anyhow::Result<()> {
     print(&format!("{text}\n"))
 }
@@ -64,9 +65,9 @@ impl Output {
         writer.write_all(b"\n")
     }
 
-    /// Ends the text, and gives the file its name.
+    /// Completes the text, and renames the file to its final name.
     pub fn finish(self) -> anyhow::Result<()> {
-        self.packer.finish().context("the output cannot be written to its end")?;
+        self.packer.finish().context("the output cannot be completed")?;
         match self.target {
             Some(target) => target.rename(),
             None => Ok(()),
@@ -111,7 +112,7 @@ impl Packer {
 
 impl Target {
     fn create(path: &Path) -> anyhow::Result<Self> {
-        let Some(file_name) = path.file_name() else { bail!("it names no file") };
+        let Some(file_name) = path.file_name() else { bail!("it is not a file name") };
         if path.is_dir() {
             bail!("it is a folder");
         }
@@ -124,7 +125,7 @@ impl Target {
     }
 
     fn rename(mut self) -> anyhow::Result<()> {
-        self.file.sync_all().context("the file cannot be written to its end")?;
+        self.file.sync_all().context("the file cannot be completed")?;
         fs::rename(&self.unfinished, &self.name)
             .with_context(|| format!("{} cannot be renamed to {}", self.unfinished.display(), self.name.display()))?;
         self.renamed = true;
@@ -135,7 +136,7 @@ impl Target {
 impl Drop for Target {
     fn drop(&mut self) {
         if !self.renamed {
-            // Nothing can be done about an unfinished file that cannot be removed either.
+            // An unfinished file that cannot be removed is left behind.
             let _ = fs::remove_file(&self.unfinished);
         }
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_can_be_read_whatever_the_ending() {
+    fn output_can_be_read_back_with_any_file_extension() {
         let folder = folder();
         for name in ["events.ndjson", "events.ndjson.zst", "events.ndjson.GZ"] {
             let path = folder.join(name);
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_is_dropped_leaves_nothing() {
+    fn a_dropped_output_leaves_no_file() {
         let folder = folder();
         let mut output = Output::open(&folder.join("events.ndjson")).expect("opened");
         output.write_line("{}").expect("written");

@@ -1,4 +1,4 @@
-//! `foldwork plans`: what plan a user has.
+//! `foldwork plans`: sets the plan of a user.
 
 use reqwest::Method;
 use serde_json::{Map, Value};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::client::Connection;
 use super::output::print_line;
 
-/// Gives users plans.
+/// Sets the plans of users.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -17,17 +17,17 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum Action {
-    /// Gives a user a plan and prints it as JSON. What is not given is as the server's settings say it for that plan.
+    /// Sets the plan of a user and prints it as JSON. Absent values are taken from the server's settings for that plan.
     Set {
-        /// The user's id, as `members list` shows it.
+        /// The user's id, as shown by `members list`.
         user: String,
         /// The plan's id.
         #[arg(long)]
         plan: Option<String>,
-        /// trialing, active, past_due or canceled.
+        /// The status: trialing, active, past_due or canceled.
         #[arg(long)]
         status: Option<String>,
-        /// When a trial ends, as 2026-12-31T00:00:00Z.
+        /// The end of a trial, such as 2026-12-31T00:00:00Z.
         #[arg(long)]
         trial_ends_at: Option<String>,
     },

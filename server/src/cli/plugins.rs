@@ -1,4 +1,4 @@
-//! `foldwork plugins`: lists plugins and runs the cases of scripted ones, without a server.
+//! `foldwork plugins`: lists plugins, and runs the test cases of scripted plugins without a server.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::output::{print, print_line};
 use super::table::Table;
 use crate::Config;
 
-/// Lists plugins and runs the cases of scripted ones.
+/// Lists plugins, and runs the test cases of scripted plugins.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -20,15 +20,15 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum Action {
-    /// Runs the cases that lie beside the scripts: a line for each, and a difference for each that fails.
+    /// Runs the test cases stored with the scripts. Prints a line for each case, and a difference for each failed one.
     Test {
-        /// A plugin's folder, or a folder of such; the configured one and the shipped plugins where it is not given.
+        /// The folder of a plugin or of several; the default is the configured folder and the shipped plugins.
         folder: Option<PathBuf>,
     },
-    /// Lists plugins: what they are called for, and what they are.
+    /// Lists plugins with their descriptions and the events that they are called for.
     List {
-        /// A plugin's folder, or a folder of such; the configured one, the shipped plugins and those written in Rust
-        /// where it is not given.
+        /// The folder of a plugin or of several; the default is the configured folder, the shipped plugins and the
+        /// native ones.
         folder: Option<PathBuf>,
     },
 }
@@ -109,7 +109,7 @@ fn row(config: &Config, about: &About) -> [Value; 6] {
     ]
 }
 
-/// The plugins that are meant: one, those of a folder, or all that the configuration can name.
+/// Returns the selected plugins: a single one, those of a folder, or all that the configuration may enable.
 fn folders(config: &Config, folder: Option<&Path>) -> anyhow::Result<Vec<Result<Folder, foldwork_plugins::LoadError>>> {
     let Some(folder) = folder else {
         let scripts = Path::new(&config.plugins.folder);
@@ -119,6 +119,6 @@ fn folders(config: &Config, folder: Option<&Path>) -> anyhow::Result<Vec<Result<
         return Ok(vec![Folder::read(folder)]);
     }
     let within = Folder::within(folder);
-    anyhow::ensure!(!within.is_empty(), "{} holds no folder with a plugin.toml", folder.display());
+    anyhow::ensure!(!within.is_empty(), "{} has no folder with a plugin.toml", folder.display());
     Ok(within.iter().map(|name| Folder::read(&folder.join(name))).collect())
 }

@@ -1,4 +1,4 @@
-//! The progress of a long command, on standard error and only for a person who looks at it.
+//! The progress of a long command, shown on standard error if it is a terminal.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 const KNOWN: &str = "{bar:32} {percent:>3}%  {msg}  {elapsed}";
 const UNKNOWN: &str = "{spinner} {msg}  {elapsed}";
 
-/// A bar with a count of events beside it; hidden where standard error is no terminal.
+/// A progress bar with a count of events, hidden if standard error is not a terminal.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
@@ -17,7 +17,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts a bar; without a total it only shows that something happens.
+    /// Starts a progress bar, or a spinner if the total is unknown.
     pub fn start(total: Option<u64>) -> Self {
         let bar = match total {
             Some(total) => ProgressBar::new(total),
@@ -29,33 +29,33 @@ impl Progress {
         progress
     }
 
-    /// Shows a bar of this length from now on.
+    /// Sets the total, and shows a bar from then on.
     pub fn set_total(&self, total: u64) {
         self.bar.set_length(total);
         self.style(KNOWN);
     }
 
-    /// Shows how far the source is read, and how many events are done.
+    /// Shows the read position and the number of processed events.
     pub fn advance(&self, read: u64, events: u64) {
         self.bar.set_position(read);
         let rate = events as f64 / self.started.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!("{} events, {rate:.0}/s", HumanCount(events)));
     }
 
-    /// Shows what is being done, where no event is counted yet.
+    /// Shows the current activity before the first event is counted.
     pub fn say(&self, what: &'static str) {
         self.bar.set_message(what);
     }
 
-    /// Writes a line above the bar, on standard error.
+    /// Prints a line above the bar, to standard error.
     pub fn note(&self, text: &str) {
         self.bar.suspend(|| {
-            // A note that cannot be shown is no reason to stop the work.
+            // The work continues even if a note cannot be shown.
             let _ = writeln!(io::stderr(), "{text}");
         });
     }
 
-    /// Takes the bar away and returns the time since the start, as a closing line says it.
+    /// Removes the bar and returns the elapsed time for the closing line.
     pub fn finish(&self) -> impl fmt::Display + use<> {
         self.bar.finish_and_clear();
         format!("{:.1} s", self.started.elapsed().as_secs_f64())

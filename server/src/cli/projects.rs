@@ -1,4 +1,4 @@
-//! The projects of the workspace: found by id or slug, and made where an event names one that is not there.
+//! The projects of the workspace: found by id or slug, and created if an event names a missing one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::client::{CallError, Client};
 use super::retry;
 
-/// The projects that the workspace is known to have.
+/// The known projects of the workspace.
 #[derive(Debug, Default)]
 pub struct Projects {
     slugs: HashMap<String, String>,
@@ -31,7 +31,7 @@ struct Page {
 }
 
 impl Projects {
-    /// Asks the server for all projects.
+    /// Fetches all projects from the server.
     pub async fn load(client: &Client, note: impl Fn(&str)) -> anyhow::Result<Self> {
         let mut projects = Self::default();
         let mut cursor: Option<String> = None;
@@ -50,12 +50,12 @@ impl Projects {
         self.slugs.get(id).map(String::as_str)
     }
 
-    /// Tells whether there is a project with this id or slug.
+    /// Returns whether there is a project with this id or slug.
     pub fn contains(&self, name: &str) -> bool {
         self.names.contains(name)
     }
 
-    /// Makes the project unless there is one with this id or slug.
+    /// Creates the project unless there is one with this id or slug.
     pub async fn ensure(&mut self, client: &Client, name: &str, note: impl Fn(&str)) -> anyhow::Result<()> {
         if self.contains(name) {
             return Ok(());
@@ -64,15 +64,16 @@ impl Projects {
         let made = retry::call(client, &note, || client.request(Method::POST, &["projects"]).json(&body)).await;
         match made {
             Ok(_) => self.names.insert(name.to_owned()),
-            // Somebody else made it since the projects were listed, or an earlier try did and its answer was lost.
+            // The project was created since the list was fetched: by another client, or by an earlier attempt whose
+            // response was lost.
             Err(error) if error.has_status(StatusCode::CONFLICT) => {
                 *self = Self::load(client, note).await?;
                 if !self.contains(name) {
-                    return Err(error).context(format!("project `{name}` cannot be made"));
+                    return Err(error).context(format!("project `{name}` cannot be created"));
                 }
                 true
             }
-            Err(error) => return Err(error).context(format!("project `{name}` cannot be made")),
+            Err(error) => return Err(error).context(format!("project `{name}` cannot be created")),
         };
         Ok(())
     }

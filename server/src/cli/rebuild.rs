@@ -1,4 +1,4 @@
-//! `foldwork rebuild`: builds what is derived from the log anew.
+//! `foldwork rebuild`: rebuilds data that is derived from the log.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::client::Connection;
 use super::output::print_line;
 
-/// A long log takes long; whoever gives up stops the rebuild, and the old graph stays.
+/// Rebuilding a long log takes long. If the client times out, the rebuild stops and the old graph stays.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
-/// Builds what is derived from the log anew; the old one serves until the new one is whole.
+/// Rebuilds data that is derived from the log. The old data serves requests until the new data is complete.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
     #[command(subcommand)]
@@ -22,7 +22,7 @@ pub struct Arguments {
 
 #[derive(clap::Subcommand, Debug)]
 enum What {
-    /// The knowledge graph: what plugins found, and the edges that follow from it.
+    /// The knowledge graph: facts from plugins, and the edges that follow from them.
     Graph,
 }
 

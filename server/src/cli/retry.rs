@@ -1,4 +1,4 @@
-//! Trying again: growing waits, bounded, with the server's own `Retry-After` honoured.
+//! Retries: waits that double up to a limit, or the time given by the server's `Retry-After`.
 
 use std::error::Error;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use reqwest::RequestBuilder;
 
 use super::client::{Answer, CallError, Client};
 
-/// How often a call is made and how long the waits between are.
+/// How often a call is attempted, and how long to wait between attempts.
 #[derive(Clone, Debug)]
 pub struct RetryPolicy {
     pub tries: u32,
@@ -22,7 +22,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Returns how long to wait after a failed try, counted from 1.
+    /// Returns how long to wait after a failed attempt, counted from 1.
     fn wait(&self, attempt: u32, error: &CallError) -> Duration {
         let asked = match error {
             CallError::Refused(refusal) => refusal.retry_after,
@@ -33,9 +33,10 @@ impl RetryPolicy {
     }
 }
 
-/// Makes a call until it is answered or refused for good; `note` hears of each wait.
+/// Repeats a call until it succeeds, fails permanently, or has used up its attempts. `note` receives a message for
+/// each wait.
 ///
-/// The request must be one that may reach the server twice.
+/// The request must be idempotent, because it may reach the server twice.
 pub async fn call(
     client: &Client,
     note: impl Fn(&str),
@@ -51,7 +52,7 @@ pub async fn call(
         };
         let wait = retry_policy.wait(attempt, &error);
         note(&format!(
-            "{}: trying again in {:.1} s (try {attempt} of {})",
+            "{}: retrying in {:.1} s (attempt {attempt} of {})",
             reason(&error),
             wait.as_secs_f64(),
             retry_policy.tries
@@ -87,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_the_longest() {
+    fn waits_double_up_to_the_maximum() {
         let retry_policy = RetryPolicy::default();
         let waits: Vec<u64> =
             (1..=9).map(|attempt| retry_policy.wait(attempt, &busy(None)).as_millis() as u64).collect();
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_own_wait_counts_within_bounds() {
+    fn a_wait_set_by_the_server_is_used_within_limits() {
         let retry_policy = RetryPolicy::default();
         assert_eq!(retry_policy.wait(1, &busy(Some(Duration::from_secs(3)))), Duration::from_secs(3));
         assert_eq!(retry_policy.wait(1, &busy(Some(Duration::from_secs(86_400)))), retry_policy.longest_wait);

@@ -1,4 +1,4 @@
-//! Sends events to the server in batches: one request under way while the next batch is being read.
+//! Sends events to the server in batches. While a request is in flight, the next batches are read.
 
 use std::fmt;
 use std::thread;
@@ -17,10 +17,10 @@ use super::progress::Progress;
 use super::projects::Projects;
 use super::retry;
 
-/// How many batches wait while one is under way.
+/// How many batches are buffered while a request is in flight.
 const WAITING: usize = 2;
 
-/// What became of the events that were sent.
+/// The outcome of sending events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Events that were appended.
@@ -29,7 +29,7 @@ pub struct Tally {
     pub repeated: u64,
 }
 
-/// Where a source puts its events, from a thread of its own.
+/// The channel from a source, which runs in a separate thread, to the sender.
 pub struct Outlet {
     batcher: Batcher,
     batches: mpsc::Sender<Batch>,
@@ -41,7 +41,7 @@ struct Appended {
     repeated: Option<u64>,
 }
 
-/// Reads a source to its end and sends what it puts out, in order; what comes before an error is sent.
+/// Reads a source and sends its events in order. Events before an error are sent.
 pub async fn deliver<S>(client: &Client, progress: &Progress, source: S) -> anyhow::Result<Tally>
 where
     S: FnOnce(&mut Outlet) -> anyhow::Result<()> + Send + 'static,
@@ -50,12 +50,12 @@ where
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || Outlet::run(sender, source))?;
     let mut tally = Tally::default();
     send_all(client, progress, &mut batches, &mut tally).await.map_err(|error| tally.before(error))?;
-    let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source could not be read to its end")));
+    let read = reader.join().unwrap_or_else(|_| Err(anyhow!("the source cannot be read to its end")));
     read.map(|()| tally).map_err(|error| tally.before(error))
 }
 
 impl Outlet {
-    /// Puts out one event; `read` is how far the source has been read with it.
+    /// Adds one event. `read` is the read position in the source after the event.
     pub fn push(&mut self, event: &Event<'_>, origin: Origin, read: u64) -> anyhow::Result<()> {
         let json = event.to_json()?;
         match self.batcher.push(&json, event.project_id.as_deref(), origin, read) {
@@ -113,7 +113,7 @@ async fn send(client: &Client, progress: &Progress, batch: &Batch) -> Result<Tal
     Ok(Tally { appended: appended.unwrap_or(batch.len().saturating_sub(repeated)), repeated })
 }
 
-/// Adds where the events of a batch come from to the reason it was not appended.
+/// Adds the source of a batch's events to an error.
 fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
     let index = match &error {
         CallError::Refused(refusal) => refusal.body.get("index").and_then(Value::as_u64),
@@ -121,7 +121,7 @@ fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
     };
     let whereabouts = batch.whereabouts(index.and_then(|index| usize::try_from(index).ok()));
     let tries = if error.is_passing() {
-        format!("; given up after {} tries, and safe to run again", client.retry_policy().tries)
+        format!(" after {} attempts; the import can be repeated", client.retry_policy().tries)
     } else {
         String::new()
     };
@@ -129,12 +129,12 @@ fn explain(error: CallError, client: &Client, batch: &Batch) -> anyhow::Error {
 }
 
 impl Tally {
-    /// Returns how many events the server now has of those that were sent.
+    /// Returns how many of the sent events the server has.
     pub fn total(&self) -> u64 {
         self.appended.saturating_add(self.repeated)
     }
 
-    /// Adds to an error what was done before it.
+    /// Adds to an error how much was done before it.
     fn before(self, error: anyhow::Error) -> anyhow::Error {
         if self.total() == 0 { error } else { error.context(format!("stopped after {self}")) }
     }

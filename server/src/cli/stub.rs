@@ -1,4 +1,4 @@
-//! A server of a few lines for tests: it answers what a test tells it to, and keeps what it was asked.
+//! A minimal HTTP server for tests. It returns the replies of a test, and records requests.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::client::Client;
 use super::retry::RetryPolicy;
 
-/// A request as it arrived.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub method: String,
@@ -18,16 +18,16 @@ pub struct Request {
     pub body: Value,
 }
 
-/// What to answer: a status, further headers, a body.
+/// A reply: status, additional headers, body.
 pub type Reply = (u16, &'static str, Value);
 
-/// A stub that is listening.
+/// A listening stub server.
 pub struct Stub {
     address: String,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
-/// A store of events as the server would keep it, for tests that import and export.
+/// A store of events that behaves like the server's, for tests of import and export.
 #[derive(Default)]
 pub struct Store {
     pub projects: Vec<Value>,
@@ -35,7 +35,7 @@ pub struct Store {
 }
 
 impl Stub {
-    /// Listens on a free port and answers with `reply`.
+    /// Listens on a free port, and replies with the result of `reply`.
     pub async fn start(reply: impl FnMut(&Request) -> Reply + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
@@ -44,14 +44,14 @@ impl Stub {
         Self { address, requests }
     }
 
-    /// Returns a client of this stub that does not wait long.
+    /// Returns a client for this stub with short waits between retries.
     pub fn client(&self) -> Client {
         let wait = std::time::Duration::from_millis(1);
         let retry_policy = RetryPolicy { tries: 4, first_wait: wait, longest_wait: wait };
         Client::new(&self.address, "sk_test").expect("valid address").with_retry_policy(retry_policy)
     }
 
-    /// Returns the requests so far whose method and path begin so.
+    /// Returns the received requests whose method and path begin with `beginning`.
     pub fn requests(&self, beginning: &str) -> Vec<Request> {
         let all = self.requests.lock().expect("not poisoned");
         all.iter()
@@ -62,7 +62,7 @@ impl Stub {
 }
 
 impl Store {
-    /// Answers as the server would.
+    /// Replies as the server would.
     pub fn reply(&mut self, request: &Request) -> Reply {
         let path = request.target.split('?').next().unwrap_or_default();
         match (request.method.as_str(), path) {

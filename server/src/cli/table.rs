@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-/// The widest a column gets; longer text is cut.
+/// The maximum width of a column. Longer text is truncated.
 const WIDEST: usize = 60;
 const GAP: &str = "  ";
 
-/// Rows of text under headings, written with their columns aligned.
+/// Rows of text under headings, with aligned columns.
 #[derive(Debug)]
 pub struct Table {
     headings: Vec<String>,
@@ -25,12 +25,12 @@ impl Table {
         Self { headings: headings.iter().map(|&heading| heading.to_owned()).collect(), rows: Vec::new() }
     }
 
-    /// Adds a row of values, one for each column; what is missing shows as a dash.
+    /// Adds a row of values, one per column. A null value is shown as a dash.
     pub fn push(&mut self, values: &[&Value]) {
         self.rows.push(values.iter().map(|value| Cell::from(*value)).collect());
     }
 
-    /// Returns the table as lines; columns of numbers stand to the right.
+    /// Returns the table as text. Columns of numbers are aligned to the right.
     pub fn render(&self) -> String {
         let columns: Vec<(usize, bool)> = (0..self.headings.len()).map(|column| self.measure(column)).collect();
         let headings = line(self.headings.iter().map(String::as_str), &columns);
@@ -39,7 +39,7 @@ impl Table {
         [headings, rule].into_iter().chain(rows).map(|line| line + "\n").collect()
     }
 
-    /// Returns a column's width, and whether it holds numbers only.
+    /// Returns a column's width, and whether it has only numbers.
     fn measure(&self, column: usize) -> (usize, bool) {
         let heading = self.headings.get(column).map_or(0, |heading| heading.chars().count());
         let cells = || self.rows.iter().filter_map(move |row| row.get(column));
@@ -63,7 +63,7 @@ impl From<&Value> for Cell {
     }
 }
 
-/// Returns text that is safe for a terminal: one line, no control characters, not too long.
+/// Returns text that is safe for a terminal: a single line without control characters, truncated to the maximum width.
 fn shown(text: &str) -> String {
     let mut characters = text.chars().map(|character| if character.is_control() { ' ' } else { character });
     let mut shown: String = characters.by_ref().take(WIDEST).collect();
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_numbers_stand_to_the_right() {
+    fn columns_are_aligned_with_numbers_on_the_right() {
         let mut table = Table::new(&["folder", "articles"]);
         table.push(&[&json!("text"), &json!(652)]);
         table.push(&[&json!("äöü\u{1b}[2J"), &json!(7)]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_and_long_values_are_shown_short() {
+    fn absent_and_long_values_are_abbreviated() {
         let mut table = Table::new(&["a", "b"]);
         table.push(&[&Value::Null, &json!("x".repeat(100))]);
         let text = table.render();

@@ -1,8 +1,8 @@
-//! Settings of who may enter and what they have room for.
+//! Settings of authentication and plans.
 
 use serde::{Deserialize, Serialize};
 
-/// Tokens of identity providers, and who comes in by them.
+/// Settings of identity providers and of users who sign in with their tokens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
@@ -17,7 +17,7 @@ impl Default for Auth {
     }
 }
 
-/// Somebody whose tokens are taken.
+/// An identity provider whose tokens are accepted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Issuer {
@@ -43,7 +43,7 @@ impl Default for Plans {
     }
 }
 
-/// One of them.
+/// A plan with its limits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OfferedPlan {

@@ -1,4 +1,4 @@
-//! Settings of files: where their bytes are, and how many there may be.
+//! Settings of files: where they are stored, and their limits.
 
 use serde::{Deserialize, Serialize};
 

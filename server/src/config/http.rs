@@ -1,4 +1,4 @@
-//! Settings of the socket and of what is held for whoever is at its other end.
+//! Settings of the HTTP server: its address and the limits on connections and requests.
 
 use serde::{Deserialize, Serialize};
 

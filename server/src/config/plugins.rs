@@ -1,4 +1,5 @@
-//! The settings of plugins: which run, and `[plugins.<name>]` for each, whose keys the plugin's manifest knows.
+//! Settings of plugins: the enabled ones, common settings, and a table `[plugins.<name>]` with the keys of the plugin's
+//! manifest.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ pub struct Plugins {
     pub folder: String,
     pub threads: usize,
     pub limits: Limits,
-    /// What stands in `[plugins.<name>]`.
+    /// The tables `[plugins.<name>]`.
     pub settings: BTreeMap<String, Object>,
 }
 
@@ -34,7 +35,7 @@ impl Default for Plugins {
     }
 }
 
-// By hand, because the tables of the plugins stand beside the settings that are the same for all.
+// Implemented by hand, because the tables of the plugins are on the same level as the common settings.
 
 impl Serialize for Plugins {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -74,21 +75,22 @@ impl<'de> Visitor<'de> for Section {
                 "threads" => plugins.threads = map.next_value()?,
                 "limits" => plugins.limits = map.next_value()?,
                 _ => {
-                    let wrong =
-                        |error| A::Error::custom(format_args!("[plugins] {key} is no setting and no table: {error}"));
+                    let wrong = |error| {
+                        A::Error::custom(format_args!("[plugins] {key} is neither a setting nor a table: {error}"))
+                    };
                     let settings = map.next_value::<Object>().map_err(wrong)?;
                     plugins.settings.insert(key, settings);
                 }
             }
         }
         match plugins.threads {
-            0 => Err(A::Error::custom("[plugins] threads is at least 1")),
+            0 => Err(A::Error::custom("[plugins] threads must be at least 1")),
             _ => Ok(plugins),
         }
     }
 }
 
-/// A list of names; as a variable of the environment a text with commas between them.
+/// A list of names. In an environment variable it is a text separated by commas.
 struct Names(Vec<String>);
 
 impl<'de> Deserialize<'de> for Names {
@@ -101,7 +103,7 @@ impl<'de> Visitor<'de> for Names {
     type Value = Names;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of names of plugins")
+        f.write_str("a list of plugin names")
     }
 
     fn visit_str<E>(self, text: &str) -> Result<Names, E> {
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_of_plugins_stand_beside_the_common_settings() {
+    fn tables_of_plugins_combine_with_common_settings() {
         let text = "enabled = [\"linker\"]\n[limits]\noperations = 7\n[linker]\nkind = \"cites\"\n";
         let plugins: Plugins = toml::from_str(text).expect("settings");
         assert_eq!(plugins.enabled, ["linker"]);
@@ -133,10 +135,10 @@ mod tests {
     }
 
     #[test]
-    fn a_list_may_be_a_text_and_what_is_no_table_is_refused() {
+    fn a_list_may_be_a_text_and_other_values_are_rejected() {
         let plugins: Plugins = toml::from_str("enabled = \"linker, trait_router\"").expect("settings");
         assert_eq!(plugins.enabled, ["linker", "trait_router"]);
         let refused = toml::from_str::<Plugins>("treads = 3").expect_err("refused").to_string();
-        assert!(refused.contains("[plugins] treads is no setting and no table"), "{refused}");
+        assert!(refused.contains("[plugins] treads is neither a setting nor a table"), "{refused}");
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of the sockets over which agents listen.
+//! Settings of the WebSockets over which agents receive messages.
 
 use serde::{Deserialize, Serialize};
 

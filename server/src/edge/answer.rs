@@ -1,4 +1,4 @@
-//! Every answer: with the request's id, an error in the one shape, and nothing of the inside when something panics.
+//! The shape of every response: the request's id, one JSON form for all errors, and no internal details after a panic.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::Methods;
 use crate::api::error::ApiError;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id that is taken over from a client.
+/// The maximum length of a client's own request id.
 const MAX_ID: usize = 128;
 
-/// Calls the routes and shapes what comes back.
+/// Calls the routes and shapes their responses.
 pub struct Answering<E> {
     inner: E,
     methods: Methods,
@@ -28,7 +28,7 @@ impl<E> Answering<E> {
     }
 }
 
-/// Shapes what the cross-origin rules refuse: they stand around everything else.
+/// Shapes the errors of the cross-origin rules, which are the outermost layer.
 pub async fn shape_refusal<E: Endpoint<Output = Response>>(
     endpoint: Arc<E>,
     request: Request,
@@ -74,7 +74,7 @@ impl<E: Endpoint> Endpoint for Answering<E> {
 }
 
 impl<E> Answering<E> {
-    /// An error in the one shape. Those of the framework come with a text that is not JSON.
+    /// Converts any error to the JSON form. The framework's errors have a text that is not JSON.
     async fn error_response(&self, error: poem::Error, method: &Method, path: &str, id: &str) -> Response {
         if let Some(own) = error.downcast_ref::<ApiError>() {
             let headers = own.headers.clone();
@@ -84,7 +84,7 @@ impl<E> Answering<E> {
         let status = error.status();
         let message = error.to_string();
         let own = match status {
-            // A path that cannot be read names nothing.
+            // A path that cannot be parsed does not match any resource.
             _ if error.is::<poem::error::ParsePathError>() => {
                 ApiError::new(StatusCode::NOT_FOUND, "not_found", "there is nothing here")
             }
@@ -103,16 +103,16 @@ impl<E> Answering<E> {
             StatusCode::PAYLOAD_TOO_LARGE => ApiError::new(status, "payload_too_large", message),
             status if status.is_client_error() => ApiError::new(status, "invalid_input", message),
             status => {
-                tracing::error!(error = %message, "a request failed inside");
+                tracing::error!(error = %message, "a request failed with an internal error");
                 ApiError::new(status, "internal", "internal error")
             }
         };
         with_id(own, id).into_response()
     }
 
-    /// The methods of the path, as `Allow` lists them.
+    /// Returns the value of the `Allow` header for a path.
     fn allowed(&self, path: &str) -> String {
-        // The router takes the most exact path alone, whatever else would fit.
+        // The router uses only the most specific route that matches.
         let route = self.routes(path).next();
         let mut known: Vec<&str> = route.into_iter().flat_map(|(_, methods)| methods).map(String::as_str).collect();
         if known.is_empty() || known.contains(&"GET") {
@@ -123,7 +123,7 @@ impl<E> Answering<E> {
         known.join(", ")
     }
 
-    /// The routes that a path fits, those without parameters first.
+    /// Returns the routes that match a path, those without parameters first.
     fn routes(&self, path: &str) -> impl Iterator<Item = &(Vec<String>, Vec<String>)> {
         let asked: Vec<String> = path.split('/').map(str::to_owned).collect();
         self.methods.iter().filter(move |(segments, _)| {
@@ -132,7 +132,7 @@ impl<E> Answering<E> {
         })
     }
 
-    /// Counts the request under its route, never under its path.
+    /// Records the request under its route. A path as a label would create unboundedly many metrics.
     fn measure(&self, method: &Method, path: &str, response: &Response, began: Instant) {
         let route = self.routes(path).next().map_or_else(|| "other".to_owned(), |(segments, _)| segments.join("/"));
         let labels = [
@@ -145,7 +145,7 @@ impl<E> Answering<E> {
     }
 }
 
-/// The method as a label. Clients may make methods up: those are one.
+/// Returns the method as a label. Unknown methods share one label, because clients can invent any number of them.
 fn known(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -164,7 +164,7 @@ fn with_id(mut error: ApiError, id: &str) -> ApiError {
     error
 }
 
-/// The client's own id where it is safe to repeat, else a new one.
+/// Returns the client's own request id if it is safe to repeat, otherwise a new one.
 fn request_id(request: &Request) -> String {
     let is_safe = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':');
     match request.header(REQUEST_ID.as_str()) {

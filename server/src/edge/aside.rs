@@ -1,11 +1,12 @@
-//! Long computations stand aside: the threads that serve sockets go on while one of them works.
+//! Runs long computations without blocking the other tasks of a thread that serves sockets.
 
 use foldwork_engine::aside;
 
-/// Bytes of JSON that are read or written where the request is served; about a millisecond's work.
+/// The size of JSON in bytes that is processed directly on the serving thread, which takes about a millisecond.
 const AT_ONCE: usize = 64 << 10;
 
-/// Does work on so many bytes. Where that is long, what else waits for this thread is moved to another one before.
+/// Runs `work` on about `bytes` bytes. If they are many, the other tasks of this thread are moved to another thread
+/// first.
 pub fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > AT_ONCE { aside::aside(work) } else { work() }
 }

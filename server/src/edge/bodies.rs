@@ -1,4 +1,5 @@
-//! What request bodies may take: each of them a limit and a time or a least rate, all that are under way together a budget.
+//! Limits on request bodies: a size and a time or a minimum rate for each body, and a budget in bytes for all of them
+//! together.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,15 +18,15 @@ use super::pace::Pace;
 use crate::api::error::ApiError;
 use crate::{API, Config};
 
-/// What every request's body has to keep to.
+/// The limits for the body of a request.
 #[derive(Clone)]
 pub struct Bodies {
     limit: usize,
-    /// The limit of a file in a JSON body, and of a file that is a body itself.
+    /// The size limit of a JSON body with a file, and the one of a file as the body.
     file_limit: usize,
     upload_limit: u64,
     timeout: Duration,
-    /// Of a body that is handed on as it comes.
+    /// The minimum rate of a body that is streamed.
     least_bytes_per_s: u64,
     budget: usize,
     in_flight: Arc<AtomicUsize>,
@@ -46,17 +47,17 @@ impl Bodies {
     }
 }
 
-/// What one request has taken of the budget. It is given back when the request is answered, as what was made of the
-/// body lives so long.
+/// A request's share of the budget. It is returned when the request is answered, because data parsed from the body
+/// lives until then.
 pub struct Share {
     bodies: Bodies,
-    /// The most that the body may have, where it is read as a whole.
+    /// The size limit, for a body that is read as a whole.
     limit: usize,
     taken: AtomicUsize,
 }
 
 impl Share {
-    /// Bytes that take their room until they are dropped.
+    /// Wraps bytes that count towards the budget until they are dropped.
     fn hold(self: &Arc<Self>, bytes: Vec<u8>) -> Result<Bytes, ApiError> {
         self.take(bytes.len())?;
         Ok(Bytes::from_owner(Held { bytes, share: self.clone() }))
@@ -67,7 +68,7 @@ impl Share {
         if self.bodies.in_flight.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.bodies.budget {
             return Ok(());
         }
-        let message = "the server has as many request bodies under way as it can hold";
+        let message = "the budget for request bodies in flight is used up";
         Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message)
             .with_header(header::RETRY_AFTER, HeaderValue::from_static("1")))
     }
@@ -79,7 +80,7 @@ impl Drop for Share {
     }
 }
 
-/// Gives a request its share, for as long as it takes to answer it.
+/// Gives a request its share of the budget until it is answered.
 pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut request: Request) -> poem::Result<Response> {
     let limit = match request.uri().path().strip_prefix(API) {
         Some("/files") => bodies.file_limit,
@@ -92,7 +93,7 @@ pub async fn with_share<E: Endpoint>(bodies: Bodies, endpoint: Arc<E>, mut reque
     answer.map(IntoResponse::into_response)
 }
 
-/// The bytes of a body that keeps to what it may take.
+/// Reads a whole body within its limits.
 pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     let share: &Arc<Share> = request.data().expect("the edge gives every request its share");
     let limit = share.limit;
@@ -121,7 +122,7 @@ pub async fn read(request: &Request, body: Body) -> poem::Result<Vec<u8>> {
     }
 }
 
-/// How long the body will be, where the client says so.
+/// Returns the body's length, if the client announced it.
 fn announced(request: &Request) -> Option<u64> {
     request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok())
 }
@@ -132,33 +133,33 @@ fn too_large(limit: u64) -> ApiError {
 }
 
 fn too_slow() -> ApiError {
-    ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not come in time")
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", "the body did not arrive in time")
 }
 
-/// Why a body that is handed on as it comes ended badly.
+/// The reason why a streamed body failed.
 #[derive(Clone, Default)]
 pub struct Failure(Arc<Mutex<Option<ApiError>>>);
 
 impl Failure {
     fn set(&self, error: ApiError) -> Error {
-        let told = Error::invalid("the body ended badly");
+        let told = Error::invalid("the body failed");
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         told
     }
 
-    /// What was wrong with the body; where nothing was, what else was.
+    /// Returns the reason why the body failed or, if it did not fail, `error`.
     pub fn or(&self, error: Error) -> ApiError {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_else(|| ApiError::from(error))
     }
 }
 
-/// A body that is handed on as it comes, in blocks, each of which takes its room of the budget for as long as it is held.
-/// They may be many, but not slow: in the time that another body has as a whole, bytes of the least rate have to come.
+/// A body that is streamed in blocks. Each block counts towards the budget until it is dropped. The body may be large,
+/// but it must keep the minimum rate within each window of `timeout`.
 pub struct Upload {
     body: Body,
     share: Arc<Share>,
     limit: u64,
-    /// How many bytes will come, where the client says so.
+    /// The body's length, if the client announced it.
     pub announced: Option<u64>,
 }
 
@@ -168,13 +169,13 @@ impl Upload {
         Upload { body, share: share.clone(), limit: share.bodies.upload_limit, announced: announced(request) }
     }
 
-    /// The same, with fewer bytes still than any upload may have.
+    /// Lowers the size limit of this upload.
     pub fn at_most(self, bytes: Option<u64>) -> Upload {
         let limit = bytes.map_or(self.limit, |bytes| bytes.min(self.limit));
         Upload { limit, ..self }
     }
 
-    /// Its bytes. One that announces too many of them is refused.
+    /// Returns the body as a stream of blocks. A body whose announced length exceeds the limit is rejected.
     pub fn blocks(self) -> Result<(Incoming, Failure), ApiError> {
         let Upload { body, share, limit, announced } = self;
         if announced.is_some_and(|length| length > limit) {
@@ -201,19 +202,19 @@ impl Upload {
     }
 }
 
-/// Bytes of a block: parts of a body may be tiny, and each costs more than its bytes.
+/// The size of a block. Parts of a body may be tiny, and each part has a fixed cost.
 const BLOCK: usize = 128 << 10;
 
-/// A body that is handed on.
+/// A body that is being streamed.
 struct Coming {
     parts: BoxStream<'static, std::io::Result<Bytes>>,
-    /// What is left of a part that did not fit into a block.
+    /// The rest of a part that did not fit into the last block.
     begun: Bytes,
-    /// Bytes that may come still.
+    /// The number of bytes that may still arrive.
     left: u64,
-    /// As many there may be.
+    /// The size limit, for the error message.
     limit: u64,
-    /// Room that is made for a block before its bytes have come.
+    /// The initial capacity of the next block.
     room: usize,
     pace: Pace,
     share: Arc<Share>,
@@ -240,7 +241,7 @@ impl Coming {
 }
 
 impl Coming {
-    /// The next part of the body, if it comes in time.
+    /// Returns the next part of the body, or an error if the part does not arrive in time.
     async fn part(&mut self) -> Result<Option<Bytes>, ApiError> {
         let begun = Instant::now();
         let part = tokio::time::timeout(self.pace.patience(), self.parts.next()).await.map_err(|_| too_slow())?;
@@ -251,7 +252,7 @@ impl Coming {
     }
 }
 
-/// Bytes that take room of the budget until they are dropped.
+/// Bytes that count towards the budget until they are dropped.
 struct Held {
     bytes: Vec<u8>,
     share: Arc<Share>,
@@ -270,5 +271,5 @@ impl Drop for Held {
     }
 }
 
-/// Room that is made for a body before its bytes have come.
+/// The initial capacity for a body, whatever length the client announces.
 const FIRST: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can serve.
+//! Health checks: whether the process is alive, and whether it can serve requests.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use poem::{IntoResponse, Response, handler};
 
 use super::Shutdown;
 
-/// The process answers.
+/// Returns 200 while the process can respond.
 #[handler]
 pub fn healthz() -> Json<serde_json::Value> {
     Json(serde_json::json!({"status": "ok"}))
 }
 
-/// The store answers and takes writes, and the server is not on its way down.
+/// Returns 200 if the store is readable and writable and the server is not shutting down.
 #[handler]
 pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Response {
     let unready = |reason: &str| {
@@ -29,7 +29,7 @@ pub async fn readyz(engine: Data<&Arc<Engine>>, shutdown: Data<&Shutdown>) -> Re
     match engine.health().await {
         Ok(()) => {
             let mut body = serde_json::json!({"status": "ok"});
-            // They keep nobody else from being served, but somebody should look.
+            // Failed workspaces do not affect the others, but the operator should know of them.
             if let (failed @ 1.., Some(body)) = (engine.workspaces_failed(), body.as_object_mut()) {
                 body.insert("workspaces_failed".into(), failed.into());
             }

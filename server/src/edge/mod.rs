@@ -1,4 +1,4 @@
-//! What stands around every request: its id, its span, limits, cross-origin rules, and the shape of every error.
+//! The layers around all routes: request ids, tracing spans, limits, cross-origin rules, and the shape of errors.
 
 mod answer;
 pub mod aside;
@@ -18,15 +18,16 @@ use tokio::sync::watch;
 
 use crate::Config;
 
-/// Whether the server is on its way down. Shared by whoever must know.
+/// The shutdown signal of the server, shared by all tasks that depend on it.
 #[derive(Clone, Default)]
 pub struct Shutdown {
     begun: Arc<watch::Sender<bool>>,
-    /// How many hold the end back.
+    /// The number of [`Held`] values that delay the end.
     held: Arc<watch::Sender<usize>>,
 }
 
-/// Holds the end back for a while: what was upgraded is no connection any more that anybody else waits for.
+/// Delays the server's end until it is dropped. An upgraded connection needs this, because the server no longer waits
+/// for it.
 pub struct Held(Arc<watch::Sender<usize>>);
 
 impl Shutdown {
@@ -38,21 +39,21 @@ impl Shutdown {
         *self.begun.borrow()
     }
 
-    /// Something that has an end of its own begins.
+    /// Delays the server's end until the result is dropped.
     pub fn hold(&self) -> Held {
         self.held.send_modify(|held| *held += 1);
         Held(self.held.clone())
     }
 
-    /// Returns when nothing holds the end back.
+    /// Waits until nothing delays the server's end.
     pub async fn released(&self) {
-        // The sender is held here, so waiting cannot fail.
+        // `self` owns the sender, so waiting cannot fail.
         let _ = self.held.subscribe().wait_for(|held| *held == 0).await;
     }
 
-    /// Returns once it has begun: what else would stay open ends then.
+    /// Waits until the shutdown begins.
     pub async fn begun(self) {
-        // The sender is held here, so waiting cannot fail.
+        // `self` owns the sender, so waiting cannot fail.
         let _ = self.begun.subscribe().wait_for(|begun| *begun).await;
     }
 }
@@ -63,10 +64,10 @@ impl Drop for Held {
     }
 }
 
-/// The methods that each path knows, by its segments.
+/// The methods of each path, which is split into segments.
 pub type Methods = Vec<(Vec<String>, Vec<String>)>;
 
-/// Headers that pages of other origins may read and send.
+/// The headers that scripts of other origins may read, and those that they may send.
 const EXPOSED: [&str; 11] = [
     "content-disposition",
     "content-range",
@@ -102,18 +103,18 @@ const ALLOWED: [&str; 19] = [
     "x-request-id",
 ];
 
-/// Puts everything around the routes.
+/// Wraps the routes in all layers.
 pub fn around<E: Endpoint + 'static>(
     routes: E,
     config: &Config,
     methods: Methods,
 ) -> impl Endpoint<Output = Response> + use<E> {
     let bodies = bodies::Bodies::new(config);
-    // Boxed: what stands around the routes would else hold all of theirs on the stack, once for each layer.
+    // The routes are boxed, because otherwise every layer would hold their whole state on the stack again.
     let routes = routes.map_to_response().boxed();
     let routes = routes.around(move |endpoint, request| bodies::with_share(bodies.clone(), endpoint, request));
     let limited = rate::Limited::new(routes, &config.http);
-    // Inside the cross-origin rules, so that errors carry them too.
+    // This layer is inside the cross-origin rules, so that errors have their headers as well.
     let answering = answer::Answering::new(limited, methods).with(cors()).around(answer::shape_refusal);
     answering.before(paths::one_segment)
 }

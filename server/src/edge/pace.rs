@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-/// The least rate of one body: so many bytes in every window of time. Only time during which the server waits for the
-/// client counts, so a slow disk makes no client slow.
+/// The minimum rate of one body: a number of bytes in every window of time. Only time spent waiting for the client
+/// counts, so a slow disk makes no client slow.
 pub struct Pace {
     window: Duration,
-    /// Bytes that must come in a window.
+    /// The number of bytes that must arrive in a window.
     least: u64,
     left: Duration,
     came: u64,
@@ -17,13 +17,13 @@ impl Pace {
         Pace { window, least: bytes_per_s.saturating_mul(window.as_secs()).max(1), left: window, came: 0 }
     }
 
-    /// How long the server waits for the next bytes. They are late after that.
+    /// Returns how long to wait for the next bytes before the body is too slow.
     pub fn patience(&self) -> Duration {
         self.left
     }
 
-    /// Notes that bytes came after a wait. With enough of them the next window begins; what came beyond that does not
-    /// count for it.
+    /// Records that bytes arrived after a wait. If the window has enough bytes, a new window begins; surplus bytes do
+    /// not count for the new window.
     pub fn came(&mut self, bytes: usize, waited: Duration) {
         self.came = self.came.saturating_add(bytes as u64);
         if self.came >= self.least {
@@ -40,7 +40,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// For how many seconds a client sends that sends so many bytes each second; 1,000 at the most.
+    /// Returns for how many seconds, at most 1,000, a client that sends `bytes` bytes per second is accepted.
     fn lasts(pace: &mut Pace, bytes: usize) -> usize {
         let is_in_time = |_: &usize| {
             let is_in_time = pace.patience() >= SECOND;
@@ -51,16 +51,16 @@ mod tests {
     }
 
     #[test]
-    fn a_body_slower_than_the_least_rate_ends_after_one_window() {
+    fn a_body_below_the_minimum_rate_ends_after_one_window() {
         let pace = || Pace::new(30 * SECOND, 100);
         assert_eq!(lasts(&mut pace(), 100), 1_000);
         assert_eq!(lasts(&mut pace(), 99), 30);
         assert_eq!(lasts(&mut pace(), 0), 30);
-        // What came fast buys no more than one window.
+        // Surplus bytes do not extend the next window.
         let mut fast = pace();
         fast.came(1 << 30, SECOND);
         assert_eq!(lasts(&mut fast, 1), 30);
-        // Without a rate a client has the window for each part.
+        // Without a minimum rate, each part may take a whole window.
         assert_eq!(lasts(&mut Pace::new(30 * SECOND, 0), 1), 1_000);
         assert_eq!(Pace::new(Duration::ZERO, 100).patience(), Duration::ZERO);
     }

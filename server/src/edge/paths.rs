@@ -1,4 +1,4 @@
-//! Paths of files in URLs: their slashes may stand as they are.
+//! Rewrites URLs of files, so that clients need not encode the slashes in a file's path.
 
 use poem::Request;
 use poem::http::Uri;
@@ -7,7 +7,8 @@ use poem::http::uri::PathAndQuery;
 use crate::API;
 use crate::download::DOWNLOADS;
 
-/// Makes what stands behind `/files/` one segment, as the router has it. Whoever encoded the slashes did so already.
+/// Encodes the slashes after `/files/`, so that the router sees one segment. Clients may also encode the slashes
+/// themselves.
 pub async fn one_segment(mut request: Request) -> poem::Result<Request> {
     if let Some(uri) = rewritten(request.uri()) {
         *request.uri_mut() = uri;
@@ -35,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slashes_of_a_files_path_are_encoded_and_nothing_else() {
+    fn only_slashes_of_a_file_path_are_encoded() {
         for (from, to) in [
             ("/api/v1/files/w/_/_/_/x%2520.txt?a=b/c", Some("/api/v1/files/w%2F_%2F_%2F_%2Fx%2520.txt?a=b/c")),
             ("/files-dl/w/x?exp=1", Some("/files-dl/w%2Fx?exp=1")),

@@ -1,6 +1,7 @@
-//! Limits on requests: of each key that was found valid, and of each address for everything else. Off by default.
+//! Request limits: per key for valid tokens, and per address for all other requests. They are off by default.
 //!
-//! A token counts for nothing before somebody has found it valid: whoever makes tokens up is limited by the address.
+//! A token has its own limit only after it was found valid, so that a client cannot evade the limit of its address with
+//! invented tokens.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,19 +21,19 @@ use crate::api::error::ApiError;
 use crate::auth::bearer;
 use crate::config::Http;
 
-/// How often those who have their whole allowance again are forgotten.
+/// The interval at which callers with a full allowance are removed.
 const SWEEP: Duration = Duration::from_secs(60);
-/// A token that was not shown for so long is found valid anew.
+/// A token that was not used for this long must be found valid again.
 const FORGET: Duration = Duration::from_secs(600);
-/// Callers that are remembered at most. While so many are, no other is served.
+/// The maximum number of callers in memory. While this many are in memory, all requests are rejected.
 const MOST: usize = 100_000;
 
-/// Set by whoever finds the token of a request valid.
+/// Set by the code that finds a request's token valid.
 #[derive(Clone, Default)]
 pub struct Verified(Arc<AtomicBool>);
 
 impl Verified {
-    /// The request's token is a valid one.
+    /// Marks the request's token as valid.
     pub fn mark(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -43,7 +44,7 @@ pub struct Limited<E> {
     inner: E,
     keys: Option<Allowances<[u8; 32]>>,
     addresses: Option<Allowances<IpAddr>>,
-    /// Tokens that were found valid, by their hash, and when each was shown last.
+    /// The hashes of tokens that were found valid, with the time of their last use.
     valid: Mutex<HashMap<[u8; 32], Instant>>,
 }
 
@@ -62,7 +63,7 @@ impl<E> Limited<E> {
         })
     }
 
-    /// Remembers what became of a token that was not known to be valid, or is not any more.
+    /// Records the outcome for a token that was not known to be valid, or is no longer valid.
     fn found(&self, token: [u8; 32], is_valid: bool) {
         let mut valid = self.valid.lock().unwrap_or_else(PoisonError::into_inner);
         if !is_valid {
@@ -102,12 +103,12 @@ impl<E: Endpoint> Endpoint for Limited<E> {
                 Ok(answer) => answer.status() == StatusCode::UNAUTHORIZED,
                 Err(error) => error.status() == StatusCode::UNAUTHORIZED,
             };
-            // An answer that did not depend on the token says nothing of it.
+            // A response that did not depend on the token does not show whether the token is valid.
             if is_refused {
                 self.found(token, false);
             } else if verified.0.load(Ordering::Relaxed) && !self.is_valid(&token) {
                 self.found(token, true);
-                // This request was the key's first; that it is not the last allowed one is seen at the next.
+                // This first request counts as well. If it uses up the allowance, only the next request is rejected.
                 if let Some(keys) = &self.keys {
                     let _ = keys.take(&token);
                 }
@@ -117,14 +118,14 @@ impl<E: Endpoint> Endpoint for Limited<E> {
     }
 }
 
-/// What each caller may still do.
+/// The remaining allowances of callers.
 struct Allowances<K: Hash + Eq + Clone> {
     limiter: DefaultKeyedRateLimiter<K>,
     swept: Mutex<Instant>,
 }
 
 impl<K: Hash + Eq + Clone> Allowances<K> {
-    /// 0 a minute is no limit.
+    /// Returns `None` for 0 requests per minute, which means no limit.
     fn new(per_minute: u32) -> Option<Allowances<K>> {
         let quota = Quota::per_minute(NonZeroU32::new(per_minute)?);
         Some(Allowances { limiter: RateLimiter::keyed(quota), swept: Mutex::new(Instant::now()) })
@@ -141,7 +142,7 @@ impl<K: Hash + Eq + Clone> Allowances<K> {
         })
     }
 
-    /// Forgets those who have their whole allowance again.
+    /// Removes callers whose allowance is full again.
     fn sweep(&self) {
         let Ok(mut swept) = self.swept.try_lock() else { return };
         if swept.elapsed() >= SWEEP {
@@ -157,7 +158,8 @@ fn refusal(wait_s: u64) -> ApiError {
         .with_header(header::RETRY_AFTER, HeaderValue::from(wait_s))
 }
 
-/// Where a request comes from. Whoever has one IPv6 address has the 2⁶⁴ of its network.
+/// Returns the address of a request. IPv6 addresses are reduced to their /64 network, because its owner has 2⁶⁴
+/// addresses.
 fn address(request: &Request) -> IpAddr {
     let address = request.remote_addr().as_socket_addr().map(std::net::SocketAddr::ip);
     match address.map(|address| address.to_canonical()) {

@@ -1,4 +1,4 @@
-//! How many event streams or sockets are open for each workspace, and the bound on them.
+//! Limits the number of open event streams or sockets per workspace.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,36 +7,36 @@ use poem::http::{HeaderValue, StatusCode, header};
 
 use crate::api::error::ApiError;
 
-/// When a client who was refused may try again, in seconds.
+/// The time after which a rejected client may retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
-/// The open streams of every workspace.
+/// Counts the open streams of every workspace.
 #[derive(Clone)]
 pub struct Streams {
-    /// What they are called.
+    /// The name of the streams in error messages.
     what: &'static str,
     allowed: usize,
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
-/// A stream's place among those of its workspace. Whoever holds it may keep the stream open.
+/// The permit for one open stream of a workspace.
 pub struct StreamPermit {
     workspace: Arc<str>,
     streams: Streams,
 }
 
 impl Streams {
-    /// So many for each workspace.
+    /// Allows a number of streams per workspace.
     pub fn new(allowed: usize, what: &'static str) -> Streams {
         Streams { what, allowed, open: Arc::default() }
     }
 
-    /// A place for one more stream of a workspace, while there is one.
+    /// Returns a permit for one more stream of a workspace, or an error if the limit is reached.
     pub fn enter(&self, workspace: &Arc<str>) -> Result<StreamPermit, ApiError> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let count = open.get(workspace).copied().unwrap_or(0);
         if count >= self.allowed {
-            let message = format!("the workspace has {count} {} open; allowed are {}", self.what, self.allowed);
+            let message = format!("the workspace has {count} open {}; the limit is {}", self.what, self.allowed);
             let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_streams", message);
             return Err(error.with_header(header::RETRY_AFTER, RETRY_AFTER));
         }

@@ -1,4 +1,4 @@
-//! Embeddings from a service: `POST <url>/embeddings`, as OpenAI and many others understand it.
+//! Embeddings from a service with OpenAI's interface: `POST <url>/embeddings`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 
 use crate::config::Embedding;
 
-/// How much of a refusal is repeated.
+/// How many characters of an error response are shown.
 const SHOWN: usize = 200;
 
 /// A service and one of its models.
@@ -40,11 +40,11 @@ struct Embedded {
 }
 
 impl Http {
-    /// Takes the settings; nothing is asked yet. Needs a runtime around it.
+    /// Creates a client without sending a request. Must be called in a runtime.
     pub fn new(settings: &Embedding, key: Option<String>) -> anyhow::Result<Http> {
-        ensure!(!settings.model.is_empty(), "search.embedding.model names no model");
+        ensure!(!settings.model.is_empty(), "search.embedding.model is empty");
         let address = format!("{}/embeddings", settings.url.trim_end_matches('/'));
-        let address = address.parse().with_context(|| format!("search.embedding.url: '{}' is no URL", settings.url))?;
+        let address = address.parse().with_context(|| format!("search.embedding.url: bad URL '{}'", settings.url))?;
         let client = reqwest::Client::builder().timeout(Duration::from_millis(settings.timeout_ms)).build()?;
         let (model, at_once) = (settings.model.clone(), settings.batch.max(1));
         Ok(Http { client, address, model, key, at_once, runtime: Handle::current() })
@@ -60,11 +60,11 @@ impl Http {
         let status = response.status();
         if !status.is_success() {
             let shown: String = response.text().await?.chars().take(SHOWN).collect();
-            anyhow::bail!("the service answered {status}: {shown}");
+            anyhow::bail!("the service returned {status}: {shown}");
         }
         let mut answered: Answered = response.json().await?;
-        ensure!(answered.data.len() == texts.len(), "the service answered {} vectors", answered.data.len());
-        // The order is not promised, the index is.
+        ensure!(answered.data.len() == texts.len(), "the service returned {} vectors", answered.data.len());
+        // The service guarantees the index of each vector, but not their order.
         answered.data.sort_by_key(|embedded| embedded.index);
         Ok(answered.data.into_iter().map(|embedded| embedded.embedding).collect())
     }

@@ -1,4 +1,4 @@
-//! Embeddings from a model in a folder, run by this process.
+//! Embeddings from a model in a local folder, computed by this process.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What turns labels into vectors: a model in a folder, or a service that speaks OpenAI's protocol.
+//! Embeddings of labels, from a model in a local folder or from a service with OpenAI's interface.
 
 mod http;
 #[cfg(feature = "local-model")]
@@ -10,10 +10,10 @@ use foldwork_engine::hook::Embed;
 
 use crate::config::{Embedding, EmbeddingKind};
 
-/// The environment's name of the service's key.
+/// The environment variable with the service's key.
 const KEY_VARIABLE: &str = "FOLDWORK_EMBEDDING_KEY";
 
-/// What the settings ask for. A model that cannot be read stops the start.
+/// Opens the configured embedding. A model that cannot be loaded prevents the server from starting.
 pub fn open(settings: &Embedding) -> anyhow::Result<Option<Arc<dyn Embed>>> {
     Ok(match settings.kind {
         EmbeddingKind::Off => None,
@@ -35,7 +35,7 @@ fn open_local(settings: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
 fn open_local(_: &Embedding) -> anyhow::Result<Arc<dyn Embed>> {
     anyhow::bail!(
         "search.embedding.kind: this program was built without local models; \
-         `cargo build --release --features local-model` builds one that has them, \"http\" asks a service"
+         build it with `cargo build --release --features local-model`, or set the kind to \"http\" to use a service"
     )
 }
 

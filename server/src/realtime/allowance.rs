@@ -1,31 +1,31 @@
-//! How many of something a socket may do in a second.
+//! Limits how often a socket may do something per second.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What is left of it.
+/// A token bucket with its current level.
 pub struct Allowance {
     per_second: f64,
-    /// The most that is saved up.
+    /// The maximum level.
     most: f64,
     left: f64,
     at: Instant,
 }
 
 impl Allowance {
-    /// So many a second, and as many at once.
+    /// Allows `per_second` uses per second on average, and `at_once` in a burst.
     pub fn new(per_second: u32, at_once: usize) -> Allowance {
         let (per_second, most) = (f64::from(per_second.max(1)), at_once.max(1) as f64);
         Allowance { per_second, most, left: most, at: Instant::now() }
     }
 
-    /// Takes one, if there is one left.
+    /// Takes one token, and returns whether there was one.
     pub fn take(&mut self) -> bool {
         self.take_at(Instant::now())
     }
 
-    /// Takes one as soon as there is one.
+    /// Takes one token, after waiting for it if necessary.
     pub async fn wait(&mut self) {
         while !self.take() {
             tokio::time::sleep(Duration::from_secs_f64((1.0 - self.left).max(0.0) / self.per_second)).await;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_are_allowed() {
+    fn an_allowance_refills_over_time_up_to_its_burst() {
         let mut allowance = Allowance::new(10, 5);
         let start = allowance.at;
         let mut taken =

@@ -1,4 +1,4 @@
-//! What is told on a channel, written once for all who are told.
+//! A message on a channel, serialised once for all sockets that receive it.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use serde_json::value::RawValue;
 
 use super::frame::BROADCAST;
 
-/// Something that is told to the sockets of a channel.
+/// A message for the sockets of a channel.
 #[derive(Debug)]
 pub enum Broadcast {
     /// An event of the protocol, with its payload as JSON.
     Json { event: &'static str, payload: String },
-    /// A client's bytes, under the event that the client chose, with the mark that they are a client's.
+    /// Bytes from a client, with the event that the client chose and metadata that marks them as a client's.
     Bytes { event: String, meta: String, data: Vec<u8> },
 }
 
-/// What the names of the server's own events begin with. No client may use such a name.
+/// The prefix of the server's own events. Clients cannot use such names.
 const OWN_EVENTS: &str = "task.";
 
-/// Who says something to the others on a channel.
+/// The sender of a message to the others on a channel.
 pub struct Sender {
-    /// As in events: `key:` or `user:` with an id.
+    /// The actor as in events: `key:` or `user:` with an id.
     pub actor: Arc<str>,
-    /// The id of what is said.
+    /// The id of the message.
     pub id: String,
 }
 
@@ -39,8 +39,8 @@ impl Sender {
     }
 }
 
-/// Whether only the server may say this. Clients compare names of events without regard to case, each in its own way, so
-/// letters that any of these ways takes for one another count as equal.
+/// Returns whether only the server may use this event name. Clients compare event names without regard to case, each in
+/// its own way. Letters that any of these ways treats as equal are equal here as well.
 pub fn is_reserved(event: &str) -> bool {
     event.trim().to_uppercase().to_lowercase().starts_with(OWN_EVENTS)
 }
@@ -60,24 +60,24 @@ struct Meta<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     replayed: bool,
-    /// The client that says it. The server's own deliveries have none, and no client can leave it out.
+    /// The client that sent the message. Absent in the server's own deliveries; clients cannot omit it.
     #[serde(skip_serializing_if = "Option::is_none")]
     sender: Option<&'a str>,
 }
 
 impl Broadcast {
-    /// What an agent is told.
+    /// Returns the message for a delivery to an agent.
     pub fn delivery(delivery: &Delivery, replayed: bool) -> Arc<Broadcast> {
         let meta = Some(Meta { id: delivery.id(), replayed, sender: None });
         Broadcast::of_json(delivery.news.name(), &delivery.payload(), meta)
     }
 
-    /// What a client says to others.
+    /// Returns the message for a client's JSON.
     pub fn of_client(sender: &Sender, event: &str, payload: &RawValue) -> Arc<Broadcast> {
         Broadcast::of_json(event, payload, Some(sender.meta()))
     }
 
-    /// Bytes that a client sends to others.
+    /// Returns the message for a client's bytes.
     pub fn of_client_bytes(sender: &Sender, event: String, data: Vec<u8>) -> Arc<Broadcast> {
         let meta = serde_json::to_string(&sender.meta()).unwrap_or_default();
         Arc::new(Broadcast::Bytes { event, meta, data })
@@ -85,7 +85,7 @@ impl Broadcast {
 
     fn of_json(event: &str, payload: &(impl Serialize + ?Sized), meta: Option<Meta<'_>>) -> Arc<Broadcast> {
         let content = Content { kind: BROADCAST, event, payload, meta };
-        // Texts and values of JSON: all of it can be written.
+        // Strings and JSON values always serialise.
         let payload = serde_json::to_string(&content).unwrap_or_default();
         Arc::new(Broadcast::Json { event: BROADCAST, payload })
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_spelling_of_the_servers_events_is_left_to_clients() {
+    fn every_spelling_of_server_events_is_reserved() {
         for event in
             ["task.created", "TASK.Created", " task.asked", "tas\u{212a}.created", "ta\u{17f}k.created", "task."]
         {

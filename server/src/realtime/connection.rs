@@ -1,4 +1,4 @@
-//! One socket, from the moment it is upgraded: frames in, frames out, and everything that ends it.
+//! Serves one upgraded socket: reads and writes frames until something ends the socket.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use super::queue::{Outgoing, Queue};
 use super::session::Session;
 use crate::edge::Shutdown;
 
-/// How long a peer may take to say that it has understood the end.
+/// How long to wait for the peer's answer to a close frame.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// At the server's end sockets are closed a few at a time, so that not all clients come back at once.
+/// On shutdown sockets are closed in slices, so that not all clients reconnect at the same time.
 const SLICES: u64 = 10;
 const SLICE: Duration = Duration::from_millis(100);
 
-/// An upgraded socket and all that belongs to it.
+/// An upgraded socket and its state.
 pub struct Connection {
     pub socket: WebSocketStream,
     pub version: Version,
@@ -27,24 +27,24 @@ pub struct Connection {
     pub session: Session,
     pub shutdown: Shutdown,
     pub idle: Duration,
-    /// Its number, by which it is in a slice.
+    /// The socket's number, which determines its slice.
     pub number: u64,
 }
 
 /// Why a socket is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// The peer has closed it, or is gone.
+    /// The peer has closed the socket or is gone.
     Gone,
-    /// The server stops.
+    /// The server shuts down.
     Stopped,
     /// The right to listen has ended.
     Revoked,
-    /// Too much waits for the peer.
+    /// Too many messages wait for the peer.
     Slow,
-    /// Nothing came for too long.
+    /// No frame arrived within the idle timeout.
     Silent,
-    /// What came was no frame, or too large a one.
+    /// A frame was invalid or too large.
     Malformed,
 }
 
@@ -60,12 +60,12 @@ impl Connection {
             self.session.end_all("the right to listen has ended");
             let _ = timeout(FAREWELL, write_waiting(&mut self.socket, self.version, &self.queue)).await;
         }
-        // What is on its way to this socket need not wait for it.
+        // Leaves the channels, so that no more messages are queued while the socket closes.
         drop(self.session);
         if let Some((code, reason)) = end.close() {
             let farewell = async {
                 let _ = self.socket.send(Message::close_with(code, reason)).await;
-                // The peer answers; whoever leaves before that breaks the connection off.
+                // Waits for the peer's answer. A peer that leaves earlier breaks the connection.
                 while let Some(Ok(_)) = self.socket.next().await {}
             };
             let _ = timeout(FAREWELL, farewell).await;
@@ -90,7 +90,7 @@ impl Connection {
             let inbound = match frame {
                 Some(Ok(Message::Text(text))) => frame::read_text(self.version, &text),
                 Some(Ok(Message::Binary(bytes))) => frame::read_bytes(self.version, &bytes),
-                // Pings are answered by the library. After a close it must be polled until there is nothing more.
+                // The library answers pings. After a close frame the socket must be polled until it ends.
                 Some(Ok(_)) => continue,
                 Some(Err(error)) if error.kind() == std::io::ErrorKind::Other => return End::Malformed,
                 Some(Err(_)) | None => return End::Gone,
@@ -101,17 +101,17 @@ impl Connection {
         }
     }
 
-    /// Takes in what was read; what is no message is dropped, and counts all the same.
+    /// Handles a message. An invalid message is dropped, but counts towards the limit.
     async fn take(&mut self, inbound: Option<Inbound>) -> Option<End> {
         let Connection { session, shutdown, .. } = self;
         tokio::select! {
             () = session.handle(inbound) => None,
-            // It may wait for the store, or for its allowance.
+            // Handling may wait for the store or for the allowance.
             () = shutdown.clone().begun() => Some(End::Stopped),
         }
     }
 
-    /// Sends what waits. A peer that reads slowly holds nothing up but itself.
+    /// Sends the waiting messages. A slow peer delays only itself.
     async fn write(&mut self) -> Option<End> {
         let Connection { socket, version, queue, session, shutdown, .. } = self;
         let waiting = queue.clone();
@@ -133,11 +133,11 @@ impl End {
     fn close(self) -> Option<(CloseCode, &'static str)> {
         match self {
             End::Gone => None,
-            End::Stopped => Some((CloseCode::Restart, "the server stops")),
+            End::Stopped => Some((CloseCode::Restart, "the server shuts down")),
             End::Revoked => Some((CloseCode::Policy, "the right to listen has ended")),
-            End::Slow => Some((CloseCode::Again, "too much waits to be read")),
-            End::Silent => Some((CloseCode::Away, "nothing was heard for too long")),
-            End::Malformed => Some((CloseCode::Protocol, "what came was no frame, or too large a one")),
+            End::Slow => Some((CloseCode::Again, "too many messages wait to be read")),
+            End::Silent => Some((CloseCode::Away, "no frame arrived within the idle timeout")),
+            End::Malformed => Some((CloseCode::Protocol, "the frame is invalid or too large")),
         }
     }
 }
@@ -153,7 +153,7 @@ async fn write_waiting(socket: &mut WebSocketStream, version: Version, queue: &Q
     if has_written { socket.flush().await } else { Ok(()) }
 }
 
-/// A message as this client reads it; `None` where it cannot.
+/// Serialises a message for this client, or returns `None` if the client cannot read the message.
 fn written(version: Version, queue: &Queue, outgoing: Outgoing) -> Option<Message> {
     let text = |topic: &str, event: &str, payload: &str| {
         frame::write_text(version, Head { join_ref: None, reference: None, topic, event }, payload)

@@ -1,24 +1,24 @@
-//! Frames of the Phoenix protocol: both serialisers, as text and as bytes, and nothing of what they mean.
+//! Serialises and parses frames of the Phoenix protocol, with both serialisers, as text and as bytes.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-/// Which serialiser a client speaks.
+/// The serialiser of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Objects.
+    /// Messages are JSON objects.
     One,
-    /// Arrays, and bytes.
+    /// Messages are JSON arrays or binary frames.
     Two,
 }
 
 impl Version {
-    /// The serialiser of a `vsn` parameter; without one it is the first.
+    /// Returns the serialiser for a `vsn` parameter. The first one is the default.
     pub fn parse(vsn: Option<&str>) -> Option<Version> {
         let Some(vsn) = vsn else { return Some(Version::One) };
         let (major, rest) = vsn.split_once('.')?;
         let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        // Whatever follows is said to be compatible.
+        // Minor and patch versions are compatible by convention.
         let is_version = rest.split('.').count() <= 2 && rest.split('.').all(is_number);
         match major {
             "1" if is_version => Some(Version::One),
@@ -28,7 +28,7 @@ impl Version {
     }
 }
 
-/// What a client sends.
+/// A message from a client.
 #[derive(Debug)]
 pub struct Inbound {
     pub join_ref: Option<String>,
@@ -38,20 +38,20 @@ pub struct Inbound {
     pub payload: Payload,
 }
 
-/// What a message carries.
+/// The payload of a message.
 #[derive(Debug)]
 pub enum Payload {
     Json(Box<RawValue>),
-    /// What one client says to the others: the event that they see, and what it carries.
+    /// A message to the other clients, with the event that they receive and its payload.
     User {
         event: String,
         body: Body,
     },
-    /// Bytes of a plain push.
+    /// The bytes of a plain push.
     Bytes,
 }
 
-/// What one client says to the others.
+/// The payload of a message to the other clients.
 #[derive(Debug)]
 pub enum Body {
     Json(Box<RawValue>),
@@ -61,11 +61,11 @@ pub enum Body {
 /// The event of messages from client to client.
 pub const BROADCAST: &str = "broadcast";
 
-/// The kinds of frames made of bytes that are spoken here.
+/// The kinds of binary frames that are supported.
 const PUSH: u8 = 0;
 const USER_BROADCAST_PUSH: u8 = 3;
 const USER_BROADCAST: u8 = 4;
-/// How a user's payload is written in such a frame.
+/// The encodings of a user's payload in such a frame.
 const RAW: u8 = 0;
 const JSON: u8 = 1;
 
@@ -82,14 +82,14 @@ struct Object {
     join_ref: Option<String>,
 }
 
-/// Reads a frame of text; `None` where it is none.
+/// Parses a text frame. Returns `None` if it is invalid.
 pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
     match version {
         Version::Two => {
             let (join_ref, reference, topic, event, payload): Array = serde_json::from_str(text).ok()?;
             Some(Inbound { join_ref, reference, topic, event, payload: Payload::Json(payload) })
         }
-        // A list would be read as the fields in their order.
+        // Serde would read an array as the fields of a struct in their order.
         Version::One if !text.trim_start().starts_with('{') => None,
         Version::One => {
             let Object { topic, event, payload, reference, join_ref } = serde_json::from_str(text).ok()?;
@@ -99,7 +99,7 @@ pub fn read_text(version: Version, text: &str) -> Option<Inbound> {
     }
 }
 
-/// Reads a frame of bytes; `None` where it is none.
+/// Parses a binary frame. Returns `None` if it is invalid.
 pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
     if version == Version::One {
         return None;
@@ -126,7 +126,8 @@ pub fn read_bytes(version: Version, bytes: &[u8]) -> Option<Inbound> {
     }
 }
 
-/// The texts of a frame whose lengths stand behind its first byte, and what follows them. `head` is where they begin.
+/// Returns the texts of a frame and the bytes after them. The lengths of the texts follow the frame's first byte, and
+/// the texts begin at `head`.
 fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])> {
     let lengths = bytes.get(1..=N)?;
     let mut rest = bytes.get(head..)?;
@@ -139,12 +140,12 @@ fn parts<const N: usize>(bytes: &[u8], head: usize) -> Option<([&str; N], &[u8])
     Some((texts, rest))
 }
 
-/// A reference that is there.
+/// Returns a reference unless it is empty.
 fn given(reference: &str) -> Option<String> {
     (!reference.is_empty()).then(|| reference.to_owned())
 }
 
-/// What stands before a message's payload.
+/// The fields of a message other than its payload.
 #[derive(Debug, Clone, Copy)]
 pub struct Head<'a> {
     pub join_ref: Option<&'a str>,
@@ -153,7 +154,7 @@ pub struct Head<'a> {
     pub event: &'a str,
 }
 
-/// Writes a message, whose payload is JSON already.
+/// Serialises a message. `payload` is JSON.
 pub fn write_text(version: Version, head: Head<'_>, payload: &str) -> String {
     let Head { join_ref, reference, topic, event } = head;
     let mut text = String::with_capacity(payload.len() + topic.len() + event.len() + 64);
@@ -187,12 +188,12 @@ pub fn write_text(version: Version, head: Head<'_>, payload: &str) -> String {
 }
 
 fn push_json(text: &mut String, value: &impl Serialize) {
-    // A text, or nothing: it can be written.
+    // A string or `None` always serialises.
     text.push_str(&serde_json::to_string(value).unwrap_or_default());
 }
 
-/// Writes a user's bytes as the one kind of binary frame that a client understands; `None` where a name is too long.
-/// `meta` is JSON.
+/// Serialises a user's bytes as the only kind of binary frame that clients understand. Returns `None` if a name is too
+/// long. `meta` is JSON.
 pub fn write_bytes(topic: &str, event: &str, meta: &str, data: &[u8]) -> Option<Vec<u8>> {
     let length = |text: &str| u8::try_from(text.len()).ok();
     let head = [USER_BROADCAST, length(topic)?, length(event)?, length(meta)?, RAW];
@@ -221,7 +222,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn what_is_written_is_read(
+        fn written_frames_are_read_back(
             join_ref in proptest::option::of(".{0,20}"), reference in proptest::option::of(".{0,20}"),
             topic in ".{0,40}", event in ".{0,40}", payload in ".{0,40}",
         ) {
@@ -234,7 +235,7 @@ mod tests {
                     event: &event,
                 };
                 let read = read_text(version, &write_text(version, head, &payload)).expect("a message");
-                // The first serialiser has no reference of a join.
+                // The first serialiser has no join reference.
                 let join_ref = join_ref.clone().filter(|_| version == Version::Two);
                 assert_eq!((&read.join_ref, &read.reference), (&join_ref, &reference));
                 assert_eq!((&read.topic, &read.event, json(&read)), (&topic, &event, payload.as_str()));
@@ -242,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn a_users_bytes_are_read(
+        fn a_binary_broadcast_of_a_client_is_read(
             refs in "[0-9]{0,5}", topic in ".{0,50}", event in ".{0,50}", data: Vec<u8>,
         ) {
             let lengths = [refs.len(), refs.len(), topic.len(), event.len(), 0].map(|length| length as u8);
@@ -254,13 +255,13 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_no_message(bytes: Vec<u8>, text in ".{0,200}") {
+        fn garbage_is_not_a_message(bytes: Vec<u8>, text in ".{0,200}") {
             let _ = (read_bytes(Version::Two, &bytes), read_text(Version::Two, &text), read_text(Version::One, &text));
         }
     }
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         for (vsn, version) in [(None, Version::One), (Some("1.0.0"), Version::One), (Some("2.0.0"), Version::Two)] {
             assert_eq!(Version::parse(vsn), Some(version));
         }
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_broadcast_comes_as_bytes() {
+    fn a_binary_broadcast_arrives_as_bytes() {
         let push = |encoding: u8, data: &[u8]| {
             let mut frame = vec![3, 1, 2, 3, 4, 2, encoding];
             frame.extend(b"112tttnote{}");
@@ -309,13 +310,13 @@ mod tests {
         assert!(
             matches!(raw, Payload::User { event, body: Body::Bytes(bytes) } if event == "note" && bytes == [0, 255])
         );
-        assert!(read_bytes(Version::One, &push(1, b"{}")).is_none(), "the first serialiser knows no bytes");
+        assert!(read_bytes(Version::One, &push(1, b"{}")).is_none(), "the first serialiser has no binary frames");
         assert!(read_bytes(Version::Two, &push(7, b"{}")).is_none());
         assert!(read_bytes(Version::Two, &push(1, b"{")).is_none());
     }
 
     #[test]
-    fn a_plain_push_of_bytes_is_read() {
+    fn a_plain_binary_push_is_read() {
         let mut frame = vec![0, 1, 1, 2, 4];
         frame.extend(b"12ttpush");
         frame.extend([1, 2, 3]);
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_none() {
+    fn invalid_messages_are_none() {
         for text in ["", "null", "[]", "{}", r#"["1","2","t","e"]"#, r#"[1,2,"t","e",{}]"#, r#"["1","2",3,"e",{}]"#] {
             assert!(read_text(Version::Two, text).is_none(), "{text}");
             assert!(read_text(Version::One, text).is_none(), "{text}");

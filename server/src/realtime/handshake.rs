@@ -1,4 +1,4 @@
-//! Coming in: who asks for a socket, by which serialiser, and whether there is room.
+//! Reads the handshake of a socket: the client's credential and its serialiser.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -10,39 +10,39 @@ use super::frame::Version;
 use crate::api::error::ApiError;
 use crate::auth::bearer;
 
-/// The longest credential that is looked at.
+/// The maximum length of a credential in bytes.
 const MAX_CREDENTIAL: usize = 16 << 10;
-/// The protocol under which a client of Phoenix is answered that shows its token as another one.
+/// The subprotocol in the response to a Phoenix client that sends its token as another subprotocol.
 pub const PROTOCOL: &str = "phoenix";
 const TOKEN_PROTOCOL: &str = "base64url.bearer.phx.";
 
-/// What a client shows, wherever it puts it.
+/// Returns the client's credential, from any of the places where clients put it.
 pub fn credential(request: &Request) -> Result<String, Error> {
     const NONE: Error = Error::Unauthenticated("an apikey is required");
     let header = request.header("x-api-key").map(str::to_owned);
     let query = || parameter(request, "apikey").filter(|key| !key.is_empty());
-    // Requests without a socket have it as a header too.
+    // Requests that open no socket may have it as a header.
     let own_header = || request.header("apikey").map(str::to_owned);
     let authorization = || bearer(request).map(str::to_owned);
     let found = header.or_else(query).or_else(authorization).or_else(own_header).or_else(|| protocol_token(request));
     let credential = found.ok_or(NONE)?;
     if credential.len() > MAX_CREDENTIAL {
-        return Err(Error::Unauthenticated("the credential is not valid"));
+        return Err(Error::Unauthenticated("the credential is invalid"));
     }
     Ok(credential)
 }
 
-/// The serialiser that the client asks for.
+/// Returns the serialiser that the client requests.
 pub fn version(request: &Request) -> Result<Version, ApiError> {
     let vsn = parameter(request, "vsn");
     let refused = || {
-        let message = "the serialiser is not spoken here: vsn is 1.0.0 or 2.0.0";
+        let message = "unsupported serialiser: vsn must be 1.0.0 or 2.0.0";
         ApiError::new(StatusCode::FORBIDDEN, "unsupported_version", message)
     };
     Version::parse(vsn.as_deref()).ok_or_else(refused)
 }
 
-/// The request asks for no socket.
+/// Returns the error for a request that does not ask for a socket.
 pub fn no_socket() -> ApiError {
     let message = "this is a WebSocket: the request must ask for an upgrade";
     ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
@@ -57,7 +57,7 @@ fn parameter(request: &Request, name: &str) -> Option<String> {
     percent_encoding::percent_decode_str(&value).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// A token that stands among the protocols that the client offers.
+/// Returns the token among the subprotocols that the client offers.
 fn protocol_token(request: &Request) -> Option<String> {
     let offered = request.headers().get_all(header::SEC_WEBSOCKET_PROTOCOL).iter();
     let mut offered = offered.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_known_serialisers_are_spoken() {
+    fn unknown_serialisers_are_rejected() {
         assert!(matches!(version(&request("", &[])), Ok(Version::One)));
         assert!(matches!(version(&request("vsn=2.0.0", &[])), Ok(Version::Two)));
         let refused = version(&request("vsn=9.0.0", &[])).expect_err("it is unknown");

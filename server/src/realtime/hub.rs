@@ -1,7 +1,7 @@
-//! The channels of one workspace: who is on them, and the one follower of the log that tells each its part.
+//! The channels of a workspace with their members, and the task that follows the log and sends each member its events.
 //!
-//! A member that joins is told nothing at first: what it has missed is read from the log for it. Once that reaches the
-//! place where the follower stands it is live, decided under the lock under which the follower tells.
+//! A new member is not live: what it has missed is read from the log first. The member becomes live when it has caught
+//! up with the follower. This is decided under the lock that the follower holds while it sends.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,16 +19,16 @@ use super::broadcast::Broadcast;
 use super::line::Line;
 use super::presence::{Diff, Present};
 
-/// Events read for one turn of the follower.
+/// The number of events that the follower reads in one step.
 const PAGE: Limit = Limit { events: 256, bytes: 4 << 20 };
-/// How long the follower waits for something new before it looks again.
+/// How long the follower waits for new events in one step.
 const WAIT: Duration = Duration::from_secs(30);
-/// How long it pauses where the store does not answer.
+/// How long the follower pauses after an error of the store.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Members of a workspace for whom the log is read at a time.
+/// How many members of a workspace read the log concurrently.
 const READERS: usize = 8;
 
-/// The hubs of all workspaces that have sockets open.
+/// The hubs of all workspaces with open sockets.
 #[derive(Clone, Default)]
 pub struct Hubs(Arc<Mutex<HashMap<Arc<str>, Entry>>>);
 
@@ -37,7 +37,7 @@ struct Entry {
     sockets: usize,
 }
 
-/// A socket's hold on its workspace's hub, which ends with the last of them.
+/// A socket's reference to its workspace's hub. The hub stops with the last reference.
 pub struct HubGuard {
     hubs: Hubs,
     workspace: Arc<str>,
@@ -48,14 +48,14 @@ pub struct HubGuard {
 pub struct Hub {
     channels: Mutex<Channels>,
     next_member: AtomicU64,
-    /// Held by whoever reads the log for a member.
+    /// Limits how many members read the log concurrently.
     pub readers: Semaphore,
     follower: Mutex<Option<AbortHandle>>,
 }
 
 #[derive(Default)]
 struct Channels {
-    /// The position up to which members were told.
+    /// The position up to which events were sent to live members.
     position: u64,
     by_agent: HashMap<Arc<str>, Channel>,
 }
@@ -69,9 +69,9 @@ struct Channel {
 /// A socket on a channel.
 pub struct Member {
     pub line: Arc<Line>,
-    /// Whether it wants to know who is present.
+    /// Whether the member receives presence messages.
     pub sees_presence: bool,
-    /// The position after which it is told what happens, once it is live.
+    /// The position after which a live member receives events.
     live_after: Option<u64>,
 }
 
@@ -85,12 +85,12 @@ impl Member {
     }
 }
 
-/// A member's place on a channel; it leaves when this is dropped.
+/// A member's place on a channel. The member leaves when this is dropped.
 pub struct Membership {
     hub: Arc<Hub>,
     pub agent: Arc<str>,
     pub id: u64,
-    /// Where the follower stood when it joined.
+    /// The follower's position when the member joined.
     pub joined_at: u64,
 }
 
@@ -105,7 +105,7 @@ impl Hubs {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The hub of a workspace, for one more socket.
+    /// Returns the hub of a workspace for one more socket.
     pub async fn enter(&self, listener: &Listener) -> Result<HubGuard, Error> {
         let workspace = listener.record().id.clone();
         let guard = |hub: Arc<Hub>| HubGuard { hubs: self.clone(), workspace: workspace.clone(), hub };
@@ -120,7 +120,7 @@ impl Hubs {
         Ok(guard(entry.hub.clone()))
     }
 
-    /// The hub of a workspace that has sockets open.
+    /// Returns the hub of a workspace, if it has open sockets.
     pub fn find(&self, workspace: &str) -> Option<Arc<Hub>> {
         self.entries().get(workspace).map(|entry| entry.hub.clone())
     }
@@ -139,7 +139,7 @@ impl Drop for HubGuard {
 }
 
 impl Hub {
-    /// Follows the log from where the feed stands.
+    /// Starts a hub that follows the log from the feed's position.
     fn start(feed: Feed) -> Arc<Hub> {
         let channels = Channels { position: feed.position(), ..Channels::default() };
         let hub = Arc::new(Hub {
@@ -163,7 +163,8 @@ impl Hub {
         self.channels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a member on the channel of an agent. It is told what clients say, and once it is live what happens.
+    /// Adds a member to the channel of an agent. It receives messages of clients immediately, and events once it is
+    /// live.
     pub fn join(self: &Arc<Hub>, agent: Arc<str>, member: Member) -> Membership {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
         let mut channels = self.channels();
@@ -172,7 +173,8 @@ impl Hub {
         Membership { hub: self.clone(), agent, id, joined_at }
     }
 
-    /// Makes a member live that was told everything up to a position. Returns whether that was all there was.
+    /// Makes a member live that has received everything up to a position. Returns false if the follower is further
+    /// already.
     pub fn go_live(&self, agent: &str, member: u64, position: u64) -> bool {
         let mut channels = self.channels();
         let is_all = position >= channels.position;
@@ -184,7 +186,7 @@ impl Hub {
         is_all
     }
 
-    /// Tells the sockets of a channel what a client says, but for one of them.
+    /// Sends a client's message to the sockets of a channel, with the exception of one member.
     pub fn say(&self, agent: &str, told: &Arc<Broadcast>, except: Option<u64>) {
         let channels = self.channels();
         let Some(channel) = channels.by_agent.get(agent) else { return };
@@ -192,7 +194,7 @@ impl Hub {
         others.for_each(|(_, member)| member.tell(told));
     }
 
-    /// A member says of itself what others are to know. Returns whether there was room for it.
+    /// Sets a member's presence data. Returns false if the channel has no capacity for the data.
     pub fn track(&self, membership: &Membership, key: &str, said: Map<String, Value>) -> bool {
         let reference = format!("{:x}", self.next_member.fetch_add(1, Ordering::Relaxed));
         let mut channels = self.channels();
@@ -206,7 +208,7 @@ impl Hub {
         }
     }
 
-    /// A member says nothing of itself any more.
+    /// Removes a member's presence data.
     pub fn untrack(&self, membership: &Membership) {
         if let Some(channel) = self.channels().by_agent.get_mut(&membership.agent)
             && let Some(diff) = channel.present.untrack(membership.id)
@@ -215,7 +217,7 @@ impl Hub {
         }
     }
 
-    /// Who is present on a channel, as JSON.
+    /// Returns the presence data of a channel as JSON.
     pub fn present(&self, agent: &str) -> String {
         self.channels().by_agent.get(agent).map_or_else(|| "{}".to_owned(), |channel| channel.present.state())
     }
@@ -231,7 +233,7 @@ impl Hub {
         }
     }
 
-    /// Tells everybody their part of a page, and moves on.
+    /// Sends the items of a page to the members of their channels, and advances the position.
     fn route(&self, items: Vec<Item>, position: u64) {
         let mut channels = self.channels();
         for item in items {
@@ -262,13 +264,13 @@ impl Channel {
     }
 }
 
-/// Follows the log for as long as somebody listens.
+/// Follows the log until the hub stops.
 async fn follow(hub: Arc<Hub>, mut feed: Feed) {
     loop {
         match feed.wait(PAGE, WAIT).await {
             Ok(page) => hub.route(page.items, page.position),
             Err(error) => {
-                tracing::warn!(%error, "what happens cannot be told to those who listen");
+                tracing::warn!(%error, "the feed cannot be read");
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -1,4 +1,4 @@
-//! A channel as one socket has it: what is said on it, in the words of the protocol.
+//! A socket's side of a channel: queues messages in the form of the protocol.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::queue::{Outgoing, Queue};
 const REPLY: &str = "phx_reply";
 const CLOSE: &str = "phx_close";
 
-/// From the server to one socket, on one channel.
+/// The connection from the server to one socket on one channel.
 pub struct Line {
     pub queue: Arc<Queue>,
     pub version: Version,
-    /// The channel as the client calls it.
+    /// The channel's name as the client knows it.
     pub topic: Arc<str>,
-    /// The reference under which the client joined.
+    /// The reference with which the client joined.
     pub join_ref: Option<Arc<str>>,
 }
 
 impl Line {
-    /// What many may be told too.
+    /// Queues a message for many sockets.
     pub fn tell(&self, told: Arc<Broadcast>) {
         self.queue.push(Outgoing::Broadcast { topic: self.topic.clone(), told });
     }
 
-    /// An answer to the message with a reference; without one nobody waits for it.
+    /// Queues a reply to the message with this reference. Nothing is sent without a reference.
     pub fn ok(&self, reference: Option<&str>) {
         self.reply(reference, "ok", &json!({}));
     }
@@ -43,22 +43,22 @@ impl Line {
         }
     }
 
-    /// A heartbeat is answered whether or not it has a reference.
+    /// Replies to a heartbeat, even without a reference.
     pub fn answer_heartbeat(&self, reference: Option<&str>) {
         self.send(None, reference, REPLY, r#"{"status":"ok","response":{}}"#);
     }
 
-    /// Who is present, as JSON.
+    /// Sends the presence data, which is JSON.
     pub fn presence_state(&self, state: &str) {
         self.send(self.join_ref.as_deref(), None, "presence_state", state);
     }
 
-    /// The channel is closed, as both know: no client joins it again by itself.
+    /// Closes the channel in a way that does not make the client rejoin.
     pub fn close(&self) {
         self.send(self.join_ref.as_deref(), self.join_ref.as_deref(), CLOSE, "{}");
     }
 
-    /// The server ends the channel for good, and says why.
+    /// Closes the channel for good with a reason.
     pub fn end(&self, reason: &str) {
         let channel = self.topic.strip_prefix("realtime:").unwrap_or(&self.topic);
         let payload = json!({"extension": "system", "status": "error", "message": reason, "channel": channel});
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_protocols_words() {
+    fn a_line_writes_the_messages_of_the_protocol() {
         let topic = r#""realtime:agent:a""#;
         let two = |say: fn(&Line)| said(Version::Two, say);
         assert_eq!(

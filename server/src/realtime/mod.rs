@@ -1,4 +1,4 @@
-//! The sockets over which agents are told what happens, in the protocol of Phoenix as clients of Supabase speak it.
+//! The WebSockets that deliver events to agents, in the protocol of Phoenix as Supabase clients use it.
 
 mod allowance;
 mod broadcast;
@@ -34,20 +34,20 @@ use crate::edge::Shutdown;
 use crate::edge::rate::Verified;
 use crate::edge::streams::Streams;
 
-/// Where clients connect to. They add `/websocket` themselves.
+/// The path that clients connect to. They append `/websocket` themselves.
 pub const PATH: &str = "/realtime/v1";
-/// What there is below it, and the method of each.
+/// The paths below [`PATH`], each with its method.
 pub const METHODS: [(&str, &str); 4] =
     [("", "GET"), ("/websocket", "GET"), ("/api/broadcast", "POST"), ("/api/broadcast/{topic}/events/{event}", "POST")];
-/// What a socket reads and writes at a time; larger buffers would be most of what an idle one takes.
+/// The size of a socket's read and write buffers in bytes. Larger ones would dominate the memory of an idle socket.
 const BUFFER: usize = 4 << 10;
 
-/// What all sockets have in common.
+/// The state that all sockets share.
 #[derive(Clone)]
 pub struct Realtime {
     hubs: Hubs,
     settings: Arc<config::Realtime>,
-    /// The open sockets of every workspace.
+    /// Counts the open sockets of every workspace.
     sockets: Streams,
     numbers: Arc<AtomicU64>,
 }
@@ -62,7 +62,7 @@ impl Realtime {
         }
     }
 
-    /// The paths below [`PATH`].
+    /// Returns the routes below [`PATH`].
     pub fn routes(&self) -> impl poem::Endpoint + use<> {
         Route::new()
             .at("/", get(open))
@@ -72,14 +72,14 @@ impl Realtime {
             .data(self.clone())
     }
 
-    /// Whoever makes a request, by what they show.
+    /// Returns the listener for a request's credential.
     async fn listener(&self, request: &Request) -> Result<Listener, ApiError> {
         let credential = handshake::credential(request)?;
         self.listener_with(request, &credential).await
     }
 
     async fn listener_with(&self, request: &Request, credential: &str) -> Result<Listener, ApiError> {
-        let engine = request.data::<Arc<Engine>>().expect("the application carries its engine");
+        let engine = request.data::<Arc<Engine>>().expect("the application adds its engine to each request");
         let listener = engine.listen(credential).await?;
         if let Some(verified) = request.data::<Verified>() {
             verified.mark();
@@ -88,7 +88,7 @@ impl Realtime {
     }
 }
 
-/// Opens a socket, or says why not.
+/// Upgrades the request to a socket, or returns an error.
 #[handler]
 async fn open(
     request: &Request,
@@ -121,7 +121,7 @@ async fn open(
         .max_message_size(Some(settings.frame_bytes))
         .max_frame_size(Some(settings.frame_bytes));
     let upgraded = socket.config(limits).protocols([handshake::PROTOCOL]).on_upgrade(move |socket| async move {
-        // Boxed: what a socket needs only now and then is not held with it all the time.
+        // The connection is boxed, so that its rarely needed state does not enlarge the task of every socket.
         Box::pin(Connection { socket, version, queue, session, shutdown, idle, number }.serve()).await;
         drop((permit, held));
     });

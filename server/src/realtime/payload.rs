@@ -1,4 +1,4 @@
-//! What clients ask for in the payloads of their messages. Every field may be missing, and clients differ in types.
+//! The payloads of clients' messages. Every field is optional, and clients differ in the types they send.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::replay::Replay;
 
-/// What comes with a join.
+/// The payload of a join.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Join {
@@ -28,7 +28,7 @@ pub struct JoinConfig {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct BroadcastConfig {
-    /// Whether what the client says is answered; a client that says nothing of it likes to know.
+    /// Whether broadcasts of the client are acknowledged. They are if the client does not set it.
     #[serde(deserialize_with = "flag")]
     pub ack: Option<bool>,
     #[serde(rename = "self", deserialize_with = "flag")]
@@ -46,18 +46,18 @@ pub struct PresenceConfig {
 }
 
 impl JoinConfig {
-    /// Whether the client wants to know who is present: older ones that speak of it at all do.
+    /// Returns whether the client receives presence messages. Older clients send the configuration without `enabled`.
     pub fn sees_presence(&self) -> bool {
         self.presence.as_ref().is_some_and(|presence| presence.enabled.unwrap_or(true))
     }
 }
 
-/// `null` is as good as nothing.
+/// Reads `null` as the default.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// A flag, which some clients write as a text.
+/// Reads a flag, which some clients send as a string.
 fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Bool(flag) => Some(flag),
@@ -66,14 +66,14 @@ fn flag<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
     })
 }
 
-/// What comes with a new token.
+/// The payload of a message with a new token.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct NewToken {
     pub access_token: Option<String>,
 }
 
-/// What one client says to the others.
+/// A message from one client to the others.
 #[derive(Debug, Deserialize)]
 pub struct UserBroadcast<'a> {
     pub event: String,
@@ -81,13 +81,13 @@ pub struct UserBroadcast<'a> {
     pub payload: Option<&'a RawValue>,
 }
 
-/// How far an agent has taken in its feed.
+/// The position up to which an agent has processed its feed.
 #[derive(Debug, Deserialize)]
 pub struct Acknowledged {
     pub position: u64,
 }
 
-/// What a client says of itself.
+/// A client's presence message.
 #[derive(Debug, Deserialize)]
 pub struct Presence {
     pub event: String,
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_ask_in_their_own_ways() {
+    fn join_payloads_of_all_clients_are_parsed() {
         let asked = join(
             r#"{"config":{"broadcast":{"ack":"true","self":false},"presence":{"key":"","enabled":"false"},
             "postgres_changes":[],"private":true},"access_token":"t","version":"x"}"#,

@@ -1,13 +1,13 @@
-//! Who is present on a channel: what each of its sockets says of itself.
+//! The presence data of a channel, which each socket sets for itself.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// What all who are present on one channel may take, in bytes of JSON: it is told as a whole to whoever joins.
+/// The limit on the presence data of a channel, in bytes of JSON. New members receive all of it in one message.
 const MAX_BYTES: usize = 200 << 10;
 
-/// Who is present, under the keys that they chose.
+/// Presence data by the key that the client chose.
 #[derive(Default)]
 pub struct Present {
     by_key: BTreeMap<String, Vec<Meta>>,
@@ -16,12 +16,12 @@ pub struct Present {
 
 struct Meta {
     member: u64,
-    /// What the client said, with its `phx_ref`.
+    /// The client's data, with its `phx_ref`.
     said: Map<String, Value>,
     bytes: usize,
 }
 
-/// What changed, as it is told.
+/// The change that members are notified of.
 pub struct Diff {
     joins: Map<String, Value>,
     leaves: Map<String, Value>,
@@ -34,7 +34,7 @@ impl Diff {
 }
 
 impl Present {
-    /// What a member says of itself, in place of what it said before. `None` where there is no room for it.
+    /// Sets a member's data, replacing earlier data. Returns `None` if the limit would be exceeded.
     pub fn track(&mut self, member: u64, key: &str, mut said: Map<String, Value>, reference: String) -> Option<Diff> {
         let former = self.take(member);
         let former_ref = former.as_ref().and_then(|(_, meta)| meta.said.get("phx_ref").cloned());
@@ -54,13 +54,13 @@ impl Present {
         Some(Diff { joins, leaves: former.map(|(key, meta)| one(&key, meta.said)).unwrap_or_default() })
     }
 
-    /// A member says nothing of itself any more, or is gone. `None` where it said nothing.
+    /// Removes a member's data. Returns `None` if there is none.
     pub fn untrack(&mut self, member: u64) -> Option<Diff> {
         let (key, meta) = self.take(member)?;
         Some(Diff { joins: Map::new(), leaves: one(&key, meta.said) })
     }
 
-    /// All who are present, as whoever joins is told.
+    /// Returns all data in the form that a new member receives.
     pub fn state(&self) -> String {
         let all = self.by_key.iter().map(|(key, metas)| {
             let metas: Vec<&Map<String, Value>> = metas.iter().map(|meta| &meta.said).collect();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_present_is_told_of_with_a_reference() {
+    fn presence_changes_contain_references() {
         let mut present = Present::default();
         let joined = present.track(1, "k", said("one"), "r1".into()).expect("room");
         assert_eq!(joined.payload(), r#"{"joins":{"k":{"metas":[{"text":"one","phx_ref":"r1"}]}},"leaves":{}}"#);
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_has_room_for_so_many() {
+    fn a_channel_tracks_a_limited_number_of_entries() {
         let mut present = Present::default();
         let long = "x".repeat(MAX_BYTES / 2);
         assert!(present.track(1, "k", said(&long), "r".into()).is_some());
         assert!(present.track(2, "k", said(&long), "r".into()).is_none());
         assert!(present.track(1, "k", said(&long.repeat(2)), "r2".into()).is_none());
-        assert!(present.state().contains("\"r\""), "what it said before stays");
+        assert!(present.state().contains("\"r\""), "the earlier data stays");
     }
 }

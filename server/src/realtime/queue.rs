@@ -1,4 +1,5 @@
-//! What waits to be sent on one socket: bounded by number and bytes, and given up as a whole where that is exceeded.
+//! The messages that wait to be sent on a socket. If they exceed a limit, all of them are dropped and the socket is
+//! closed.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,12 +9,12 @@ use tokio::sync::Notify;
 
 use super::broadcast::Broadcast;
 
-/// Something that is to be sent.
+/// A message to send.
 #[derive(Debug)]
 pub enum Outgoing {
-    /// A frame that is written already.
+    /// A frame for this socket, already serialised.
     Frame(String),
-    /// What many may be told at once, on this topic.
+    /// A message for many sockets, with the topic for this one.
     Broadcast { topic: Arc<str>, told: Arc<Broadcast> },
 }
 
@@ -26,22 +27,22 @@ impl Outgoing {
     }
 }
 
-/// How much may wait.
+/// The limits of a queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound {
     pub messages: usize,
     pub bytes: usize,
 }
 
-/// The queue of one socket.
+/// The queue of a socket.
 pub struct Queue {
     bound: Bound,
     waiting: Mutex<Waiting>,
-    /// Tells the socket that there is something, or that it is over.
+    /// Wakes the socket when there is a message, or when the queue has overflowed.
     filled: Notify,
-    /// Tells who waits for room that there is some.
+    /// Wakes tasks that wait for capacity.
     emptied: Notify,
-    /// Whether the peer understands frames of bytes.
+    /// Whether the peer understands binary frames.
     pub takes_bytes: AtomicBool,
 }
 
@@ -58,7 +59,7 @@ impl Queue {
         Queue { bound, waiting: Mutex::default(), filled: Notify::new(), emptied: Notify::new(), takes_bytes }
     }
 
-    /// Puts something at the end. Where there is too much, all of it is given up, and so is the socket.
+    /// Adds a message. If a limit is exceeded, the queue overflows: it drops all messages and accepts no more.
     pub fn push(&self, outgoing: Outgoing) {
         let mut waiting = self.waiting();
         if waiting.has_overflowed {
@@ -74,13 +75,13 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Takes what was put in first.
+    /// Removes and returns the oldest message.
     pub fn pop(&self) -> Option<Outgoing> {
         let mut waiting = self.waiting();
         let outgoing = waiting.messages.pop_front()?;
         waiting.bytes -= outgoing.size_bytes();
         if waiting.messages.is_empty() && waiting.messages.capacity() > 64 {
-            // What an idle socket does not need is given back.
+            // An idle socket should not keep the memory of a large queue.
             waiting.messages = VecDeque::new();
         }
         let has_room = self.has_room(&waiting);
@@ -95,19 +96,19 @@ impl Queue {
         self.waiting().has_overflowed
     }
 
-    /// Returns when something was put in. It may have been taken out again.
+    /// Waits until a message was added. Another task may have removed it already.
     pub async fn filled(&self) {
         self.filled.notified().await;
     }
 
-    /// Returns when the queue has overflowed.
+    /// Waits until the queue has overflowed.
     pub async fn overflowed(&self) {
         while !self.has_overflowed() {
             self.filled.notified().await;
         }
     }
 
-    /// Returns when so little waits that whoever can wait may put in more; never once the queue has overflowed.
+    /// Waits until the queue has capacity for a message that can wait. Never returns once the queue has overflowed.
     pub async fn room(&self) {
         loop {
             let emptied = self.emptied.notified();
@@ -121,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// A quarter is for those who can wait; the rest is for those who cannot.
+    /// Messages that can wait may fill only a quarter of the queue. The rest is reserved for messages that cannot.
     fn has_room(&self, waiting: &Waiting) -> bool {
         waiting.messages.len() <= self.bound.messages / 4 && waiting.bytes <= self.bound.bytes / 4
     }
@@ -130,7 +131,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The peer has sent bytes itself.
+    /// Records that the peer has sent a binary frame.
     pub fn peer_sent_bytes(&self) {
         self.takes_bytes.store(true, Ordering::Relaxed);
     }
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_is_given_up_and_takes_no_room() {
+    async fn an_overflowing_queue_is_emptied_and_stays_empty() {
         for (messages, bytes) in [(3, 1_000), (1_000, 30)] {
             let queue = Queue::new(Bound { messages, bytes });
             (0..3).for_each(|_| queue.push(frame(10)));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_can_wait_waits_for_room() {
+    async fn a_sender_can_wait_for_free_capacity() {
         let queue = Queue::new(Bound { messages: 8, bytes: 1_000 });
         (0..4).for_each(|_| queue.push(frame(1)));
         let mut room = pin!(queue.room());
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_put_in_comes_out_in_order() {
+    async fn a_queue_returns_frames_in_order() {
         let queue = Queue::new(Bound { messages: 1_000, bytes: 1_000_000 });
         (1..=100).for_each(|length| queue.push(frame(length)));
         queue.filled().await;

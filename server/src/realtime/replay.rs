@@ -1,4 +1,4 @@
-//! What a socket has missed of a channel, read from the log until the socket is told live.
+//! Sends the events that a socket has missed from the log, until the socket is live.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,39 +15,39 @@ use super::broadcast::Broadcast;
 use super::hub::Hub;
 use super::line::Line;
 
-/// Events read for one turn.
+/// The number of events read in one step.
 const PAGE: Limit = Limit { events: 50, bytes: 1 << 20 };
-/// The most that are told once more, of those that were acknowledged.
+/// The maximum number of acknowledged events that are sent again.
 const MOST: usize = 100;
-/// How long a reader pauses where the store does not answer.
+/// How long to pause after an error of the store.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What a client asks to be told once more.
+/// The acknowledged events that a client wants to receive again.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Replay {
-    /// What happened since, milliseconds since the epoch.
+    /// Events since this time, in milliseconds since the epoch.
     since: Option<i64>,
-    /// What happened after a position: the client has what is before.
+    /// Events after this position.
     after: Option<u64>,
-    /// The newest so many; 1 to 100.
+    /// Only the newest events; their number, 1 to 100.
     limit: Option<usize>,
 }
 
-/// Somebody who joined a channel and is to be told what it has missed.
+/// A member that joined a channel and has not caught up.
 pub struct Missed {
     pub listener: Listener,
     pub hub: Arc<Hub>,
     pub line: Arc<Line>,
     pub agent: Arc<Aggregate>,
     pub member: u64,
-    /// Where the follower stood when it joined: what is told up to here happened before.
+    /// The follower's position when the member joined. Events up to this position are marked as replayed.
     pub joined_at: u64,
     pub replay: Option<Replay>,
 }
 
 impl Missed {
-    /// Tells everything that is missing, and makes the socket live.
+    /// Sends everything that was missed, and makes the member live.
     pub async fn tell(self) {
         let mut from = loop {
             match self.begin().await {
@@ -62,11 +62,12 @@ impl Missed {
     }
 
     async fn pause(&self, error: &Error) {
-        tracing::warn!(%error, agent = %self.agent.id, "what an agent has missed cannot be read");
+        tracing::warn!(%error, agent = %self.agent.id, "the missed events of an agent cannot be read");
         tokio::time::sleep(PAUSE).await;
     }
 
-    /// Tells once more what was asked for, and returns the position after which nothing was told yet.
+    /// Sends the acknowledged events that the client wants again. Returns the position after which events are still to
+    /// be sent.
     async fn begin(&self) -> Result<u64, Error> {
         let cursor = self.listener.cursor(&self.agent).await?;
         let Some(Replay { since, after, limit }) = self.replay else { return Ok(cursor) };
@@ -90,7 +91,7 @@ impl Missed {
         Ok(cursor)
     }
 
-    /// Tells what happened after a position, until the socket is live. Where that fails, it tells how far it came.
+    /// Sends the events after a position until the member is live. An error includes the position reached.
     async fn tell_after(&self, from: u64) -> Result<(), (u64, Error)> {
         let mut feed = self.listener.feed(&self.agent, from);
         loop {
@@ -111,7 +112,7 @@ impl Missed {
     }
 
     async fn push(&self, told: &Delivery, replayed: bool) {
-        // The log does not forget: whoever reads slowly is told slowly.
+        // Waits for capacity: the log keeps the events for a slow reader.
         self.line.queue.room().await;
         self.line.tell(Broadcast::delivery(told, replayed));
     }

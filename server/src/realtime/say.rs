@@ -1,4 +1,4 @@
-//! Saying something on a channel without a socket: what clients do where they have not joined.
+//! Sends messages to channels over HTTP, for clients without a socket.
 
 use foldwork_engine::{Error, Listener};
 use poem::http::StatusCode;
@@ -12,7 +12,7 @@ use super::broadcast::{Broadcast, Sender, is_reserved};
 use crate::api::error::ApiError;
 use crate::edge::bodies;
 
-/// Messages that one request may carry.
+/// The maximum number of messages in one request.
 const MOST: usize = 100;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ struct Message {
     payload: Box<RawValue>,
 }
 
-/// `POST /api/broadcast`: several messages, to channels that may differ.
+/// `POST /api/broadcast`: sends several messages, possibly to different channels.
 #[handler]
 pub async fn say_several(
     request: &Request,
@@ -51,7 +51,7 @@ pub async fn say_several(
     Ok(accepted())
 }
 
-/// `POST /api/broadcast/{topic}/events/{event}`: one message, whose payload is the body.
+/// `POST /api/broadcast/{topic}/events/{event}`: sends one message with the body as its payload.
 #[handler]
 pub async fn say_one(
     request: &Request,
@@ -75,12 +75,12 @@ pub async fn say_one(
     Ok(accepted())
 }
 
-/// Refuses names that only the server's own events have.
+/// Rejects event names that are reserved for the server.
 fn check_event(event: &str) -> poem::Result<()> {
     if !is_reserved(event) {
         return Ok(());
     }
-    let message = "events whose names begin with `task.` are the server's own";
+    let message = "event names that begin with `task.` are reserved for the server";
     Err(ApiError::new(StatusCode::FORBIDDEN, "reserved_event", message).into())
 }
 
@@ -88,7 +88,7 @@ fn agent_of(topic: &str) -> Option<&str> {
     topic.strip_prefix("realtime:").unwrap_or(topic).strip_prefix("agent:")
 }
 
-/// Whether the channel is one of the caller's.
+/// Returns an error unless the caller may write to the channel.
 async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
     let refused = || {
         let message = "you do not have permissions to write to this channel";
@@ -103,7 +103,7 @@ async fn reach(listener: &Listener, topic: &str) -> poem::Result<()> {
 
 fn say(realtime: &Realtime, listener: &Listener, topic: &str, told: &std::sync::Arc<Broadcast>) -> poem::Result<()> {
     if told.size_bytes() > foldwork_engine::model::feed::MAX_BYTES + 1_024 {
-        let message = "a message may have 256 KiB";
+        let message = "a message may have at most 256 KiB";
         return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", message).into());
     }
     if let (Some(agent), Some(hub)) = (agent_of(topic), realtime.hubs.find(&listener.record().id)) {

@@ -1,4 +1,4 @@
-//! What a socket asks for, and what it is answered: its channels, its right, and what it may do in a second.
+//! The messages of a socket and their replies: its channels, its token and its limits.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use super::queue::Queue;
 use super::replay::Missed;
 use crate::config::Realtime;
 
-/// The event by which an agent says how far it has come.
+/// The event with which an agent acknowledges a position.
 const ACKNOWLEDGE: &str = "ack";
 
-/// The state of one socket.
+/// The state of a socket.
 pub struct Session {
     pub standing: Standing,
     engine: Arc<Engine>,
     listener: Listener,
-    /// What was shown for the right.
+    /// The token that the listener was created with.
     token: String,
     hub: HubGuard,
     queue: Arc<Queue>,
@@ -41,13 +41,13 @@ pub struct Session {
     messages: Allowance,
 }
 
-/// A channel that was joined.
+/// A joined channel.
 struct Channel {
     line: Arc<Line>,
     agent: Arc<Aggregate>,
     config: JoinConfig,
     membership: Membership,
-    /// Ends what is read for it.
+    /// Aborts the replay of missed events.
     missed: AbortHandle,
     presence_key: String,
 }
@@ -58,7 +58,7 @@ impl Drop for Channel {
     }
 }
 
-/// Whoever came in.
+/// The parts of an authenticated socket.
 pub struct Admitted {
     pub engine: Arc<Engine>,
     pub listener: Listener,
@@ -80,13 +80,13 @@ impl Session {
             version,
             channels: HashMap::new(),
             most_channels: channels_per_socket,
-            // As many as there may be channels are joined at once when a client comes back.
+            // A reconnecting client joins all of its channels in one burst.
             joins: Allowance::new(joins_per_second, channels_per_socket),
             messages: Allowance::new(messages_per_second, messages_per_second as usize),
         }
     }
 
-    /// Answers one message. Who sends more than they may is read more slowly.
+    /// Handles one message. If the client exceeds its limit, its messages are handled with a delay.
     pub async fn handle(&mut self, inbound: Option<Inbound>) {
         self.messages.wait().await;
         let Some(inbound) = inbound else { return };
@@ -108,7 +108,7 @@ impl Session {
             };
         };
         if inbound.join_ref.is_some() && inbound.join_ref.as_deref() != channel.line.join_ref.as_deref() {
-            // It was sent to the channel before the client joined it again.
+            // The message was sent before the client rejoined the channel.
             return;
         }
         match &*inbound.event {
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// Ends all channels, and says why.
+    /// Ends all channels with a reason.
     pub fn end_all(&mut self, reason: &str) {
         for (_, channel) in self.channels.drain() {
             channel.line.end(reason);
@@ -143,7 +143,7 @@ impl Session {
     }
 
     async fn join(&mut self, inbound: Inbound) {
-        // Clients of the first serialiser say it with their reference alone.
+        // Clients of the first serialiser have no join reference and send only a message reference.
         let join_ref = inbound.join_ref.clone().or_else(|| inbound.reference.clone());
         let line = Arc::new(Line { join_ref: join_ref.as_deref().map(Arc::from), ..self.line(&inbound) });
         let reference = inbound.reference.as_deref();
@@ -177,7 +177,7 @@ impl Session {
         self.channels.insert(topic, Channel { line, agent, config, membership, missed, presence_key });
     }
 
-    /// Whether a channel may be joined: its agent, and what is asked for. Otherwise why not.
+    /// Returns the agent and the configuration for a channel that may be joined, or the reason why it may not.
     async fn admit(&mut self, inbound: &Inbound) -> Result<(Arc<Aggregate>, JoinConfig), String> {
         if self.channels.len() >= self.most_channels && !self.channels.contains_key(&*inbound.topic) {
             return Err("ChannelRateLimitReached: too many channels".into());
@@ -187,7 +187,7 @@ impl Session {
         }
         let asked: Join = json_of(inbound).ok_or("InvalidPayload: the payload of a join is an object")?;
         if !asked.config.postgres_changes.is_empty() {
-            return Err("PostgresChangesUnsupported: there are no changes of a database to listen to".into());
+            return Err("PostgresChangesUnsupported: there are no database changes to listen to".into());
         }
         let channel = inbound.topic.strip_prefix("realtime:").unwrap_or(&inbound.topic);
         let unauthorized =
@@ -206,16 +206,16 @@ impl Session {
         }
     }
 
-    /// Goes by a new token from now on, if it is one of this workspace.
+    /// Replaces the token, if the new one belongs to this workspace.
     async fn take_token(&mut self, token: String) -> Result<(), Error> {
         if token == self.token {
             return Ok(());
         }
         let listener = self.engine.listen(&token).await?;
         if listener.record().id != self.listener.record().id {
-            return Err(Error::Unauthenticated("the token is another workspace's"));
+            return Err(Error::Unauthenticated("the token belongs to another workspace"));
         }
-        // What was joined with the former token may be more than this one reaches.
+        // The new token may not have access to all joined channels.
         let mut out_of_reach = Vec::new();
         for (topic, channel) in &self.channels {
             match listener.agent(channel.agent.id.as_str()).await {
@@ -228,19 +228,19 @@ impl Session {
         self.listener = listener;
         self.token = token;
         for channel in out_of_reach.iter().filter_map(|topic| self.channels.remove(topic)) {
-            channel.line.end("the access token does not reach this channel");
+            channel.line.end("the access token has no access to this channel");
         }
         Ok(())
     }
 
-    /// A new token for a channel. It is not answered, unless the channel ends by it.
+    /// Handles a new token, which gets no reply. The channel ends if the token is rejected.
     async fn renew(&mut self, inbound: Inbound) {
         let NewToken { access_token } = json_of(&inbound).unwrap_or_default();
         let Some(token) = access_token else { return };
         if let Err(error) = self.take_token(token).await
             && let Some(channel) = self.channels.remove(&*inbound.topic)
         {
-            channel.line.end(&format!("the access token is refused: {error}"));
+            channel.line.end(&format!("the access token is rejected: {error}"));
         }
     }
 
@@ -251,7 +251,7 @@ impl Session {
             Some(Presence { event, payload }) if event.eq_ignore_ascii_case("track") => {
                 match hub.track(&channel.membership, &channel.presence_key, payload) {
                     true => line.ok(reference),
-                    false => line.error(reference, "PresenceTooLarge: the channel has no room for it"),
+                    false => line.error(reference, "PresenceTooLarge: the channel has no capacity for the data"),
                 }
             }
             Some(Presence { event, .. }) if event.eq_ignore_ascii_case("untrack") => {
@@ -265,7 +265,7 @@ impl Session {
     async fn broadcast(&self, channel: &Channel, inbound: &Inbound) {
         let (line, reference) = (&channel.line, inbound.reference.as_deref());
         let invalid = || line.error(reference, "InvalidPayload: expected an event and an object");
-        let refused = || line.error(reference, "ReservedEvent: events named `task.…` are the server's own");
+        let refused = || line.error(reference, "ReservedEvent: names that begin with `task.` are the server's");
         let sender = Sender::of(&self.listener);
         let (told, bytes) = match &inbound.payload {
             Payload::Json(json) => {
@@ -295,12 +295,12 @@ impl Session {
             Payload::Bytes => return invalid(),
         };
         if bytes > MAX_BYTES {
-            return line.error(reference, "PayloadTooLarge: a message may have 256 KiB");
+            return line.error(reference, "PayloadTooLarge: a message may have at most 256 KiB");
         }
         let config = &channel.config.broadcast;
         let except = (config.to_self != Some(true)).then_some(channel.membership.id);
         self.hub.hub.say(&channel.membership.agent, &told, except);
-        // Who did not say whether they want an answer may wait for one.
+        // A client that did not configure acknowledgements may wait for one.
         if config.ack != Some(false) {
             line.ok(reference);
         }
@@ -315,14 +315,14 @@ impl Session {
             Err(error @ Error::Forbidden { .. }) => channel.line.error(reference, &format!("Unauthorized: {error}")),
             Err(error @ Error::Invalid { .. }) => channel.line.error(reference, &format!("InvalidPayload: {error}")),
             Err(error) => {
-                tracing::warn!(%error, "an acknowledgement was not taken in");
+                tracing::warn!(%error, "an acknowledgement cannot be stored");
                 channel.line.error(reference, "Unavailable: try again");
             }
         }
     }
 }
 
-/// What a message carries, where that is JSON of the right form.
+/// Returns the payload of a message, if it is JSON of the right form.
 fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
     match &inbound.payload {
         Payload::Json(json) => object_of(json),
@@ -330,7 +330,7 @@ fn json_of<T: DeserializeOwned>(inbound: &Inbound) -> Option<T> {
     }
 }
 
-/// What an object of JSON says. A list would be read as the fields of a record in their order.
+/// Parses a JSON object. Serde would read an array as the fields of a struct in their order.
 fn object_of<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
     if !json.get().starts_with('{') {
         return None;

@@ -1,4 +1,4 @@
-//! Connections: accepted up to a bound, each served within limits of time and memory, and ended in order.
+//! Connections: accepted up to a limit, served with limits on time and memory, and closed in order.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -24,20 +24,21 @@ use super::socket::Socket;
 use crate::config::Http;
 use crate::edge::Shutdown;
 
-/// A pause after a failure to accept, so that a process without free descriptors does not spin.
+/// The pause after a failed accept, so that a process without free file descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// What one connection may hold of what was read or is to be written.
+/// The size of a connection's read and write buffers in bytes.
 const BUFFER: usize = 64 << 10;
-/// HTTP/2: requests of one connection at a time, those it may take back unanswered, and the bytes of one's head.
+/// HTTP/2: the limits per connection for concurrent requests, for requests reset before they were accepted, and for the
+/// bytes of a request's head.
 const REQUESTS: u32 = 200;
 const RESETS: usize = 20;
 const HEAD: u32 = 16 << 10;
 
-/// What connections are served with.
+/// The application and the limits for its connections.
 pub struct Serving {
     application: BoxEndpoint<'static, Response>,
     address: LocalAddr,
-    /// How long a request's head may take, from the connection's begin or the answer before.
+    /// The time limit for a request's head, from the start of the connection or the previous response.
     idle: Duration,
     stalled: Duration,
     permits: Arc<Permits>,
@@ -59,7 +60,7 @@ impl Serving {
         }
     }
 
-    /// Serves until the end begins. Returns the connections that are still open then.
+    /// Serves until the shutdown begins. Returns the connections that are still open.
     pub async fn run(self, listener: TcpListener, shutdown: &Shutdown) -> JoinSet<()> {
         let serving = Arc::new(self);
         let mut open = JoinSet::new();
@@ -69,7 +70,7 @@ impl Serving {
                 () = &mut end => return open,
                 Some(ended) = open.join_next() => {
                     if let Err(error) = ended {
-                        tracing::error!(%error, "a connection did not end well");
+                        tracing::error!(%error, "a connection's task failed");
                     }
                 }
                 (stream, from) = accept(&listener) => match serving.permits.take(from.ip()) {
@@ -89,12 +90,12 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
         match listener.accept().await {
             Ok((stream, from)) => {
                 if let Err(error) = stream.set_nodelay(true) {
-                    tracing::debug!(%error, "a socket keeps its delay");
+                    tracing::debug!(%error, "TCP_NODELAY cannot be set");
                 }
                 return (stream, from);
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                tracing::warn!(%error, "a connection cannot be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -117,7 +118,7 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown
     let silence = async {
         tokio::time::sleep(serving.idle).await;
         if has_asked.load(Ordering::Relaxed) {
-            // From the first request on the protocol's own limits hold.
+            // After the first request the limits of the HTTP protocol apply.
             std::future::pending::<()>().await;
         }
     };
@@ -133,11 +134,11 @@ async fn serve(serving: Arc<Serving>, socket: Socket, from: SocketAddr, shutdown
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, %from, "a connection broke off");
+        tracing::debug!(%error, %from, "a connection was broken");
     }
 }
 
-/// HTTP/1.1 and HTTP/2 with limits.
+/// Returns HTTP/1.1 and HTTP/2 with their limits.
 fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(idle).max_buf_size(BUFFER);
@@ -152,10 +153,10 @@ fn protocols(idle: Duration) -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// Who has a connection open.
+/// The permits for open connections.
 pub struct Permits {
     most: usize,
-    /// 0: any number.
+    /// 0 means no limit.
     most_per_address: usize,
     taken: Mutex<Taken>,
 }
@@ -166,14 +167,14 @@ struct Taken {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// Why a connection is not served.
+/// Why a connection is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Refusal {
     Full,
     TooManyOfOne,
 }
 
-/// A connection's permit, one of as many as there may be connections.
+/// The permit of one open connection.
 pub struct ConnectionPermit {
     permits: Arc<Permits>,
     address: IpAddr,
@@ -210,15 +211,15 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// Says why and closes, as far as that goes without waiting for the peer.
+/// Sends an error response and closes the connection, without waiting for the peer.
 fn refuse(stream: TcpStream, refusal: Refusal) {
     let (status, code, message) = match refusal {
-        Refusal::Full => ("503 Service Unavailable", "busy", "the server has as many connections as it can hold"),
+        Refusal::Full => ("503 Service Unavailable", "busy", "the limit of open connections is reached"),
         Refusal::TooManyOfOne => {
             ("429 Too Many Requests", "too_many_connections", "too many connections from this address")
         }
     };
-    tracing::debug!(status, "a connection was refused");
+    tracing::debug!(status, "a connection was rejected");
     let id = uuid::Uuid::now_v7();
     let body = format!(r#"{{"error":"{message}","code":"{code}","request_id":"{id}"}}"#);
     let answer = format!(
@@ -226,7 +227,7 @@ fn refuse(stream: TcpStream, refusal: Refusal) {
          x-request-id: {id}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
-    // The socket does not block, and its buffer is empty: this writes all of it or fails.
+    // The socket is non-blocking and its send buffer is empty, so the write completes or fails immediately.
     if let Ok(mut stream) = stream.into_std() {
         let _ = stream.write(answer.as_bytes());
     }

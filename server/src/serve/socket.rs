@@ -1,4 +1,5 @@
-//! A connection's socket: a peer that reads nothing of what it asked for ends it, and it holds its place until then.
+//! The socket of a connection. It fails if the peer does not read its responses, and holds the connection's permit
+//! until it is dropped.
 
 use std::io;
 use std::pin::Pin;
@@ -11,12 +12,12 @@ use tokio::time::Sleep;
 
 use super::connections::ConnectionPermit;
 
-/// A socket, also after it was handed on by an upgrade.
+/// The socket of a connection, including after an upgrade.
 pub struct Socket {
     stream: TcpStream,
-    /// How long a write may wait for the peer.
+    /// The time limit for a write that waits for the peer.
     timeout: Duration,
-    /// Runs while a write waits.
+    /// The timer of a write that is waiting.
     waiting: Option<Pin<Box<Sleep>>>,
     _permit: ConnectionPermit,
 }
@@ -26,7 +27,7 @@ impl Socket {
         Socket { stream, timeout, waiting: None, _permit: permit }
     }
 
-    /// What became of a write; one that waits too long is an error.
+    /// Returns the result of a write, or an error if the write has waited too long.
     fn written(&mut self, context: &mut Context<'_>, write: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if write.is_ready() {
             self.waiting = None;
@@ -35,7 +36,7 @@ impl Socket {
         let timeout = self.timeout;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
         ready!(waiting.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer reads nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer does not read")))
     }
 }
 

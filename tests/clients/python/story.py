@@ -1,4 +1,4 @@
-"""The story as the client of openapi-python-client tells it."""
+"""The story with the client that openapi-python-client generates."""
 
 import base64
 import os
@@ -75,14 +75,14 @@ MADE: dict[str, str] = {}
 
 
 def got(response: Response[Any], kind: type[T], status: int = 200) -> T:
-    """The answer, which must be of this kind."""
+    """Checks the type of a response and returns the response."""
     assert response.status_code == status, f"{response.status_code}: {response.content!r}"
     assert isinstance(response.parsed, kind), f"{response.parsed!r} is no {kind.__name__}"
     return response.parsed
 
 
 def refused(response: Response[Any], status: int, code: str) -> None:
-    """Checks an error's status and code, and that it has the shape that every error has."""
+    """Checks an error's status and code, and that it has the common shape of errors."""
     error = got(response, Error, status)
     assert error.code == code, error
     assert error.error and error.request_id

@@ -1,4 +1,4 @@
-//! Generates the client, so that the story is compiled against the document as it is now.
+//! Generates the client, so that the story is compiled against the current document.
 
 use std::error::Error;
 use std::path::PathBuf;

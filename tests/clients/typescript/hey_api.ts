@@ -1,4 +1,4 @@
-// The story as the client of @hey-api/openapi-ts tells it.
+// The story with the client that @hey-api/openapi-ts generates.
 
 import assert from "node:assert/strict";
 import * as api from "./generated/hey_api/index.js";

@@ -1,4 +1,4 @@
-// The story as openapi-fetch tells it, with the types of openapi-typescript.
+// The story with openapi-fetch and the types that openapi-typescript generates.
 
 import assert from "node:assert/strict";
 import createClient from "openapi-fetch";

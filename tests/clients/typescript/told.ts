@@ -1,4 +1,4 @@
-// What the stories share, whichever client tells them: where the server is, and how a step is checked and told.
+// The code shared by the stories of all clients: the server's URL, and how steps are checked and reported.
 
 import assert from "node:assert/strict";
 
@@ -8,17 +8,17 @@ function setting(name: string): string {
   return value;
 }
 
-/** What the paths of the document begin with. */
+/** The prefix of the document's paths. */
 export const base = setting("FOLDWORK_BASE");
-/** A key that may do everything. */
+/** A key with all rights. */
 export const key = setting("FOLDWORK_TOKEN");
-/** What sets the names of this run's things apart from those of other runs on the same server. */
+/** A suffix that makes the names of this run unique on its server. */
 export const run = setting("FOLDWORK_RUN");
 
-/** What the uploaded file holds. */
+/** The content of the uploaded file. */
 export const bytes = Buffer.from("Flour, water, salt, time.\n");
 
-/** Fetches what a link leads to, without any token. */
+/** Fetches the target of a link without a token. */
 export async function linked(url: string): Promise<Buffer> {
   const response = await fetch(new URL(url, base));
   assert.equal(response.status, 200);
@@ -31,7 +31,7 @@ export interface Failed {
   request_id: string;
 }
 
-/** Checks an error's status and code, and that it has the shape that every error has. */
+/** Checks an error's status and code, and that it has the common shape of errors. */
 export function refused(status: number, error: unknown, wanted: number, code: string): void {
   const failed = error as Failed;
   assert.equal(status, wanted, JSON.stringify(error));
@@ -39,7 +39,7 @@ export function refused(status: number, error: unknown, wanted: number, code: st
   assert.ok(failed.error.length > 0 && failed.request_id.length > 0);
 }
 
-/** Tells a story step by step, and fails with the step that does not hold. */
+/** Runs a story step by step, and fails at the first step that fails. */
 export async function tell(client: string, steps: Record<string, () => Promise<void>>): Promise<void> {
   let passed = 0;
   for (const [name, step] of Object.entries(steps)) {

@@ -1,4 +1,4 @@
-// The story as the client of openapi-generator's typescript-fetch tells it.
+// The story with the client that openapi-generator's typescript-fetch generates.
 
 import assert from "node:assert/strict";
 import * as api from "./generated/typescript_fetch/index.js";
@@ -17,7 +17,7 @@ const slug = `generator-${run}`;
 let project = "";
 let article = "";
 
-/** Checks how a call is refused. */
+/** Checks the error of a call. */
 async function refuses(call: Promise<unknown>, status: number, code: string): Promise<void> {
   const error: unknown = await call.then(() => assert.fail(`${status} is expected`), (thrown: unknown) => thrown);
   assert.ok(error instanceof api.ResponseError, String(error));

@@ -1,11 +1,11 @@
-//! A server with agents and tasks, as the tests of the mailbox use it over HTTP.
+//! A server with agents and tasks, used over HTTP by the tests of the mailbox.
 
 use foldwork_tests::server::Server;
 use poem::http::Method;
 use poem::{Body, Request};
 use serde_json::{Value, json};
 
-/// The agents, by the names that a server is started with.
+/// The agents' names, with which the server is started.
 pub const AGENTS: [&str; 2] = ["drafter", "helper"];
 pub const DRAFTER: &str = "agent-drafter";
 pub const HELPER: &str = "agent-helper";
@@ -15,7 +15,7 @@ pub async fn server() -> Server {
     Server::start_with_agents(&names).await.expect("a server")
 }
 
-/// An answer: its status and body.
+/// The status and body of a response.
 pub type Answer = (u16, Value);
 
 pub async fn post(server: &Server, path: &str, body: &Value) -> Answer {
@@ -40,19 +40,19 @@ async fn call(server: &Server, method: Method, path: &str, body: Option<&Value>)
     (status, serde_json::from_str(&text).unwrap_or_default())
 }
 
-/// Does something with a task that must go well.
+/// Does an action on a task and checks that it succeeds.
 pub async fn act(server: &Server, id: &str, act: &str, body: Value) -> Value {
     let (status, answer) = post(server, &format!("/mailbox/{id}/{act}"), &body).await;
     assert!((200..300).contains(&status), "{act}: {status} {answer}");
     answer
 }
 
-/// A task for an agent, as it was made.
+/// Creates a task for an agent.
 pub async fn task(server: &Server, agent: &str) -> String {
     task_with(server, agent, &json!({})).await
 }
 
-/// A task for an agent, with more said of it.
+/// Creates a task for an agent with additional fields.
 pub async fn task_with(server: &Server, agent: &str, more: &Value) -> String {
     let mut body = json!({"title": "Draft it", "assignee_type": "agent", "assignee_id": agent});
     for (name, value) in more.as_object().expect("fields") {
@@ -63,7 +63,7 @@ pub async fn task_with(server: &Server, agent: &str, more: &Value) -> String {
     task["id"].as_str().expect("an id").to_owned()
 }
 
-/// Takes a task of an agent to where a row of the table begins.
+/// Brings a task of an agent into the state in which a row of the table begins.
 pub async fn bring(server: &Server, id: &str, agent: &str, row: &str) {
     let claim = json!({"agent_id": agent, "lease_seconds": 60});
     let known: Option<&[(&str, Value)]> = match row {
@@ -81,7 +81,7 @@ pub async fn bring(server: &Server, id: &str, agent: &str, row: &str) {
         "canceled" => Some(&[("cancel", json!({}))]),
         _ => None,
     };
-    let steps = known.expect("a row that the test knows the way to");
+    let steps = known.expect("the test knows how to reach this row");
     for (step, body) in steps {
         act(server, id, step, body.clone()).await;
     }

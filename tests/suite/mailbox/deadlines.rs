@@ -1,4 +1,4 @@
-//! Leases that end, deferrals that are over, and what renews them.
+//! Leases and deferrals that end, and renewals of leases.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use super::board::{DRAFTER, HELPER, act, bring, get, post, server, task};
 const SECOND: i64 = 1_000;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_ends_gives_the_task_back_and_after_five_attempts_it_has_failed() {
+async fn an_ended_lease_releases_the_task_and_the_fifth_fails_it() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     for attempt in 1..=5 {
@@ -28,7 +28,7 @@ async fn a_lease_that_ends_gives_the_task_back_and_after_five_attempts_it_has_fa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_renews_a_lease_is_no_event() {
+async fn renewing_a_lease_appends_no_event() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let (held, other) = (task(&server, DRAFTER).await, task(&server, HELPER).await);
@@ -41,10 +41,10 @@ async fn what_renews_a_lease_is_no_event() {
         assert_eq!(renewed.len(), 1);
         assert!(renewed.iter().all(|lease| *lease.task_id == *held && lease.until.is_some()), "{renewed:?}");
     }
-    // The same claim again holds it too, for as long as it says.
+    // Claiming again extends the lease too, by the time given in the claim.
     let again = act(&server, &held, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 600})).await;
     assert_eq!(again["lease"]["expires_at"], "2026-01-01T00:11:20.000Z");
-    assert_eq!(workspace.reader.position(), position + 1, "one lease ended, and that is all that happened");
+    assert_eq!(workspace.reader.position(), position + 1, "the end of one lease is the only new event");
     assert_eq!(get(&server, &format!("/mailbox/{other}")).await.1["status"], "pending");
     server.pass(599 * SECOND).await.expect("later");
     assert_eq!(get(&server, &format!("/mailbox/{held}")).await.1["status"], "in_progress");
@@ -55,14 +55,14 @@ async fn what_renews_a_lease_is_no_event() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn timers_rest_after_a_restart_while_a_renewed_lease_is_held() {
+async fn timers_are_idle_after_a_restart_with_a_renewed_lease() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let id = task(&server, DRAFTER).await;
     act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 30})).await;
     server.pass(20 * SECOND).await.expect("later");
     workspace.writer.renew_leases(vec![DRAFTER.into()]).await.expect("renewed");
-    // The end that the log tells of is over, and the end that the renewal says is not.
+    // The end of the lease in the log has passed; the end in the renewal has not.
     server.pass(20 * SECOND).await.expect("later");
     drop(workspace);
     server.engine.close().await;
@@ -81,7 +81,7 @@ async fn timers_rest_after_a_restart_while_a_renewed_lease_is_held() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deferred_task_wakes_where_it_was_and_unread() {
+async fn a_deferred_task_wakes_unread_in_its_former_status() {
     let server = server().await;
     for row in ["pending", "review", "input_required", "awaiting_reply"] {
         let id = task(&server, DRAFTER).await;
@@ -106,7 +106,7 @@ async fn a_deferred_task_wakes_where_it_was_and_unread() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_under_a_claim_that_has_ended_is_refused() {
+async fn work_under_an_ended_claim_is_rejected() {
     let server = server().await;
     let id = task(&server, DRAFTER).await;
     let first = act(&server, &id, "claim", json!({"agent_id": DRAFTER, "lease_seconds": 10})).await;

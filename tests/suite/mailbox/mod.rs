@@ -1,4 +1,4 @@
-//! The mailbox: what may happen to tasks, what happens at once, and what happens by itself.
+//! The mailbox: transitions of tasks, concurrent actions, and deadlines.
 
 pub mod board;
 mod deadlines;

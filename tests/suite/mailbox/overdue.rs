@@ -21,7 +21,7 @@ use super::board::{AGENTS, DRAFTER, HELPER, act, get, post, server, task, task_w
 
 const SECOND: i64 = 1_000;
 
-/// The types of a task's events, in order.
+/// Returns a task and the types of its events, in order.
 async fn told(server: &Server, id: &str) -> (Value, Vec<String>) {
     let (_, task) = get(server, &format!("/mailbox/{id}")).await;
     let events = task["timeline"].as_array().into_iter().flatten();
@@ -30,7 +30,7 @@ async fn told(server: &Server, id: &str) -> (Value, Vec<String>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_due_date_that_passes_is_told_once_and_makes_the_task_unread_again() {
+async fn a_passed_due_date_appends_one_event_and_marks_unread() {
     let server = server().await;
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     act(&server, &id, "read", json!({})).await;
@@ -42,8 +42,8 @@ async fn a_due_date_that_passes_is_told_once_and_makes_the_task_unread_again() {
     assert_eq!((&task["overdue"], &task["unread"], &task["status"]), (&json!(true), &json!(true), &json!("pending")));
     assert_eq!(types.last().map(String::as_str), Some("task.overdue"));
     server.pass(3_600 * SECOND).await.expect("much later");
-    assert_eq!(told(&server, &id).await.1.len(), types.len(), "it is told once");
-    // Another due date is another matter; the same one again is none.
+    assert_eq!(told(&server, &id).await.1.len(), types.len(), "there is one event per due date");
+    // A new due date can pass again; assigning the same due date changes nothing.
     let later = json!({"agent_id": DRAFTER, "due_at": "2026-01-01T02:00:00Z"});
     let moved = act(&server, &id, "assign", later.clone()).await;
     assert_eq!((&moved["overdue"], &moved["due_at"]), (&json!(false), &json!("2026-01-01T02:00:00.000Z")));
@@ -54,7 +54,7 @@ async fn a_due_date_that_passes_is_told_once_and_makes_the_task_unread_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_ended_is_never_overdue() {
+async fn ended_tasks_are_never_overdue() {
     let server = server().await;
     let id = task_with(&server, DRAFTER, &json!({"due_at": "2026-01-01T00:01:00Z"})).await;
     let ended = act(&server, &id, "approve", json!({})).await;
@@ -63,7 +63,7 @@ async fn what_has_ended_is_never_overdue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_step_of_an_escalation_is_taken_once_and_in_order() {
+async fn escalation_steps_are_taken_once_and_in_order() {
     let server = server().await;
     let owner = get(&server, "/workspace").await.1["owner_id"].as_str().expect("an owner").to_owned();
     let steps = json!([
@@ -80,7 +80,7 @@ async fn each_step_of_an_escalation_is_taken_once_and_in_order() {
     server.pass(120 * SECOND).await.expect("overdue, and the first step");
     let (task, types) = told(&server, &id).await;
     assert_eq!(types[2..], ["task.overdue", "task.escalated"]);
-    // The priority is raised, and its agent keeps the task.
+    // The priority rises, and the agent keeps the task.
     assert_eq!((&task["priority"], &task["status"]), (&json!("high"), &json!("in_progress")));
     server.pass(60 * SECOND).await.expect("the second step");
     let (task, _) = told(&server, &id).await;
@@ -94,13 +94,13 @@ async fn each_step_of_an_escalation_is_taken_once_and_in_order() {
     assert_eq!(
         (&task["assignee_id"], &task["escalated"]),
         (&json!(HELPER), &json!(3)),
-        "who is not there gets nothing"
+        "an unknown agent gets no task"
     );
     server.pass(86_400 * SECOND).await.expect("a day later");
     let (task, types) = told(&server, &id).await;
     assert_eq!((&task["assignee_type"], &task["assignee_id"]), (&json!("user"), &json!(owner)));
     assert_eq!((&task["priority"], types.len()), (&json!("urgent"), 7));
-    // Both agents were told: one what it lost, the other what it got and lost.
+    // Both agents got events: one lost the task, the other got it and lost it.
     for (agent, last) in [(DRAFTER, "task.unassigned"), (HELPER, "task.unassigned")] {
         let (_, feed) = get(&server, &format!("/agents/{agent}/events")).await;
         let heard: Vec<&str> =
@@ -116,7 +116,7 @@ async fn engine(store: Store, clock: &Arc<FixedClock>) -> Arc<Engine> {
     Engine::open(store, clock.clone() as Arc<dyn Clock>, Settings::default(), plugins).await.expect("an engine")
 }
 
-/// How often each type of event stands in a task's stream.
+/// Returns how often an event type occurs in a task's stream.
 async fn counted(client: &Entered, id: &str, event_type: &str) -> usize {
     let limit = Limit::events(100);
     let stream = client.reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items;
@@ -168,7 +168,7 @@ async fn two_servers_and_a_restart_escalate_each_step_once() {
     }
 }
 
-/// A store with a task that an agent claimed for 60 seconds, and that no server has open.
+/// Returns a store with a task that an agent claimed for 60 seconds, and that no server has open.
 async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
     let store = Store::connect("mem://").await.expect("a store");
     let before = engine(store.share(), clock).await;
@@ -186,7 +186,7 @@ async fn left_claimed(clock: &Arc<FixedClock>) -> (Store, String, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_ended_while_no_server_ran_is_no_attempt() {
+async fn a_lease_that_ends_without_a_server_is_not_an_attempt() {
     let clock = Arc::new(FixedClock::default());
     let (store, key, id) = left_claimed(&clock).await;
     clock.advance(3_600 * SECOND);
@@ -197,13 +197,13 @@ async fn a_lease_that_ended_while_no_server_ran_is_no_attempt() {
         let text = |name: &str| task.state.get(name).and_then(|value| value.as_str()).map(str::to_owned);
         (text("status").expect("a status"), task.state.get("attempt").and_then(|value| value.as_int()))
     };
-    // The agent has as long again to say that it is there.
+    // After the start, the agent has the length of its lease again to send a heartbeat.
     after.deadlines_passed().await;
     assert_eq!(status().await, ("in_progress".to_owned(), Some(1)));
     clock.advance(60 * SECOND);
     after.deadlines_passed().await;
     assert_eq!(status().await, ("pending".to_owned(), Some(1)));
-    // What ends while a server runs is an attempt.
+    // A lease that ends while a server runs counts as an attempt.
     let claim = Work::Claim { seconds: 60 };
     let worker = Worker::new(Some(DRAFTER.into()), None);
     client.writer.work_on_task(&id, worker, claim, Expected::Any, None).await.expect("claimed");
@@ -213,7 +213,7 @@ async fn a_lease_that_ended_while_no_server_ran_is_no_attempt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_comes_back_after_a_restart_keeps_what_it_holds() {
+async fn an_agent_that_returns_after_a_restart_keeps_its_tasks() {
     let clock = Arc::new(FixedClock::default());
     let (store, key, id) = left_claimed(&clock).await;
     clock.advance(3_600 * SECOND);
@@ -228,18 +228,18 @@ async fn an_agent_that_comes_back_after_a_restart_keeps_what_it_holds() {
     assert_eq!(task.state.get("status").and_then(|value| value.as_str()), Some("in_progress"));
 }
 
-/// Returns when something that follows an event is so.
+/// Waits until a condition holds that follows from an event.
 async fn until(is_so: impl AsyncFn() -> bool) {
     let waiting = async {
         while !is_so().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is so in the end");
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("the condition holds in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_of_leases_ends_with_their_tasks() {
+async fn lease_records_are_removed_with_their_tasks() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let log = server.store.workspace(&workspace.reader.record().id).await.expect("the store");
@@ -255,7 +255,7 @@ async fn what_is_kept_of_leases_ends_with_their_tasks() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_kept_of_an_agent_ends_with_it() {
+async fn presence_records_are_removed_with_their_agent() {
     let server = server().await;
     let workspace = server.workspace("owner").await.expect("the workspace");
     let log = server.store.workspace(&workspace.reader.record().id).await.expect("the store");

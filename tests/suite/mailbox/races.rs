@@ -1,4 +1,4 @@
-//! Two things done to one task at once: one of them wins, and the log tells which, on one server and on two.
+//! Two concurrent actions on one task: exactly one wins, and the log shows which, on one server and on two.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use foldwork_tests::entered::{Entered, enter};
 
 use super::board::{AGENTS, DRAFTER, HELPER};
 
-/// How often two things are done at once on one server, and on two.
+/// The number of races on one server, and on two.
 const ON_ONE: usize = 200;
 const ON_TWO: usize = 30;
 const LEASE_S: i64 = 10;
 
-/// One workspace as two clients see it: of one server, or of two on one store.
+/// One workspace as two clients see it, on one server or on two servers with one store.
 struct Pair {
     clock: Arc<FixedClock>,
     engines: Vec<Arc<Engine>>,
@@ -54,7 +54,7 @@ impl Pair {
         Pair { clock, clients, engines: vec![one, two], rounds: ON_TWO }
     }
 
-    /// A task whose approval changes an article, and the article.
+    /// Creates a task whose approval changes an article, and the article.
     async fn task(&self, round: usize, assignee: Option<Assignee>) -> (String, String) {
         let writer = &self.clients[round % 2].writer;
         let new = NewArticle { title: format!("Article {round}"), ..NewArticle::default() };
@@ -79,13 +79,13 @@ impl Pair {
         self.clients[0].reader.stream(id, None, limit, Direction::Forward).await.expect("a stream").items
     }
 
-    /// How many events of these types a stream has.
+    /// Returns how many events of these types a stream has.
     async fn count(&self, id: &str, types: &[&str]) -> usize {
         self.stream(id).await.iter().filter(|event| types.contains(&&*event.event_type)).count()
     }
 }
 
-/// Does something until the store has time for it.
+/// Does an action and retries while the store is unavailable.
 async fn again<T, F: Future<Output = Result<T, Error>>>(mut act: impl FnMut() -> F) -> Result<T, Error> {
     loop {
         match act().await {
@@ -104,7 +104,8 @@ async fn work(client: Entered, id: String, agent: &str, work: Work) -> Result<()
     again(|| client.writer.work_on_task(&id, worker(), work.clone(), Expected::Any, None)).await.map(drop)
 }
 
-/// Exactly one of two went well, and the other was refused for where the task stood.
+/// Checks that exactly one of two actions succeeded and the other was rejected because of the task's status. Returns
+/// the index of the winner.
 fn one_won(outcomes: [Result<(), Error>; 2], round: usize) -> usize {
     let won: Vec<usize> = (0..2).filter(|place| outcomes[*place].is_ok()).collect();
     assert_eq!(won.len(), 1, "round {round}: {outcomes:?}");
@@ -119,7 +120,7 @@ async fn approve_against(pair: &Pair, other: TaskCommand) {
     let mut wins = [0, 0];
     for round in 0..pair.rounds {
         let (task, article) = pair.task(round, None).await;
-        // Each has its turn to be asked first.
+        // The two actions take turns at starting first.
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
         let [first, second] =
             order.map(|place| tokio::spawn(act(pair.clients[place].clone(), task.clone(), command(place))));
@@ -166,7 +167,7 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
         pair.clock.advance(LEASE_S * 1_000);
         let outcome = completing.await.expect("done");
         for client in &pair.clients {
-            // What the other server did is known by whoever asks.
+            // A read makes each server apply what the other server appended.
             client.reader.task(&task).await.expect("the task");
         }
         for engine in &pair.engines {
@@ -188,29 +189,29 @@ async fn complete_against_the_end_of_the_lease(pair: &Pair) {
         }
         assert_eq!(pair.count(&article, &["article.updated"]).await, 0);
     }
-    assert!(completed > 0, "no agent was in time");
+    assert!(completed > 0, "no agent completed its task in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_approvals_one_wins() {
+async fn one_of_two_approvals_wins() {
     approve_against(&Pair::of_one_server().await, TaskCommand::Approve { comment: None }).await;
     approve_against(&Pair::of_two_servers().await, TaskCommand::Approve { comment: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_approval_and_rejection_one_wins() {
+async fn either_an_approval_or_a_rejection_wins() {
     approve_against(&Pair::of_one_server().await, TaskCommand::Reject { reason: None }).await;
     approve_against(&Pair::of_two_servers().await, TaskCommand::Reject { reason: None }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_claims_one_wins() {
+async fn one_of_two_claims_wins() {
     claim_against_claim(&Pair::of_one_server().await).await;
     claim_against_claim(&Pair::of_two_servers().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_completed_or_its_lease_ends() {
+async fn either_a_completion_or_the_end_of_the_lease_wins() {
     complete_against_the_end_of_the_lease(&Pair::of_one_server().await).await;
     complete_against_the_end_of_the_lease(&Pair::of_two_servers().await).await;
 }

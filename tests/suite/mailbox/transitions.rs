@@ -1,4 +1,4 @@
-//! Every status with everything that may be done, against the table in `tests/mailbox/transitions.md`.
+//! Every status with every action, against the table in `tests/mailbox/transitions.md`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use tokio::sync::watch;
 
 use super::board::{Answer, DRAFTER, HELPER, bring, get, post, server, task, task_with};
 
-/// A table of the file: its rows by where a task stands, their cells by what is done.
+/// A table of the file: its rows by the status of the task, their cells by the action.
 struct Table {
     rows: Vec<(String, BTreeMap<String, String>)>,
     columns: Vec<String>,
 }
 
 impl Table {
-    /// The table under a heading.
+    /// Parses the table under a heading.
     fn read(heading: &str) -> Table {
         let text = read(&root().join("tests/mailbox/transitions.md"));
         let (_, section) = text.split_once(&format!("# {heading}\n")).expect("a heading of the file");
@@ -44,9 +44,9 @@ impl Table {
 }
 
 #[test]
-fn the_table_has_every_status_and_everything_that_may_be_done() {
+fn the_table_has_every_status_and_every_action() {
     let mut done: Vec<String> = Vec::new();
-    for heading in ["People", "Agents, and who made the task", "Scripted agents, and time"] {
+    for heading in ["People", "Agents and creators", "Scripted agents and time"] {
         let table = Table::read(heading);
         for status in Status::ALL {
             assert!(table.rows.iter().any(|(row, _)| row == status.name()), "{heading}: {}", status.name());
@@ -63,7 +63,7 @@ fn the_table_has_every_status_and_everything_that_may_be_done() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_do_what_the_table_says() {
+async fn actions_of_people_match_the_table() {
     let (server, table) = (server().await, Table::read("People"));
     let mut failures = Vec::new();
     for (row, cells) in &table.rows {
@@ -83,10 +83,10 @@ async fn people_do_what_the_table_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn agents_do_what_the_table_says() {
+async fn actions_of_agents_match_the_table() {
     let (server, people) = (server().await, Table::read("People"));
     let mut failures = Vec::new();
-    for (row, cells) in &Table::read("Agents, and who made the task").rows {
+    for (row, cells) in &Table::read("Agents and creators").rows {
         let (_, allowed) = people.rows.iter().find(|(name, _)| name == row).expect("the row for people");
         for (column, expected) in cells {
             let body = match column.as_str() {
@@ -113,7 +113,7 @@ async fn agents_do_what_the_table_says() {
     all_well(failures);
 }
 
-/// Brings a task to where the row begins, does what the column says, and compares.
+/// Brings a task into the state of the row, does the action of the column, and compares the result.
 #[expect(clippy::too_many_arguments, reason = "a cell, and what it takes to try it")]
 async fn check(
     server: &Server,
@@ -134,14 +134,14 @@ async fn check(
         "409" => refused_otherwise(row, people, column, &(status, answer.clone()), &before, &after),
         next => (!(200..300).contains(&status) || after["status"] != next).then(|| format!("to be {next}")),
     };
-    // What a task says of itself is what the table says of it.
+    // The task lists the same allowed actions as the table.
     let told = wrong.or_else(|| (before["allowed_actions"] != json!(allowed(people))).then(|| "other actions".into()));
     failures.extend(
         told.map(|wrong| format!("{row}, {column}: expected {wrong}, found {status} {answer} and {}", after["status"])),
     );
 }
 
-/// What is wrong with a refusal, if anything is.
+/// Returns what is wrong with an error response, if anything.
 fn refused_otherwise(
     row: &str,
     people: &BTreeMap<String, String>,
@@ -166,7 +166,7 @@ fn refused_otherwise(
     (before != after).then(|| "nothing to change".into())
 }
 
-/// The actions that the table has for people, in their usual order.
+/// Returns the actions that the table allows people, in their usual order.
 fn allowed(people: &BTreeMap<String, String>) -> Vec<&'static str> {
     let goes = |name: &str| people.get(name).is_some_and(|cell| cell != "409");
     let names = Action::ALL.into_iter().map(Action::name);
@@ -174,8 +174,8 @@ fn allowed(people: &BTreeMap<String, String>) -> Vec<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn time_does_what_the_table_says() {
-    let (server, table) = (server().await, Table::read("Scripted agents, and time"));
+async fn deadlines_match_the_table() {
+    let (server, table) = (server().await, Table::read("Scripted agents and time"));
     let mut tasks = Vec::new();
     for (row, cells) in &table.rows {
         let id = task(&server, DRAFTER).await;
@@ -194,10 +194,10 @@ async fn time_does_what_the_table_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_overdue_is_where_the_table_says() {
-    let (server, table) = (server().await, Table::read("Scripted agents, and time"));
+async fn overdue_tasks_match_the_table() {
+    let (server, table) = (server().await, Table::read("Scripted agents and time"));
     let mut failures = Vec::new();
-    // Within half a minute no lease ends and no deferral is over.
+    // Within half a minute no lease and no deferral ends.
     let due = json!({"due_at": "2026-01-01T00:00:20Z"});
     let escalated = json!({"due_at": "2026-01-01T00:00:10Z", "metadata": {"review": {"escalate": [
         {"after": 10, "to": {"assignee_type": "agent", "assignee_id": HELPER}, "priority": "urgent"}]}}});
@@ -222,7 +222,7 @@ async fn what_is_overdue_is_where_the_table_says() {
     all_well(failures);
 }
 
-/// A scripted agent that delivers when the test says so.
+/// A scripted agent that delivers when the test allows it.
 struct Slow {
     about: About,
     go: watch::Receiver<bool>,
@@ -264,11 +264,12 @@ fn slow(go: watch::Receiver<bool>) -> Plugins {
     Plugins::new(vec![Arc::new(Slow { about, go })], 1).expect("threads")
 }
 
-/// The script has its task when somebody else does something with it: what it makes is decided where the task is then.
+/// While the script works on its task, somebody else acts on the task. The task's status at the time of delivery
+/// decides what happens to the output.
 #[tokio::test(flavor = "multi_thread")]
-async fn scripted_agents_do_what_the_table_says() {
+async fn scripted_agents_match_the_table() {
     let mut failures = Vec::new();
-    for (row, cells) in &Table::read("Scripted agents, and time").rows {
+    for (row, cells) in &Table::read("Scripted agents and time").rows {
         let (go, gone) = watch::channel(false);
         let server = Server::start_with_native(slow(gone)).await.expect("a server");
         let id = task(&server, "agent-slow").await;
@@ -278,7 +279,7 @@ async fn scripted_agents_do_what_the_table_says() {
         worked(&server.workspace("owner").await.expect("the workspace")).await.expect("the work is done");
         let (_, after) = get(&server, &format!("/mailbox/{id}")).await;
         let expected = &cells["deliver"];
-        // One that was asked something too is worked for twice; the second time it is not its turn any more.
+        // A task with an open question is worked on twice; the second time the task is no longer assigned to the agent.
         let delivered = before["status"] != *expected.as_str();
         let is_told =
             after["timeline"].as_array().into_iter().flatten().any(|told| told["event_type"] == "task.delivered");

@@ -1,6 +1,7 @@
-//! States and pipelines by chance: each source gives the same rows, with columns and without, and no JSON breaks a query.
+//! Random states and random pipelines: each source gives the same rows, with and without columns, and no JSON breaks a
+//! query.
 //!
-//! `PROPTEST_CASES` says how many are tried; what fails is made smaller and shown.
+//! `PROPTEST_CASES` sets the number of cases. A failing case is shrunk and shown.
 
 mod pipelines;
 mod states;
@@ -19,7 +20,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use tokio::runtime::{Handle, Runtime};
 
-/// How a query is read: where from, with rules or without, with columns or without.
+/// How a query is executed: its source, with or without rules, with or without columns.
 type Way = (SourceChoice, bool, bool);
 
 const WAYS: [Way; 5] = [
@@ -35,7 +36,7 @@ fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() }
 }
 
-/// Some appends, and what is asked after each.
+/// A sequence of appends, with the queries to run after each.
 type Story = Vec<(Vec<NewEvent>, Vec<Value>)>;
 
 fn story() -> impl Strategy<Value = Story> {
@@ -44,7 +45,7 @@ fn story() -> impl Strategy<Value = Story> {
 }
 
 #[test]
-fn every_way_of_reading_gives_the_same_rows() {
+fn every_way_of_execution_returns_the_same_rows() {
     let runtime = Runtime::new().expect("a runtime");
     let server = runtime.block_on(Server::start()).expect("a server");
     let handle = runtime.handle();
@@ -60,7 +61,7 @@ fn every_way_of_reading_gives_the_same_rows() {
     }
 }
 
-/// Lets a story happen in a workspace of its own.
+/// Runs a story in a new workspace.
 async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseError> {
     let (_, key) = server.engine.provision(name, None).await.map_err(failed)?;
     let workspace = foldwork_tests::entered::enter(&server.engine, &key).await.map_err(failed)?;
@@ -77,7 +78,7 @@ async fn told(server: &Server, name: &str, story: Story) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Answers are the same each way: the same rows, or the same error.
+/// Checks that every way gives the same rows or the same error.
 async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<(), TestCaseError> {
     let mut first: Option<String> = None;
     for &(source, push_down, columns) in ways {
@@ -99,10 +100,10 @@ async fn compare(workspace: &Entered, pipeline: &Value, ways: &[Way]) -> Result<
     let moved = first.unwrap_or_default();
     let written = json::text(pipeline);
     if ["$rand", "$sampleRate"].iter().any(|name| written.contains(name)) {
-        // What is drawn depends on how many rows were drawn for before.
+        // Random draws depend on the number of rows drawn for before, and moving a filter changes that number.
         return Ok(());
     }
-    // A stage that skips no row keeps filters where they were written: they may be moved, as long as that changes no row.
+    // A `$skip` of 0 keeps filters from being moved across it. Moving filters must not change the rows.
     let mut stages = Vec::new();
     for stage in pipeline.as_array().unwrap_or_default() {
         let barrier = stages.iter().any(is_fold).then(|| Object::from_iter([("$skip", Value::Int(0))]).into());
@@ -120,7 +121,7 @@ fn is_fold(stage: &Value) -> bool {
     stage.get("$fold").is_some()
 }
 
-/// The rows, or the error, of a query; a failure that is none of the language's fails the test.
+/// Returns the rows or the error of a query. Fails the test on an error that is not part of the language.
 async fn answered(workspace: &Entered, query: Query) -> Result<Result<String, String>, TestCaseError> {
     let pipeline = query.pipeline.clone();
     match workspace.reader.query(query).await {
@@ -130,7 +131,7 @@ async fn answered(workspace: &Entered, query: Query) -> Result<Result<String, St
     }
 }
 
-/// More states than a segment holds.
+/// More states than one segment holds.
 const MANY: usize = 4_500;
 const OVER_MANY: [&str; 24] = [
     r#"{"$group": {"_id": "$k", "n": {"$sum": "$n"}, "a": {"$avg": "$x"}, "m": {"$max": "$n"}, "l": {"$last": "$s"}}}"#,
@@ -160,7 +161,7 @@ const OVER_MANY: [&str; 24] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_segments_give_the_same_rows() {
+async fn queries_over_many_segments_return_the_same_rows() {
     let server = Server::start().await.expect("a server");
     let workspace = server.workspace("owner").await.expect("a workspace");
     workspace
@@ -170,7 +171,7 @@ async fn many_segments_give_the_same_rows() {
         .expect("defined");
     for round in 0..2 {
         for from in (0..MANY).step_by(500) {
-            // The second round changes some of the states, after columns were made of all of them.
+            // The second round changes some of the states after columns were built from all of them.
             let events = (from..from + 500).filter(|number| round == 0 || number % 9 == 0);
             let events: Vec<_> = events.map(|number| states::numbered(number, round)).collect();
             workspace.writer.append_events(events).await.expect("appended");
@@ -184,7 +185,7 @@ async fn many_segments_give_the_same_rows() {
 }
 
 #[test]
-fn any_json_is_answered_or_refused() {
+fn any_json_returns_rows_or_an_error() {
     let runtime = Runtime::new().expect("a runtime");
     let server = runtime.block_on(Server::start()).expect("a server");
     let workspace = runtime.block_on(server.workspace("owner")).expect("a workspace");

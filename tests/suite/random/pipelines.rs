@@ -1,4 +1,5 @@
-//! Pipelines by chance: those that columns and stores take over, those that they must leave, and any JSON at all.
+//! Random pipelines: those that columns and stores execute, those that they must leave to the interpreter, and
+//! arbitrary JSON.
 
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
@@ -6,7 +7,7 @@ use serde_json::json;
 
 use super::states::{number, scalar, text, value};
 
-/// Paths that states have, may have, or never have.
+/// Generates paths that states always, sometimes or never have.
 fn path() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "n",
@@ -45,12 +46,12 @@ fn pattern() -> impl Strategy<Value = Value> {
     prop::sample::select(vec!["^a", "b$", "é"]).prop_map(Value::from)
 }
 
-/// A pattern as it stands among values.
+/// Returns a regular expression as an extended JSON value.
 fn regular(pattern: Value) -> Value {
     object([("$regularExpression", object([("pattern", pattern), ("options", "i".into())]))])
 }
 
-/// A test of one field.
+/// Generates a test of one field.
 fn test() -> impl Strategy<Value = Value> {
     let compared = prop::sample::select(vec!["$eq", "$ne", "$gt", "$gte", "$lt", "$lte"]);
     let operand = prop_oneof![3 => number(), 2 => text(), 2 => value()];
@@ -92,7 +93,7 @@ fn filter() -> impl Strategy<Value = Value> {
     })
 }
 
-/// An expression over paths; some fail for some of the values.
+/// Generates an expression over paths. Some expressions fail for some of the values.
 fn expression() -> impl Strategy<Value = Value> {
     let pair = |name| (reference(), reference()).prop_map(move |(a, b)| object([(name, vec![a, b].into())]));
     prop_oneof![
@@ -122,7 +123,7 @@ fn key() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A field that is computed, and a grouping that reads it.
+/// Generates a computed field and a grouping that reads it.
 fn computed_group() -> impl Strategy<Value = Vec<Value>> {
     let stage = prop::sample::select(vec!["$set", "$project"]);
     let name = prop::sample::select(vec!["z", "z", "z", "n", "a"]);
@@ -227,7 +228,7 @@ fn stage() -> impl Strategy<Value = Vec<Value>> {
     ]
 }
 
-/// A pipeline over states.
+/// Generates a pipeline over states.
 pub fn pipeline() -> impl Strategy<Value = Value> {
     let before = prop::option::of(prop::sample::select(vec![
         json!({"aggregate_type": "thing"}),
@@ -244,7 +245,7 @@ pub fn pipeline() -> impl Strategy<Value = Value> {
     })
 }
 
-/// JSON that may look like a pipeline.
+/// Generates JSON that may resemble a pipeline.
 pub fn anything() -> impl Strategy<Value = serde_json::Value> {
     let names = [
         "$match",

@@ -1,4 +1,4 @@
-//! Events by chance: fields of every type and of changing types, nested ones, missing ones, deleted aggregates.
+//! Random events: fields of every type and of changing types, nested fields, missing fields, and deleted aggregates.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
 use proptest::prelude::*;
 
-/// The types that events are of.
+/// The types of the events.
 pub const TYPES: [&str; 2] =
     [r#"{"type_name": "thing", "fields": [{"name": "d", "type": "date"}]}"#, r#"{"type_name": "other"}"#];
 const IDS: usize = 12;
 
-/// Texts that fields hold and that filters ask for.
+/// Generates texts that both fields and filters use.
 pub fn text() -> impl Strategy<Value = Value> {
     prop::sample::select(vec!["", "a", "b", "c", "é", "10", "null"]).prop_map(Value::from)
 }
@@ -26,7 +26,7 @@ pub fn number() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// A value without parts.
+/// Generates a value that is neither a list nor an object.
 pub fn scalar() -> impl Strategy<Value = Value> {
     prop_oneof![
         4 => number(),
@@ -36,7 +36,7 @@ pub fn scalar() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Any value, a few levels deep.
+/// Generates any value, a few levels deep.
 pub fn value() -> impl Strategy<Value = Value> {
     scalar().prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
@@ -55,7 +55,7 @@ fn date() -> impl Strategy<Value = Value> {
     (1u32..28).prop_map(|day| Value::from(format!("2025-02-{day:02}T00:00:00.000Z")))
 }
 
-/// A field and what an event says of it.
+/// Generates a field and its value in an event.
 fn field() -> impl Strategy<Value = (&'static str, Value)> {
     prop_oneof![
         3 => (Just("n"), (-3i64..6).prop_map(Value::Int)),
@@ -69,7 +69,7 @@ fn field() -> impl Strategy<Value = (&'static str, Value)> {
     ]
 }
 
-/// An event of one of a few aggregates.
+/// Generates an event of one of a few aggregates.
 pub fn event() -> impl Strategy<Value = NewEvent> {
     let verb = prop_oneof![12 => Just("changed"), 1 => Just("deleted")];
     (0..IDS, prop::collection::vec(field(), 0..6), verb).prop_map(|(number, fields, verb)| {
@@ -87,7 +87,7 @@ pub fn event() -> impl Strategy<Value = NewEvent> {
     })
 }
 
-/// One of many states, as it is after a round of changes.
+/// Returns an event that gives one of many aggregates its values for this round.
 pub fn numbered(number: usize, round: usize) -> NewEvent {
     let changed = number + round * 31;
     let x = match changed % 5 {

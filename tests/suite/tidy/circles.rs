@@ -1,11 +1,12 @@
-//! Circles among things that name each other.
+//! Finds dependency cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who names whom.
+/// The dependencies of each node.
 pub type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The largest sets in which each names every other, over however many steps; single ones are left out.
+/// Returns the largest sets of nodes in which each depends on every other, directly or indirectly. Single nodes are
+/// omitted.
 pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     let mut finished = Vec::new();
     let mut seen = BTreeSet::new();
@@ -31,7 +32,7 @@ pub fn circles(arrows: &Arrows) -> Vec<Vec<String>> {
     found
 }
 
-/// Adds everything that can be come to from a node and was not seen, the furthest first.
+/// Appends all unseen nodes that can be reached from a node to `finished`, the furthest first.
 fn visit(node: &str, arrows: &Arrows, seen: &mut BTreeSet<String>, finished: &mut Vec<String>) {
     if !seen.insert(node.to_owned()) {
         return;
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_circle_is_found_and_what_leads_to_it_is_not() {
+    fn a_cycle_is_found_without_the_path_to_it() {
         let arrows = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "b"), ("d", "e"), ("e", "f"), ("f", "e"), ("g", "a")];
         let mut all = Arrows::new();
         for (from, to) in arrows {

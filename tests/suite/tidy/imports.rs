@@ -1,4 +1,5 @@
-//! What a source file names: every path in it, `use` trees and code and macros alike, and where it adds to types.
+//! Finds what a source file refers to: every path in `use` trees, code and macros, and the types that it has `impl`
+//! blocks for.
 
 use std::collections::HashMap;
 use std::path::Path as FilePath;
@@ -9,23 +10,23 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Item, ItemImpl, ItemMod, ItemUse, Macro, Path, Type, UseTree, VisRestricted};
 
-/// A path of names.
+/// The segments of a path.
 pub type Names = Vec<String>;
 
-/// What is known of a file. Paths into its own crate begin with `crate`, others as they are written.
+/// The result for one file. Paths into the same crate begin with `crate`, others are as written.
 #[derive(Debug, Default)]
 pub struct Imports {
-    /// The line, and what is named there.
+    /// The lines and the paths that they refer to.
     pub paths: Vec<(usize, Names)>,
-    /// The line of an `impl` that implements no trait, and the type it adds to.
+    /// The lines of inherent `impl` blocks, and their types.
     pub impls: Vec<(usize, Names)>,
-    /// Lines on which something is asynchronous.
+    /// The lines with asynchronous code.
     pub asynchronous: Vec<usize>,
-    /// Modules that are there for tests alone.
+    /// Modules that exist only for tests.
     pub tests: Vec<Names>,
 }
 
-/// Reads the file of a module.
+/// Parses the file of a module.
 pub fn imports(file: &FilePath, module: &[String]) -> Imports {
     of_text(&read(file), module).map_err(|error| format!("{}: {error}", file.display())).expect("a file that is Rust")
 }
@@ -40,13 +41,13 @@ fn of_text(text: &str, module: &[String]) -> syn::Result<Imports> {
 
 struct Reader {
     module: Names,
-    /// What names stand for, in the file and in the modules that are written in it.
+    /// The paths that names refer to, in the file and in its inline modules.
     scopes: Vec<HashMap<String, Names>>,
     found: Imports,
 }
 
 impl Reader {
-    /// What the modules, types and imports among these items are called.
+    /// Returns the names of the modules, types and imports among these items.
     fn scope(&self, items: &[Item]) -> HashMap<String, Names> {
         let mut scope = HashMap::new();
         for item in items {
@@ -72,7 +73,7 @@ impl Reader {
         scope
     }
 
-    /// A path below this module.
+    /// Returns a path below this module.
     fn crate_path(&self, names: impl Iterator<Item = String>) -> Names {
         std::iter::once("crate".to_owned()).chain(self.module.iter().cloned()).chain(names).collect()
     }
@@ -100,11 +101,11 @@ impl Reader {
         self.found.paths.push((line, path));
     }
 
-    /// Paths in what a macro is given, which is no syntax yet.
+    /// Records paths in the tokens of a macro call, which are not parsed yet.
     fn name_tokens(&mut self, tokens: TokenStream) {
         let mut path = Names::new();
         let mut line = 0;
-        // Two colons continue a path; anything else ends it.
+        // Two colons continue a path; any other token ends it.
         let mut colons = 0;
         for token in tokens {
             match &token {
@@ -168,7 +169,7 @@ impl<'ast> Visit<'ast> for Reader {
 
     fn visit_path(&mut self, path: &'ast Path) {
         let names: Names = path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-        // A single word is a variable, or something that a `use` has named.
+        // A single segment is a variable or a name that a `use` imports.
         if names.len() > 1 {
             self.name(path.span().start().line, &names);
         }
@@ -180,7 +181,7 @@ impl<'ast> Visit<'ast> for Reader {
         self.name_tokens(called.tokens.clone());
     }
 
-    /// Who may see something is no dependency.
+    /// A restricted visibility is not a dependency.
     fn visit_vis_restricted(&mut self, _: &'ast VisRestricted) {}
 
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
@@ -222,7 +223,7 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| attribute.path().is_ident("cfg") && is_test(attribute))
 }
 
-/// The names that a `use` brings in, each with its path.
+/// Returns the names that a `use` imports, each with its path.
 fn leaves(tree: &UseTree) -> Vec<(String, Names)> {
     let mut found = Vec::new();
     walk(tree, &mut Vec::new(), &mut found);
@@ -232,7 +233,7 @@ fn leaves(tree: &UseTree) -> Vec<(String, Names)> {
 fn walk(tree: &UseTree, above: &mut Names, found: &mut Vec<(String, Names)>) {
     let with = |name: String| {
         let mut path = above.clone();
-        // The module itself.
+        // `self` imports the module itself.
         if name != "self" || path.is_empty() {
             path.push(name);
         }
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_found_wherever_they_are_written() {
+    fn paths_are_found_in_every_syntax() {
         let found = named(
             "pub use crate::x::{\n    self,\n    y::{Z, super_z as w},\n};\nuse super::{c, self as up};\n\
              fn f(_: &c::Deep) { let c = 1; w::g(); crate::q::r(); assert!(matches!(1, crate::m::N | self::o::P)); }\n",
@@ -289,19 +290,19 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_is_no_module() {
+    fn a_variable_is_not_a_module() {
         assert_eq!(named("mod c;\nfn f(c: u8) -> u8 { c }\n"), Vec::<String>::new());
     }
 
     #[test]
-    fn tests_and_visibility_name_nothing() {
+    fn tests_and_visibility_are_not_dependencies() {
         let found = read_text("pub(in crate::x) struct A;\n#[cfg(test)]\nmod tests { use crate::y::B; }\n");
         assert!(!found.paths.iter().any(|(_, path)| path.len() > 1), "{:?}", found.paths);
         assert_eq!(found.tests, [["crate", "a", "b", "tests"]]);
     }
 
     #[test]
-    fn impls_are_told_from_those_of_traits() {
+    fn inherent_impls_are_distinguished_from_trait_impls() {
         let found =
             read_text("use crate::x::A;\nstruct B;\nimpl A {}\nimpl B { async fn f() {} }\nimpl Clone for A {}\n");
         let impls: Vec<String> = found.impls.iter().map(|(line, path)| format!("{line} {}", path.join("::"))).collect();

@@ -1,4 +1,4 @@
-//! Which way arrows point inside the engine: between its rooms, and among the files of one.
+//! Dependency directions inside the engine: between its rooms, and among the files of one room.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use super::circles::{Arrows, circles};
 use super::imports::{Imports, imports};
 use super::sources;
 
-/// Rooms and modules of the engine, the lowest first, and those that each may name. A room is a file or folder below
-/// `engine/src`; one with rooms in it is, itself, only what no room in it covers. What is not here does not exist.
+/// The rooms (layers) of the engine, the lowest first, and the rooms and modules that each may use. A room is a file or
+/// folder below `engine/src`. A room that contains other rooms covers only the files outside of them. Every file
+/// belongs to a listed room.
 const ROOMS: [(&str, &[&str]); 24] = [
     ("aside", &[]),
     ("model", &[]),
@@ -80,17 +81,17 @@ const ROOMS: [(&str, &[&str]); 24] = [
     ("opening", &["model", "hook", "clock", "store", "error", "access", "core", "workspace"]),
     ("engine", &["model", "hook", "clock", "store", "error", "access", "core", "workspace", "registry", "opening"]),
 ];
-/// The list of what others see of the engine.
+/// The module with the engine's public interface.
 const ENTRY: &str = "lib";
-/// Files of one room that may name each other in a circle.
+/// The maximum number of files of one room that may form a cycle.
 const LARGEST_CIRCLE: usize = 3;
-/// Rooms that only compute, and what they may not name.
+/// Rooms that only compute, and names that they must not use.
 const PURE: [&str; 3] = ["model", "pipeline", "resident"];
 const IMPURE: [&str; 7] = ["tokio", "Instant::now", "SystemTime", "rand", "std::fs", "std::net", "now_v7"];
 
 /// A source file of the engine.
 struct Source {
-    /// Below `engine/src`.
+    /// The path below `engine/src`.
     name: String,
     module: Vec<String>,
     imports: Imports,
@@ -106,20 +107,20 @@ impl Source {
     }
 }
 
-/// The room that a module belongs to.
+/// Returns the room that a module belongs to.
 fn room_of(module: &[String]) -> Option<&'static str> {
     let path = module.join("/");
     let covers = |room: &str| path == room || path.strip_prefix(room).is_some_and(|rest| rest.starts_with('/'));
     let (room, _) = ROOMS.iter().filter(|(room, _)| covers(room)).max_by_key(|(room, _)| room.len())?;
-    // A room with rooms in it has nothing in it beside these.
+    // A room that contains other rooms has no other files besides its own module.
     let has_rooms = ROOMS.iter().any(|(inner, _)| inner.strip_prefix(room).is_some_and(|rest| rest.starts_with('/')));
     (!has_rooms || path == *room).then_some(room)
 }
 
-/// The engine's files, those left out that are there for tests alone.
+/// The engine's files, without those that exist only for tests.
 struct Engine {
     sources: Vec<Source>,
-    /// Every module that is a file, and which.
+    /// Every module that has a file, with that file.
     files: BTreeMap<Vec<String>, String>,
 }
 
@@ -139,13 +140,13 @@ impl Engine {
         Engine { sources, files }
     }
 
-    /// The module that a path leads to: as far along it as there are files.
+    /// Returns the module that a path leads to: the longest prefix of the path that has a file.
     fn module<'p>(&self, path: &'p [String]) -> Option<&'p [String]> {
         let path = path.strip_prefix(&["crate".to_owned()])?;
         (0..=path.len()).rev().map(|len| &path[..len]).find(|module| self.files.contains_key(*module))
     }
 
-    /// What each file names: the line, and the other module.
+    /// Returns the lines of a file that refer to other modules, with those modules.
     fn named<'s>(&'s self, source: &'s Source) -> impl Iterator<Item = (usize, &'s [String])> {
         let paths = source.imports.paths.iter();
         let modules = paths.filter_map(|(line, path)| Some((*line, self.module(path)?)));
@@ -153,7 +154,7 @@ impl Engine {
     }
 }
 
-/// The module of a file below `src`.
+/// Returns the module of a file below `src`.
 fn module_of(name: &str) -> Vec<String> {
     let stem = name.strip_suffix(".rs").unwrap_or(name);
     let path = stem.strip_suffix("/mod").unwrap_or(stem);
@@ -173,12 +174,12 @@ fn every_file_is_in_a_room_and_every_room_has_files() {
             None => failures.push(source.at(1, "is in no room")),
         }
     }
-    failures.extend(empty.into_iter().map(|room| format!("{room} is a room without files")));
+    failures.extend(empty.into_iter().map(|room| format!("the room {room} has no files")));
     all_well(failures);
 }
 
 #[test]
-fn rooms_of_the_engine_point_one_way() {
+fn rooms_of_the_engine_depend_in_one_direction() {
     let engine = Engine::read();
     let mut failures = Vec::new();
     for source in &engine.sources {
@@ -194,7 +195,7 @@ fn rooms_of_the_engine_point_one_way() {
 }
 
 #[test]
-fn rooms_form_no_circle() {
+fn rooms_form_no_cycle() {
     let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     let arrows: Arrows = ROOMS.iter().map(|(room, allowed)| ((*room).to_owned(), own(allowed))).collect();
     let found = circles(&arrows);
@@ -202,7 +203,7 @@ fn rooms_form_no_circle() {
 }
 
 #[test]
-fn files_form_no_large_circle() {
+fn files_form_no_large_cycle() {
     let engine = Engine::read();
     let mut arrows = Arrows::new();
     for source in engine.sources.iter().filter(|source| !source.module.is_empty()) {
@@ -217,15 +218,15 @@ fn files_form_no_large_circle() {
     all_well(wrong.iter().map(|circle| format!("a circle: {}", circle.join(", "))).collect());
 }
 
-/// What a type can do is said where the type is, or in the folder around it.
+/// The `impl` blocks of a type are in the file of the type, or in the folder around that file.
 #[test]
-fn types_are_added_to_where_they_are_defined() {
+fn impl_blocks_are_near_the_definition_of_their_type() {
     let engine = Engine::read();
     let mut failures = Vec::new();
     for source in &engine.sources {
         for (line, path) in &source.imports.impls {
             let Some(module) = engine.module(path) else { continue };
-            // The file of a type that stands beside others is one of its folder's.
+            // The folder around a file that is not a `mod.rs` is the parent module.
             let is_folder = engine.files.get(module).is_some_and(|file| file.ends_with("/mod.rs"));
             let around = if is_folder { module } else { &module[..module.len().saturating_sub(1)] };
             let is_inside =
@@ -239,7 +240,7 @@ fn types_are_added_to_where_they_are_defined() {
 }
 
 #[test]
-fn rooms_that_compute_touch_nothing_else() {
+fn pure_rooms_use_no_io_time_or_randomness() {
     let engine = Engine::read();
     let mut failures = Vec::new();
     for source in &engine.sources {
@@ -254,7 +255,8 @@ fn rooms_that_compute_touch_nothing_else() {
     all_well(failures);
 }
 
-/// Whether these names follow each other in a path; one that is a crate's name only at its beginning.
+/// Returns whether these names occur consecutively in a path. The name of a crate counts only at the beginning of the
+/// path.
 fn names(path: &[String], what: &str) -> bool {
     let what: Vec<&str> = what.split("::").collect();
     match what.as_slice() {

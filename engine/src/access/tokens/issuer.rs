@@ -1,4 +1,4 @@
-//! An issuer of tokens: which signatures and claims of its tokens count.
+//! A token issuer: verifies the signatures and claims of its tokens.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::claims::Claims;
 use super::key_set::{FetchKeys, KeySet, Missing};
 use crate::access::settings::{IssuerSettings, Trust};
 
-/// The shortest secret that is taken, in bytes: as long as what SHA-256 gives.
+/// The minimum length of a secret, in bytes: the output length of SHA-256.
 const SHORTEST_SECRET: usize = 32;
 const REQUIRED: [&str; 4] = ["exp", "iss", "aud", "sub"];
 
-/// An issuer, ready to check tokens.
+/// A configured issuer that can verify tokens.
 pub struct Issuer {
     pub name: String,
     audience: String,
@@ -26,7 +26,7 @@ enum Verifier {
     Secret(DecodingKey),
 }
 
-/// Why a token of an issuer does not count.
+/// Why a token was rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     Invalid,
@@ -34,24 +34,24 @@ pub enum Refused {
 }
 
 impl Issuer {
-    /// An issuer as it is set, or what is wrong with that.
+    /// Creates an issuer. Returns a message if its settings are invalid.
     pub fn new(settings: &IssuerSettings, fetch: &Arc<dyn FetchKeys>) -> Result<Issuer, String> {
         let IssuerSettings { issuer, audience, trust, algorithms, trusts_email } = settings;
         if issuer.is_empty() || audience.is_empty() {
-            return Err("an issuer of tokens needs `issuer` and `audience`".into());
+            return Err("a token issuer needs `issuer` and `audience`".into());
         }
         let parse =
             |name: &String| name.parse::<Algorithm>().map_err(|_| format!("{issuer}: unknown algorithm {name}"));
         let algorithms: Vec<Algorithm> = algorithms.iter().map(parse).collect::<Result<_, _>>()?;
         let Some(family) = algorithms.first().map(|first| first.family()) else {
-            return Err(format!("{issuer}: no algorithm is named"));
+            return Err(format!("{issuer}: no algorithms are given"));
         };
         if algorithms.iter().any(|algorithm| algorithm.family() != family) {
-            return Err(format!("{issuer}: its algorithms are not of one family"));
+            return Err(format!("{issuer}: its algorithms must be of one family"));
         }
         let verifier = match trust {
             Trust::Secret(_) if family != AlgorithmFamily::Hmac => {
-                return Err(format!("{issuer}: a secret is for HS256 and its like alone"));
+                return Err(format!("{issuer}: a secret needs an HMAC algorithm, such as HS256"));
             }
             Trust::Secret(secret) if secret.len() < SHORTEST_SECRET => {
                 return Err(format!("{issuer}: its secret is shorter than {SHORTEST_SECRET} bytes"));
@@ -59,7 +59,7 @@ impl Issuer {
             Trust::Secret(secret) => Verifier::Secret(DecodingKey::from_secret(secret)),
             Trust::KeySet { .. } if family == AlgorithmFamily::Hmac => {
                 return Err(format!(
-                    "{issuer}: HS256 and its like need a secret of the environment, and no keys under a URL"
+                    "{issuer}: HMAC algorithms such as HS256 need a secret from the environment, not keys at a URL"
                 ));
             }
             Trust::KeySet { url } => Verifier::KeySet(KeySet::new(url.clone(), fetch.clone())),
@@ -68,10 +68,10 @@ impl Issuer {
         Ok(Issuer { name, audience, algorithms, verifier, trusts_email })
     }
 
-    /// The claims of a token that the issuer has signed, whenever that is valid.
+    /// Returns the claims of a token if its signature is valid. Does not check the token's validity period.
     pub async fn verify(&self, token: &str, now: i64) -> Result<Claims, Refused> {
         let header = jsonwebtoken::decode_header(token).map_err(|_| Refused::Invalid)?;
-        // What a token says must be understood is understood by nobody here.
+        // No critical header extensions are supported.
         if header.crit.is_some() || !self.algorithms.contains(&header.alg) {
             return Err(Refused::Invalid);
         }
@@ -79,7 +79,7 @@ impl Issuer {
         rules.set_issuer(&[&self.name]);
         rules.set_audience(&[&self.audience]);
         rules.set_required_spec_claims(&REQUIRED);
-        // Times are compared with the engine's clock.
+        // Validity periods are checked with the engine's clock.
         (rules.validate_exp, rules.validate_nbf) = (false, false);
         let key = match &self.verifier {
             Verifier::Secret(secret) => secret.clone(),
@@ -95,7 +95,7 @@ impl Issuer {
         Ok(checked.claims)
     }
 
-    /// How often the issuer's keys have changed, which are asked for anew when they are old.
+    /// Returns the number of changes to the issuer's keys. Starts a refresh if the keys are old.
     pub fn generation(&self, now: i64) -> u64 {
         match &self.verifier {
             Verifier::Secret(_) => 0,

@@ -1,4 +1,4 @@
-//! An issuer's public keys: fetched when they are wanted, rarely, and kept while the issuer is out.
+//! An issuer's public keys: fetched on demand at a limited rate, and kept while the issuer is unavailable.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,20 +7,20 @@ use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
 use serde::Deserialize;
 
-/// The most bytes that a set of keys may have, and the most keys.
+/// The maximum size of a key set in bytes, and the maximum number of keys.
 pub const MOST_BYTES: usize = 256 << 10;
 const MOST_KEYS: usize = 64;
-/// How often, at most, an issuer is asked, in milliseconds.
+/// The minimum time between two fetches from an issuer, in milliseconds.
 pub const ASK_MS: i64 = 30_000;
-/// For how long keys are taken as they were fetched, in milliseconds.
+/// How long fetched keys are used without a refresh, in milliseconds.
 const FRESH_MS: i64 = 600_000;
 
-/// What a fetch gives.
+/// The result of a fetch.
 pub type Fetched<'a> = Pin<Box<dyn Future<Output = Result<Vec<u8>, String>> + Send + 'a>>;
 
-/// Who fetches sets of keys: the engine knows no HTTP.
+/// Fetches key sets. Implemented outside the engine, which has no HTTP client.
 pub trait FetchKeys: Send + Sync + 'static {
-    /// Gets what is under a URL; an error where that has more bytes than the limit.
+    /// Fetches the document at a URL. Fails if the document is larger than `limit` bytes.
     fn fetch<'a>(&'a self, url: &'a str, limit: usize) -> Fetched<'a>;
 }
 
@@ -29,36 +29,36 @@ pub struct KeySet {
     url: String,
     fetch: Arc<dyn FetchKeys>,
     known: Mutex<Known>,
-    /// Held by whoever asks the issuer.
+    /// Held during a fetch from the issuer.
     asking: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Known {
     keys: Arc<[Key]>,
-    /// Counts the sets that were unlike the one before.
+    /// The number of times that a fetched set differed from the previous one.
     generation: u64,
     text: Vec<u8>,
     asked_at: Option<i64>,
     fetched_at: Option<i64>,
 }
 
-/// A key that checks signatures.
+/// A key that verifies signatures.
 #[derive(Clone)]
 pub struct Key {
     id: Option<String>,
-    /// The one algorithm that it is for, where the set says so.
+    /// The only algorithm that the key is for, if the set names one.
     algorithm: Option<String>,
     family: AlgorithmFamily,
     pub decoding: DecodingKey,
 }
 
-/// Why there is no key.
+/// Why no key was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// The issuer has no such key.
     Unknown,
-    /// The issuer has never told its keys.
+    /// The issuer's keys have never been fetched successfully.
     Silent,
 }
 
@@ -67,16 +67,16 @@ impl KeySet {
         Arc::new(KeySet { url, fetch, known: Mutex::default(), asking: tokio::sync::Mutex::default() })
     }
 
-    /// The key with which a token says it was signed. One that is not known is asked for, but not again and again.
+    /// Returns the key that a token names. An unknown key triggers a fetch, at a limited rate.
     pub async fn find(self: &Arc<Self>, id: Option<&str>, algorithm: Algorithm, now: i64) -> Result<Key, Missing> {
         if let Some(key) = self.search(id, algorithm) {
             self.keep_fresh(now);
             return Ok(key);
         }
         let set = self.clone();
-        // A task of its own: whoever goes away does not leave it undone for those who wait.
+        // The fetch runs in a separate task, so that it completes for other waiters even if this request is cancelled.
         if let Err(error) = tokio::spawn(async move { set.ask(now).await }).await {
-            tracing::error!(%error, "asking for keys failed");
+            tracing::error!(%error, "fetching keys failed");
         }
         self.search(id, algorithm).ok_or(match self.known().fetched_at {
             Some(_) => Missing::Unknown,
@@ -84,12 +84,12 @@ impl KeySet {
         })
     }
 
-    /// How often the keys have changed: what was verified with an older set is verified again.
+    /// Returns the number of changes to the keys. Tokens verified with an older set must be verified again.
     pub fn generation(&self) -> u64 {
         self.known().generation
     }
 
-    /// Has keys that are no longer fresh asked for, beside whoever uses them.
+    /// Starts a refresh in the background if the keys are no longer fresh.
     pub fn keep_fresh(self: &Arc<Self>, now: i64) {
         let is_due = {
             let known = self.known();
@@ -106,7 +106,7 @@ impl KeySet {
         let mut fitting = keys.iter().filter(|key| key.fits(algorithm));
         match id {
             Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)).cloned(),
-            // Who names none means the only one there is.
+            // A token without a key id can only mean a single matching key.
             None => fitting.next().filter(|_| fitting.next().is_none()).cloned(),
         }
     }
@@ -128,7 +128,7 @@ impl KeySet {
                 }
             }
             Err(error) => {
-                tracing::warn!(%error, url = %self.url, "the keys of an issuer were not got; those known stay")
+                tracing::warn!(%error, url = %self.url, "failed to fetch the keys of an issuer; keeping the known ones")
             }
         }
     }
@@ -138,7 +138,7 @@ impl KeySet {
     }
 }
 
-/// Whether something that happened is so recent still. A clock that was set back makes nothing recent.
+/// Returns whether `at` is less than `span` ago. A clock that was set back makes nothing recent.
 fn is_within(at: Option<i64>, span: i64, now: i64) -> bool {
     at.is_some_and(|at| (at..at.saturating_add(span)).contains(&now))
 }
@@ -150,7 +150,7 @@ impl Key {
     }
 }
 
-/// The keys of a set that check signatures. What is of an unknown kind is passed over.
+/// Returns the keys of a set that verify signatures. Skips keys of unknown kinds.
 fn read(text: &[u8]) -> Result<Vec<Key>, String> {
     #[derive(Deserialize)]
     struct Set {
@@ -174,7 +174,7 @@ fn usable(key: Jwk) -> Option<Key> {
         AlgorithmParameters::EllipticCurve(_) => AlgorithmFamily::Ec,
         AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa,
         AlgorithmParameters::OctetKeyPair(_) => AlgorithmFamily::Ed,
-        // A secret that is published is none.
+        // A published secret is not secret, so such keys are ignored.
         AlgorithmParameters::OctetKey(_) => return None,
     };
     if !is_for_signatures {

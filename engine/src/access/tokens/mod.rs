@@ -1,6 +1,6 @@
-//! Tokens of identity providers: which are valid, and whom they stand for.
+//! Tokens of identity providers: verifies them and returns the users they identify.
 //!
-//! A token that was verified is remembered until it ends or its issuer's keys change, so that the next request costs a hash.
+//! A verified token is cached until it expires or its issuer's keys change, so that later requests cost only a hash.
 
 mod claims;
 mod issuer;
@@ -21,30 +21,30 @@ use uuid::Uuid;
 use super::settings::IssuerSettings;
 use crate::error::{Error, Result};
 
-/// The longest token that is looked at, in bytes.
+/// The maximum length of a token, in bytes.
 const LONGEST: usize = 16 << 10;
-/// Tokens that are remembered, at most.
+/// The maximum number of cached tokens.
 const MOST: usize = 20_000;
 
 const INVALID: Error = Error::Unauthenticated("the bearer token is not valid");
 
-/// The issuers whose tokens are taken, and the tokens that were verified.
+/// The trusted issuers, and the cache of verified tokens.
 #[derive(Default)]
 pub struct Tokens {
     issuers: Vec<Issuer>,
     verified: Mutex<HashMap<[u8; 32], Arc<Identity>>>,
 }
 
-/// Whom a valid token stands for.
+/// The user that a valid token identifies.
 #[derive(Debug)]
 pub struct Identity {
-    /// Made of issuer and subject, so that it is the same on every server.
+    /// Derived from issuer and subject, so that it is the same on every server.
     pub user_id: Arc<str>,
     pub email: Option<Arc<str>>,
     pub email_verified: bool,
     pub name: Option<Arc<str>>,
     pub session: Option<Arc<str>>,
-    /// When the token ends; milliseconds since the epoch.
+    /// The expiry time of the token, in milliseconds since the epoch.
     pub expires_at: i64,
     valid_from: i64,
     issuer: usize,
@@ -52,13 +52,13 @@ pub struct Identity {
 }
 
 impl Tokens {
-    /// Takes the tokens of these issuers, or says what is wrong with one of them.
+    /// Creates the verifier of these issuers. Returns a message if the settings of one are invalid.
     pub fn new(issuers: &[IssuerSettings], fetch: &Arc<dyn FetchKeys>) -> Result<Tokens, String> {
         let issuers = issuers.iter().map(|issuer| Issuer::new(issuer, fetch)).collect::<Result<_, _>>()?;
         Ok(Tokens { issuers, verified: Mutex::default() })
     }
 
-    /// Whom a token stands for.
+    /// Verifies a token and returns its user.
     pub async fn verify(&self, token: &str, now: i64) -> Result<Arc<Identity>> {
         if self.issuers.is_empty() || token.len() > LONGEST {
             return Err(INVALID);
@@ -81,7 +81,7 @@ impl Tokens {
         Ok(current)
     }
 
-    /// Whether the keys are those that the token was verified with.
+    /// Returns whether the issuer's keys are the same as when the token was verified.
     fn is_current(&self, identity: &Identity, now: i64) -> bool {
         self.issuers.get(identity.issuer).is_some_and(|issuer| issuer.generation(now) == identity.generation)
     }
@@ -90,11 +90,11 @@ impl Tokens {
         let named = named_issuer(token).ok_or(INVALID)?;
         let mut is_silent = false;
         for (place, issuer) in self.issuers.iter().enumerate().filter(|(_, issuer)| issuer.name == named) {
-            // Keys that change meanwhile have it verified again.
+            // Read before the verification: if the keys change meanwhile, the token is verified again.
             let generation = issuer.generation(now);
             match issuer.verify(token, now).await {
                 Ok(claims) if !claims.is_user() => {
-                    return Err(Error::Unauthenticated("the bearer token stands for no user"));
+                    return Err(Error::Unauthenticated("the bearer token does not identify a user"));
                 }
                 Ok(claims) => return Ok(Identity::new(&claims, place, issuer, generation)),
                 Err(Refused::Invalid) => {}
@@ -113,7 +113,7 @@ impl Identity {
     fn new(claims: &Claims, place: usize, issuer: &Issuer, generation: u64) -> Identity {
         let name = format!("{}\n{}", issuer.name, claims.sub);
         let email = claims.email();
-        // `trust_email` stands in for a claim that is missing, never for one that says no.
+        // `trust_email` replaces a missing claim, but not a negative one.
         let is_verified = claims.email_verified().unwrap_or(issuer.trusts_email);
         let validity = claims.validity();
         Identity {
@@ -129,7 +129,7 @@ impl Identity {
         }
     }
 
-    /// The identity, if the token is valid at a time.
+    /// Returns the identity if its token is valid at this time.
     fn at(self: &Arc<Self>, now: i64) -> Result<Arc<Identity>> {
         if self.expires_at <= now {
             return Err(Error::Unauthenticated("the bearer token has expired"));
@@ -140,13 +140,13 @@ impl Identity {
         Ok(self.clone())
     }
 
-    /// The address, where the issuer vouches for it.
+    /// Returns the address if the issuer has verified it.
     pub fn verified_email(&self) -> Option<&str> {
         self.email.as_deref().filter(|_| self.email_verified)
     }
 }
 
-/// The issuer that a token names. It is checked with the signature; here it only tells whom to ask.
+/// Returns the issuer that a token names. Not verified yet: it only selects the issuer whose keys are used.
 fn named_issuer(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Named {

@@ -1,4 +1,4 @@
-//! A schema as a graph of its subschemas: which of them look at the same value, and which at the values in it.
+//! A JSON Schema as a graph: which subschemas apply to the same value, and which to the values inside it.
 
 use std::collections::HashMap;
 
@@ -9,57 +9,58 @@ use serde_json::{Map, Value};
 use super::refused;
 use crate::model::violation::{Violation, segment};
 
-/// Bytes that one compiled pattern may have.
+/// Maximum size of a compiled pattern, in bytes.
 pub(super) const MAX_PATTERN_BYTES: usize = 256 << 10;
-/// Sizes of compiled patterns that are told apart, in bytes: the work that a pattern may be grows with its size.
+/// Size classes of compiled patterns, in bytes. A larger pattern costs more steps.
 const PATTERN_SIZES: [usize; 4] = [4 << 10, 16 << 10, 64 << 10, MAX_PATTERN_BYTES];
-/// Bytes of a compiled pattern that one step goes through.
+/// Bytes of a compiled pattern that count as one step.
 const PATTERN_BYTES_A_STEP: usize = 256;
-/// Patterns of one schema.
+/// Maximum number of patterns in a schema.
 const MAX_PATTERNS: usize = 32;
-/// Subschemas that are reached.
+/// Maximum number of subschemas reachable from the root.
 const MAX_SUBSCHEMAS: usize = 500;
-/// Levels of JSON, and subschemas that look at one value and are nested in each other.
+/// Maximum nesting depth of the schema's JSON, and of subschemas that apply to the same value.
 const MAX_LEVELS: usize = 64;
 pub(super) const MAX_NESTED: usize = 32;
-/// Evaluations of one value, references followed.
+/// Maximum number of evaluations of one value, including those through references.
 const MAX_EXPANDED: u64 = 1_000;
-/// Subschemas with `unevaluatedProperties` or `unevaluatedItems`: each looks again at everything beside it.
+/// Maximum number of subschemas with `unevaluatedProperties` or `unevaluatedItems`. Each of them evaluates its sibling
+/// keywords again.
 const MAX_UNEVALUATED: usize = 4;
-/// How often what stands beside these words is looked at.
+/// How many times the siblings of these keywords are evaluated.
 const UNEVALUATED_TIMES: u64 = 8;
 
-/// Keywords whose subschemas look at the same value, by what stands under them.
+/// Keywords whose subschemas apply to the same value: with one subschema, a list of them, or a map of them.
 const SAME_VALUE: [&str; 4] = ["not", "if", "then", "else"];
 const SAME_VALUE_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 const SAME_VALUE_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
-/// Keywords that this validator would follow to places that are only known while a value is checked.
+/// Keywords that the validator resolves only while it checks a value.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
-/// The subschemas that are reached from the root, which is the first.
+/// The subschemas reachable from the root. The root comes first.
 #[derive(Debug)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
 }
 
-/// A subschema, as far as it makes work.
+/// A subschema, reduced to what determines the cost of checking a value.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub same_value: Vec<usize>,
     pub properties: HashMap<String, usize>,
-    /// Each pattern's steps for a byte, and its subschema.
+    /// Steps for each byte of a member's name, and the subschema, for each pattern.
     pub pattern_properties: Vec<(u64, usize)>,
-    /// Applied to the members that `properties` does not name.
+    /// Subschemas for the members that `properties` does not name.
     pub other_properties: Vec<usize>,
     pub property_names: Vec<usize>,
     pub prefix_items: Vec<usize>,
     pub items: Vec<usize>,
-    /// Steps for each value.
+    /// Number of steps for each value.
     pub steps: u64,
-    /// Steps for each byte of a text.
+    /// Number of steps for each byte of a text.
     pub byte_steps: u64,
     pub unique_items: bool,
-    /// How often what looks at the same value is evaluated.
+    /// How many times the subschemas for the same value are evaluated.
     pub times: u64,
 }
 
@@ -82,7 +83,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// How many evaluations a value takes from a subschema on, without those of the values in it, and how deep they nest.
+    /// Returns how many evaluations a subschema causes for one value, not counting the values inside it, and how deep
+    /// these evaluations nest.
     fn expand(&self, place: usize, known: &mut [Expanded], nested: usize) -> Result<(u64, usize), (usize, String)> {
         match known.get(place) {
             Some(Expanded::Known(evaluations, depth)) => return Ok((*evaluations, *depth)),
@@ -91,7 +93,7 @@ impl Graph {
             }
             _ => {}
         }
-        let too_deep = || (place, format!("more than {MAX_NESTED} schemas for the same value are nested"));
+        let too_deep = || (place, format!("schemas for the same value are nested more than {MAX_NESTED} levels deep"));
         if nested > MAX_NESTED {
             return Err(too_deep());
         }
@@ -107,7 +109,7 @@ impl Graph {
             return Err(too_deep());
         }
         if evaluations > MAX_EXPANDED {
-            let message = format!("one value would take {evaluations} evaluations; allowed are {MAX_EXPANDED}");
+            let message = format!("one value would take {evaluations} evaluations; at most {MAX_EXPANDED} are allowed");
             return Err((place, message));
         }
         known[place] = Expanded::Known(evaluations, depth);
@@ -122,25 +124,25 @@ enum Expanded {
     Known(u64, usize),
 }
 
-/// A schema while it is read.
+/// The state while a schema is read.
 struct Reading<'s> {
     root: &'s Value,
-    /// The subschemas that were reached, with their places.
+    /// The subschemas reached so far, with their JSON pointers.
     found: Vec<(&'s Value, String)>,
-    /// Their numbers, by their addresses in the schema, which stays where it is.
+    /// The index of each subschema, by its address in memory. The schema does not move while it is read.
     known: HashMap<*const Value, usize>,
     patterns: usize,
     unevaluated: usize,
 }
 
 impl<'s> Reading<'s> {
-    /// The number of a subschema.
+    /// Returns the index of a subschema, and adds the subschema if it is new.
     fn reach(&mut self, schema: &'s Value, at: String) -> Result<usize, Violation> {
         let next = self.found.len();
         let number = *self.known.entry(std::ptr::from_ref(schema)).or_insert(next);
         if number == next {
             if next == MAX_SUBSCHEMAS {
-                return Err(refused(&at, format!("more than {MAX_SUBSCHEMAS} subschemas")));
+                return Err(refused(&at, format!("the schema has more than {MAX_SUBSCHEMAS} subschemas")));
             }
             self.found.push((schema, at));
         }
@@ -157,10 +159,10 @@ impl<'s> Reading<'s> {
         if let Some(pattern) = object.get("pattern").and_then(Value::as_str) {
             node.byte_steps += self.pattern(pattern, &format!("{at}/pattern"))?;
         }
-        // Formats and encodings go through a text a few times.
+        // Formats and encodings read a text a few times.
         let through = ["format", "contentEncoding", "contentMediaType"];
         node.byte_steps += 16 * through.iter().filter(|name| object.contains_key(**name)).count() as u64;
-        // They are compared with the value, or looked for in it.
+        // The values of these keywords are compared with the value, or searched for in it.
         let compared = ["enum", "const", "required", "dependentRequired", "type"];
         node.steps += compared.iter().filter_map(|name| object.get(*name)).map(size).sum::<u64>();
         node.unique_items = object.get("uniqueItems") == Some(&Value::Bool(true));
@@ -168,7 +170,8 @@ impl<'s> Reading<'s> {
             self.unevaluated += 1;
             node.times = UNEVALUATED_TIMES;
             if self.unevaluated > MAX_UNEVALUATED {
-                let message = format!("more than {MAX_UNEVALUATED} subschemas ask what others left unevaluated");
+                let message =
+                    format!("more than {MAX_UNEVALUATED} subschemas have unevaluatedProperties or unevaluatedItems");
                 return Err(refused(at, message));
             }
         }
@@ -193,7 +196,7 @@ impl<'s> Reading<'s> {
             node.same_value.extend(self.list(object.get(name), &format!("{at}/{name}"))?);
         }
         for name in SAME_VALUE_MAPS {
-            // What depends on a member may also be a list of other members.
+            // The value of `dependencies` may also contain lists of member names.
             let of_schemas = self.map(object.get(name), &format!("{at}/{name}"))?;
             node.same_value.extend(of_schemas.into_iter().map(|(_, number)| number));
         }
@@ -222,7 +225,7 @@ impl<'s> Reading<'s> {
 
     fn items(&mut self, node: &mut Node, object: &'s Map<String, Value>, at: &str) -> Result<(), Violation> {
         node.prefix_items = self.list(object.get("prefixItems"), &format!("{at}/prefixItems"))?;
-        // Until 2019 a list under `items` was what `prefixItems` is now.
+        // Before draft 2020-12, a list in `items` meant what `prefixItems` means now.
         node.prefix_items.extend(self.list(object.get("items"), &format!("{at}/items"))?);
         for name in ["items", "additionalItems", "unevaluatedItems", "contains"] {
             if let Some(schema) = object.get(name).filter(|schema| !schema.is_array()) {
@@ -244,7 +247,7 @@ impl<'s> Reading<'s> {
         schemas.map(|(name, schema)| reach(name, schema).map(|number| (name.as_str(), number))).collect()
     }
 
-    /// What a reference means: a place in the same schema.
+    /// Returns the subschema that a reference points to, and its JSON pointer. It must be in the same schema.
     fn resolve(&self, reference: &Value, at: &str) -> Result<(&'s Value, String), Violation> {
         let pointer = reference.as_str().and_then(|text| text.strip_prefix('#'));
         let Some(pointer) = pointer.filter(|pointer| pointer.is_empty() || pointer.starts_with('/')) else {
@@ -254,46 +257,49 @@ impl<'s> Reading<'s> {
         let pointer = percent_decode_str(pointer).decode_utf8_lossy();
         match self.root.pointer(&pointer) {
             Some(target) => Ok((target, pointer.into_owned())),
-            None => Err(refused(at, "the schema has nothing at this place".into())),
+            None => Err(refused(at, "the reference points to nothing in the schema".into())),
         }
     }
 
-    /// Steps that a pattern takes for a byte: more where its automaton is larger.
+    /// Returns how many steps a pattern takes for each byte. A larger automaton takes more.
     fn pattern(&mut self, pattern: &str, at: &str) -> Result<u64, Violation> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
-            return Err(refused(at, format!("more than {MAX_PATTERNS} patterns")));
+            return Err(refused(at, format!("the schema has more than {MAX_PATTERNS} patterns")));
         }
         let mut refusal = None;
         for size in PATTERN_SIZES {
             match RegexBuilder::new(pattern).size_limit(size).build() {
                 Ok(_) => return Ok((size / PATTERN_BYTES_A_STEP) as u64),
-                // The validator writes some classes of its dialect otherwise, and has its own say.
+                // The validator translates some classes of its own dialect, and reports syntax errors itself.
                 Err(regex::Error::Syntax(_)) => return Ok((MAX_PATTERN_BYTES / PATTERN_BYTES_A_STEP) as u64),
                 Err(error) => refusal = Some(error),
             }
         }
         let reason = match refusal {
-            Some(regex::Error::CompiledTooBig(limit)) => format!("the pattern takes more than {limit} bytes compiled"),
-            _ => "the pattern cannot be used".to_owned(),
+            Some(regex::Error::CompiledTooBig(limit)) => {
+                format!("the pattern is too large: compiled, it may have at most {limit} bytes")
+            }
+            _ => "the pattern cannot be compiled".to_owned(),
         };
         Err(refused(at, reason))
     }
 }
 
-/// Rejects what nests too deep, and identifiers below the root: references would begin at those.
+/// Rejects schemas that are nested too deep, and identifiers below the root, because references would be relative to
+/// them.
 fn check_levels(schema: &Value) -> Result<(), Violation> {
     let mut left = vec![(schema, String::new(), 0)];
     while let Some((value, at, level)) = left.pop() {
         if level > MAX_LEVELS {
-            return Err(refused(&at, format!("the schema nests deeper than {MAX_LEVELS} levels")));
+            return Err(refused(&at, format!("the schema is nested more than {MAX_LEVELS} levels deep")));
         }
         match value {
             Value::Object(object) => {
                 for (name, value) in object {
                     let at = format!("{at}/{}", segment(name));
                     if level > 0 && matches!(name.as_str(), "$id" | "id") && is_identifier(name, value, schema) {
-                        return Err(refused(&at, "only the whole schema may have an identifier".into()));
+                        return Err(refused(&at, "only the root of the schema may have an identifier".into()));
                     }
                     left.push((value, at, level + 1));
                 }
@@ -307,14 +313,14 @@ fn check_levels(schema: &Value) -> Result<(), Violation> {
     Ok(())
 }
 
-/// Whether a text under this name is an identifier: `id` is one in drafts 3 and 4 alone.
+/// Returns whether a member with this name is an identifier. `id` is one only in drafts 3 and 4.
 fn is_identifier(name: &str, value: &Value, root: &Value) -> bool {
     let draft = root.get("$schema").and_then(Value::as_str).unwrap_or_default();
     let is_early = ["draft-03", "draft-04"].iter().any(|early| draft.contains(early));
     value.is_string() && (name == "$id" || is_early)
 }
 
-/// How many values there are in a value, with one more for each 64 bytes of a text.
+/// Returns the number of values in a value, including itself, plus one for each 64 bytes of text.
 pub(super) fn size(value: &Value) -> u64 {
     let (mut size, mut left) = (0, vec![value]);
     while let Some(value) = left.pop() {

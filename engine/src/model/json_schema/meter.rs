@@ -1,17 +1,17 @@
-//! The work that a validator has with a value, counted before it begins.
+//! Counts the work of checking a value against a schema before the validator starts.
 
 use serde_json::Value;
 
 use super::graph::{Graph, Node, size};
 
-/// Steps that the check of one value may take, of some ten nanoseconds each.
+/// Maximum number of steps for checking one value. A step takes about ten nanoseconds.
 const MAX_STEPS: u64 = 40_000_000;
-/// Steps of one evaluation.
+/// Number of steps for one evaluation.
 const EVALUATION: u64 = 10;
-/// Evaluations that may be nested in each other: each takes a piece of the stack.
+/// Maximum nesting depth of evaluations. Each level takes stack space.
 const MAX_NESTED: usize = 256;
 
-/// Counts evaluations and steps, as if no keyword ended the check early.
+/// Counts evaluations and steps, assuming that no keyword ends the check early.
 #[derive(Debug, Default)]
 pub struct Meter {
     steps: u64,
@@ -23,7 +23,7 @@ impl Meter {
         self.evaluations
     }
 
-    /// Counts the check of a value. Returns why it is too much.
+    /// Counts the check of a value. The error describes the limit that the check exceeds.
     pub(super) fn evaluate(&mut self, graph: &Graph, value: &Value) -> Result<(), &'static str> {
         self.at(graph, 0, value, 1, 0)
     }
@@ -38,7 +38,7 @@ impl Meter {
     ) -> Result<(), &'static str> {
         let Some(node) = graph.nodes.get(place) else { return Ok(()) };
         if nested >= MAX_NESTED {
-            return Err("the schema and the value are nested too deep to be checked");
+            return Err("the schema and the value are nested too deeply to be checked");
         }
         self.evaluations = self.evaluations.saturating_add(times);
         self.take(times, EVALUATION.saturating_add(node.steps))?;

@@ -1,7 +1,7 @@
-//! JSON Schemas that clients write: compiled within bounds, and applied to values within a number of steps.
+//! JSON Schemas from clients: compiled within size limits, and applied to values within a limited number of steps.
 //!
-//! A validator cannot be interrupted, so its work is counted before it begins. [`graph`] reads the schema and rejects
-//! references that multiply or never end; [`meter`] goes through a value as the validator would, and counts.
+//! A validator cannot be interrupted, so its work is counted before it starts. [`graph`] reads the schema and rejects
+//! references that multiply or never end. [`meter`] walks a value like the validator would, and counts the steps.
 
 mod graph;
 mod meter;
@@ -15,17 +15,17 @@ use self::graph::{Graph, MAX_PATTERN_BYTES};
 pub use self::meter::Meter;
 use super::violation::Violation;
 
-/// Bytes that a schema may have as JSON: it is compiled for each use.
+/// Maximum size of a schema as JSON, in bytes. A schema is compiled for each use.
 const MAX_BYTES: usize = 64 << 10;
-/// Violations of one value that are reported.
+/// Maximum number of reported violations of one value.
 const MAX_VIOLATIONS: usize = 20;
-/// Evaluations up to which every violation is looked for. The validator makes an error for each before it returns the first, so
-/// a larger value is only told to fit or not to.
+/// Up to this number of evaluations, all violations are collected. The validator creates an error for each violation
+/// before it returns the first one, so for a larger value only the overall result is reported.
 const MAX_LISTED: u64 = 20_000;
-/// Characters of a value, and of a whole message, that an error shows.
+/// Maximum number of characters of a value, and of a whole message, in an error.
 const MAX_SHOWN: usize = 100;
 const MAX_MESSAGE: usize = 500;
-/// Stack of a compilation and of a check, in bytes. Both recurse, within the bounds of [`graph`] and [`meter`].
+/// Stack size of a compilation and of a check, in bytes. Both recurse, within the limits of [`graph`] and [`meter`].
 const STACK_BYTES: usize = 16 << 20;
 
 /// A compiled schema.
@@ -36,9 +36,10 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Compiles a schema. Nothing is fetched, and patterns take time in proportion to the text.
+    /// Compiles a schema without fetching anything. Patterns are compiled so that matching takes linear time in the
+    /// text.
     ///
-    /// The violations' pointers begin at the schema.
+    /// The pointer in the error is relative to the schema.
     pub fn compile(schema: &Value) -> Result<Schema, Violation> {
         if !is_within(schema, MAX_BYTES) {
             return Err(refused("", format!("the schema is larger than {MAX_BYTES} bytes")));
@@ -51,14 +52,14 @@ impl Schema {
         Ok(Schema { validator, graph })
     }
 
-    /// Returns what the schema does not allow in a value, with pointers that begin at the value.
+    /// Returns the violations of the schema in a value, with pointers relative to the value.
     ///
-    /// A value that would take too many steps to check is a violation too.
+    /// A value that would take too many steps to check is also reported as a violation.
     pub fn violations(&self, value: &Value) -> Vec<Violation> {
         self.violations_within(value, &mut Meter::default())
     }
 
-    /// Like [`Schema::violations`], for one of several values whose checks share the steps that one may take.
+    /// Does the same as [`Schema::violations`], but several values that share a `meter` also share the limit on steps.
     pub fn violations_within(&self, value: &Value, meter: &mut Meter) -> Vec<Violation> {
         stacker::grow(STACK_BYTES, || self.counted(value, meter))
     }
@@ -83,13 +84,13 @@ fn refused(pointer: &str, message: String) -> Violation {
     Violation { pointer: pointer.to_owned(), message }
 }
 
-/// The validator's message, with as much of the value and of itself as an error shows.
+/// Returns the validator's message, with the value and the message itself cut to their maximum lengths.
 fn message(error: &ValidationError<'_>) -> String {
     let value = cut(MAX_SHOWN, error.instance());
     cut(MAX_MESSAGE, &error.masked_with(value))
 }
 
-/// The beginning of what is shown. The rest is never written.
+/// Returns the first `most` characters of a text. The rest is never written.
 fn cut(most: usize, shown: &impl fmt::Display) -> String {
     let mut text = Bounded { text: String::new(), left: most };
     if write!(text, "{shown}").is_err() {
@@ -98,7 +99,7 @@ fn cut(most: usize, shown: &impl fmt::Display) -> String {
     text.text
 }
 
-/// A text that takes so many characters and then fails.
+/// A writer that accepts `left` more characters and then fails.
 struct Bounded {
     text: String,
     left: usize,
@@ -113,7 +114,7 @@ impl Write for Bounded {
     }
 }
 
-/// Whether a value has at most so many bytes as JSON.
+/// Returns whether a value has at most `most` bytes as JSON.
 fn is_within(value: &Value, most: usize) -> bool {
     let mut text = Bounded { text: String::new(), left: most };
     write!(text, "{value}").is_ok() && text.text.len() <= most
@@ -125,7 +126,7 @@ mod tests {
 
     use super::*;
 
-    /// Definitions of so many levels, each of which refers to the next one so often.
+    /// Returns a schema with `levels` definitions, each of which refers to the next one `times` times.
     fn levels(levels: usize, times: usize) -> Value {
         let mut definitions = serde_json::Map::new();
         for level in 0..levels {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn violations_carry_their_places_and_the_beginnings_of_values() {
+    fn violations_contain_paths_and_beginnings_of_values() {
         let schema = json!({"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}});
         let schema = Schema::compile(&schema).expect("a schema");
         assert_eq!(schema.violations(&json!({"a": [1, 2]})), []);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_is_rejected_with_its_place() {
+    fn an_invalid_schema_is_rejected_with_its_path() {
         let wrong = reason(&json!({"properties": {"a": {"type": "text"}}}));
         assert!(wrong.starts_with("/properties/a/type: "), "{wrong}");
         assert!(reason(&json!({"$ref": "https://example.org/schema"})).starts_with("/$ref: "));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_multiply_are_rejected_before_anything_follows_them() {
+    fn multiplying_references_are_rejected_before_resolution() {
         assert!(reason(&levels(12, 2)).contains("evaluations"));
         assert!(reason(&levels(29, 2)).contains("nested"));
         let schema = Schema::compile(&levels(6, 2)).expect("few enough");
@@ -174,12 +175,12 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_that_refers_to_itself_for_the_same_value_is_rejected() {
+    fn a_schema_that_applies_itself_to_the_same_value_is_rejected() {
         assert!(reason(&json!({"$ref": "#"})).contains("refers to itself"));
         let through =
             json!({"$defs": {"a": {"anyOf": [{"type": "null"}, {"not": {"$ref": "#/$defs/a"}}]}}, "$ref": "#/$defs/a"});
         assert!(reason(&through).contains("refers to itself"));
-        // Below a property it is another value.
+        // Below a property, the reference applies to another value.
         let list = json!({"properties": {"value": {"type": "integer"}, "next": {"$ref": "#"}}});
         let schema = Schema::compile(&list).expect("a recursive schema");
         assert_eq!(schema.violations(&json!({"value": 1, "next": {"value": 2}})), []);
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn references_that_multiply_with_the_depth_of_a_value_end_the_check() {
+    fn references_multiplying_with_depth_end_the_validation() {
         let twice = json!({"allOf": [{"properties": {"a": {"$ref": "#"}}}, {"properties": {"a": {"$ref": "#"}}}]});
         let schema = Schema::compile(&twice).expect("a schema");
         let nested = |depth: usize| (0..depth).fold(json!(1), |value, _| json!({"a": value}));
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_nested_deeper_than_the_validator_may_go_is_a_violation() {
+    fn a_value_nested_too_deeply_for_the_validator_is_a_violation() {
         let schema = Schema::compile(&json!({"additionalProperties": {"$ref": "#"}})).expect("a schema");
         let nested = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({"a": value}));
         assert_eq!(schema.violations(&nested(20)), []);
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_bounded_in_number_and_size_and_in_what_they_look_at() {
+    fn patterns_have_limits_of_number_size_and_searched_text() {
         let patterns = |count: usize, pattern: &str| {
             let properties = (0..count).map(|number| (format!("p{number}"), json!({"pattern": pattern})));
             json!({"properties": properties.collect::<serde_json::Map<_, _>>()})
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn long_values_are_checked_whole() {
+    fn long_values_are_validated_completely() {
         let schema = json!({"type": "array", "uniqueItems": true, "items": {"type": "integer", "minimum": 0}});
         let schema = Schema::compile(&schema).expect("a schema");
         let numbers: Vec<usize> = (0..100_000).collect();
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn few_subschemas_may_ask_what_others_left_unevaluated() {
+    fn unevaluated_keywords_are_limited_in_number() {
         let mut schema = json!({"type": "object"});
         for _ in 0..5 {
             schema = json!({"allOf": [schema], "unevaluatedProperties": false});

@@ -1,4 +1,4 @@
-//! Patterns that no automaton can search with: references back, and assertions about what stands around a place.
+//! Patterns that need backtracking, because they contain back-references or look-around assertions.
 
 use std::sync::OnceLock;
 
@@ -6,22 +6,24 @@ use fancy_regex::{Expr, RegexInput};
 
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
-/// Steps back that one search may take: as many of these as the text and the pattern leave room for.
+/// Limits on the backtracking steps of one search. A search uses the largest limit that the pattern and the length of
+/// the text allow.
 const STEPS: [usize; 4] = [200_000, 16_384, 1_024, 64];
-/// Bytes that all steps of one search may look at: each step may look at the whole text.
+/// Maximum number of bytes that all steps of one search may read. Each step may read the whole text.
 const LOOKED_AT: usize = 1 << 27;
-/// Bytes of a text that is searched as a whole. A longer one is searched place by place, and ticks at each.
+/// Maximum length, in bytes, of a text that is searched in one call. A longer text is searched position by position,
+/// with a tick at each position.
 const AT_ONCE: usize = 4_096;
-/// States up to which parts of a pattern cost no more than the bytes that they look at.
+/// Number of states up to which the parts of a pattern cost no more than the bytes that they read.
 const SMALL: usize = 64;
-/// States that all parts of a pattern may have together.
+/// Maximum number of states of all parts of a pattern together.
 const MOST_STATES: usize = 20_000;
-/// Instructions to which a pattern may compile.
+/// Maximum number of instructions of a compiled pattern.
 const MOST_INSTRUCTIONS: usize = 20_000;
-/// Bytes in which each part keeps the states that it has built.
+/// Size of the cache in which each part keeps the states it has built, in bytes.
 const STATES_BYTES: usize = 128 << 10;
 
-/// A pattern with one engine for each of the [`STEPS`], built when the first text comes that allows so many.
+/// A pattern with one engine for each of the limits in [`STEPS`]. An engine is built when a text first needs its limit.
 pub struct Backtracking {
     pattern: String,
     options: String,
@@ -34,11 +36,11 @@ impl Backtracking {
     pub fn new(pattern: String, options: String) -> Result<Backtracking, String> {
         let (states, parts) = match Expr::parse_tree(&pattern) {
             Ok(tree) => (states(&tree.expr), parts(&tree.expr)),
-            // The engine tells what is wrong.
+            // Building the engine below reports the syntax error.
             Err(_) => (1, 1),
         };
         if states > MOST_STATES {
-            return Err(format!("Compiled regex exceeds size limit of {MOST_STATES} states."));
+            return Err(format!("the compiled pattern exceeds the limit of {MOST_STATES} states"));
         }
         let backtracking = Backtracking { pattern, options, states, parts, engines: Default::default() };
         backtracking.engine(STEPS.len() - 1)?;
@@ -46,7 +48,7 @@ impl Backtracking {
     }
 
     pub fn size_bytes(&self) -> usize {
-        // Two of the engines, each with two automata for each part that is of a regular language.
+        // Counts two engines. Each has two automata for each part that is a regular language.
         2 * (STATES_BYTES + 128 * self.states + 1_024 * self.parts)
     }
 
@@ -69,22 +71,23 @@ impl Backtracking {
         Ok(self.engines[tier].get_or_init(|| engine))
     }
 
-    /// How many steps a search in so many bytes may take.
+    /// Returns the index in [`STEPS`] of the limit for a search in a text of this length. Fails if the text is too
+    /// long.
     fn tier<E>(&self, bytes: usize) -> Result<usize, Unfinished<E>> {
-        // A part with many states may visit many of them at each byte.
+        // A part with many states may visit many of them for each byte.
         let cost = (self.states / SMALL).max(1).pow(2);
         let steps = LOOKED_AT / bytes.max(1).saturating_mul(cost);
         let tier = STEPS.iter().position(|most| *most <= steps);
         tier.ok_or_else(|| {
             let most = LOOKED_AT / cost / STEPS[STEPS.len() - 1];
-            Unfinished::Costly(format!("this pattern backtracks, and searches texts of at most {most} bytes"))
+            Unfinished::Costly(format!("this pattern backtracks, so it can only search texts of at most {most} bytes"))
         })
     }
 
     pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
         let engine = self.engine(self.tier(text.len())?).map_err(Unfinished::Costly)?;
         let input = RegexInput::new(text);
-        // One search may take as long as many rows do: the stopwatch is read after each.
+        // One search may take as long as many rows, so the budget is checked after each search.
         let ticked = |found| tick(256).map_err(Unfinished::Ended).map(|()| found);
         if text.len() <= AT_ONCE {
             return ticked(found(engine.captures_input(input.from_pos(from)))?);
@@ -110,7 +113,7 @@ fn found<'t, E>(
     }))
 }
 
-/// About how many states the automata of a pattern's parts have, repetitions written out.
+/// Returns the approximate number of states of the automata for a pattern's parts, with repetitions expanded.
 fn states(expr: &Expr) -> usize {
     match expr {
         Expr::Repeat { child, lo, hi, .. } => {

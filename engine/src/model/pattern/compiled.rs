@@ -1,4 +1,4 @@
-//! A compiled pattern, whichever engine searches with it.
+//! A compiled pattern, independent of the engine that runs it.
 
 use std::fmt;
 
@@ -7,20 +7,21 @@ use super::dialect;
 use super::linear::Linear;
 use super::search::{Match, Tick, Unfinished};
 
-/// Classes of Unicode, such as `\p{L}`, that a pattern may name: each has hundreds of ranges before anything is compiled.
+/// Maximum number of Unicode classes, such as `\p{L}`, in a pattern. Each stands for hundreds of ranges even before
+/// compilation.
 const MOST_UNICODE_CLASSES: usize = 256;
 
-/// How a pattern is read.
+/// The syntax of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Syntax {
-    /// As MongoDB's PCRE reads it; it may backtrack.
+    /// The syntax of MongoDB's PCRE. Such a pattern may backtrack.
     Query,
-    /// As the `regex` crate reads it; a pattern of a type is of a regular language.
+    /// The syntax of the `regex` crate, for patterns in type definitions. Such a pattern is always a regular language.
     Type,
 }
 
 impl Syntax {
-    /// Bytes that a pattern may have. That of queries is MongoDB's own limit.
+    /// Returns the maximum length of a pattern, in bytes. The limit for queries is the same as MongoDB's.
     pub const fn longest_bytes(self) -> usize {
         match self {
             Syntax::Query => 32_764,
@@ -40,10 +41,12 @@ enum Engine {
 }
 
 impl Compiled {
-    /// Compiles a pattern with those of the options `imsxu` that are known; the error says what is wrong with it.
+    /// Compiles a pattern. Of the options, only `imsxu` have a meaning. The error describes what is wrong with the
+    /// pattern.
     pub fn new(pattern: &str, options: &str, syntax: Syntax) -> Result<Compiled, String> {
         if pattern.len() > syntax.longest_bytes() {
-            return Err("regular expression is too large".into());
+            let most = syntax.longest_bytes();
+            return Err(format!("regular expression is too large: at most {most} bytes are allowed"));
         }
         match syntax {
             Syntax::Type => {
@@ -66,7 +69,7 @@ impl Compiled {
             match Linear::new(translated.pattern.as_str().into(), options.into()) {
                 Ok(linear) => return Ok(Compiled { engine: Engine::Linear(Box::new(linear)) }),
                 Err(refused) if refused.too_large => return Err(refused.reason),
-                // What this engine does not know the other one may.
+                // The backtracking engine may support what this engine does not.
                 Err(_) => {}
             }
         }
@@ -74,7 +77,7 @@ impl Compiled {
         Ok(Compiled { engine: Engine::Backtracking(Box::new(backtracking)) })
     }
 
-    /// Bytes that the pattern takes, and what searching with it may add to them.
+    /// Returns the size of the pattern and of the memory that searches may add, in bytes.
     pub fn size_bytes(&self) -> usize {
         match &self.engine {
             Engine::Linear(linear) => linear.size_bytes(),
@@ -82,7 +85,7 @@ impl Compiled {
         }
     }
 
-    /// Bytes of the pattern itself, without what searching with it may add.
+    /// Returns the size of the pattern itself, in bytes, without the memory that searches may add.
     pub fn program_bytes(&self) -> usize {
         match &self.engine {
             Engine::Linear(linear) => linear.program_bytes(),
@@ -90,7 +93,7 @@ impl Compiled {
         }
     }
 
-    /// Whether the pattern occurs in the text.
+    /// Returns whether the pattern occurs in the text.
     pub fn is_match<E>(&self, text: &str, tick: Tick<E>) -> Result<bool, Unfinished<E>> {
         match &self.engine {
             Engine::Linear(linear) => linear.is_match(text, tick),
@@ -98,7 +101,7 @@ impl Compiled {
         }
     }
 
-    /// The first match at or after a place.
+    /// Returns the first match at or after a position.
     pub fn find<'t, E>(&self, text: &'t str, from: usize, tick: Tick<E>) -> Result<Option<Match<'t>>, Unfinished<E>> {
         match &self.engine {
             Engine::Linear(linear) => linear.find(text, from, tick),
@@ -114,5 +117,5 @@ impl fmt::Debug for Compiled {
 }
 
 fn too_many_classes() -> String {
-    format!("regular expression is too large: more than {MOST_UNICODE_CLASSES} classes of Unicode")
+    format!("regular expression is too large: at most {MOST_UNICODE_CLASSES} Unicode classes are allowed")
 }

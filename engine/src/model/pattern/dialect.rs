@@ -1,14 +1,14 @@
-//! Patterns as MongoDB's PCRE reads them, written for the engines that run them here.
+//! Translates patterns from MongoDB's PCRE syntax to the syntax of the engines.
 
-/// A pattern for the engines.
+/// A translated pattern.
 pub struct Translated {
     pub pattern: String,
-    /// It means something else to the engine that does not backtrack.
+    /// Whether the pattern needs the backtracking engine, because the other engine would interpret it differently.
     pub backtracks: bool,
 }
 
-/// The pattern with `\d`, `\w` and `\s` over ASCII alone, unless `(*UCP)` asks for Unicode, and with brackets and
-/// hyphens inside a class taken for themselves.
+/// Translates a pattern. `\d`, `\w` and `\s` match only ASCII, unless the pattern starts with `(*UCP)`. Brackets and
+/// hyphens inside a class are escaped so that they are taken literally.
 pub fn translate(pattern: &str) -> Translated {
     let (pattern, unicode) = without_verbs(pattern);
     let mut out = String::with_capacity(pattern.len() + 8);
@@ -26,7 +26,7 @@ pub fn translate(pattern: &str) -> Translated {
                 match (members, escaped) {
                     (Some((members, negated)), _) => push_class(&mut out, members, negated, in_class),
                     (None, 'Q') => push_literal(&mut out, &mut chars),
-                    // To one of the engines these are the edges of a word.
+                    // PCRE reads these as plain characters, but one of the engines reads them as word boundaries.
                     (None, '<' | '>') => out.push(escaped),
                     (None, _) => out.extend([c, escaped]),
                 }
@@ -35,7 +35,7 @@ pub fn translate(pattern: &str) -> Translated {
                 in_class = true;
                 out.push(c);
                 out.extend(chars.next_if_eq(&'^'));
-                // A bracket that comes first closes nothing.
+                // A closing bracket in the first position is a member of the class.
                 if chars.next_if_eq(&']').is_some() {
                     out.push_str("\\]");
                 }
@@ -55,7 +55,7 @@ pub fn translate(pattern: &str) -> Translated {
             '*' | '+' | '?' | '}' if !in_class => {
                 out.push(c);
                 if let Some(plus) = chars.next_if_eq(&'+') {
-                    // Repetition that gives nothing back.
+                    // A possessive quantifier. The other engine would read it as a repeated repetition.
                     backtracks = true;
                     out.push(plus);
                 }
@@ -70,7 +70,7 @@ pub fn translate(pattern: &str) -> Translated {
     Translated { pattern: out, backtracks }
 }
 
-/// How many classes of Unicode a pattern names: each of them stands for hundreds of ranges.
+/// Returns the number of Unicode classes in a pattern. Each of them stands for hundreds of ranges.
 pub fn unicode_classes(pattern: &str) -> usize {
     let mut chars = pattern.chars();
     let mut found = 0;
@@ -82,7 +82,7 @@ pub fn unicode_classes(pattern: &str) -> usize {
     found
 }
 
-/// Writes what stands up to `\E` as it stands.
+/// Appends the characters up to `\E` as a literal text.
 fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
     let mut literal = String::new();
     for c in chars {
@@ -95,7 +95,7 @@ fn push_literal(out: &mut String, chars: &mut impl Iterator<Item = char>) {
     out.push_str(&fancy_regex::escape(&literal));
 }
 
-/// The pattern without the verbs that choose an encoding, and whether they ask for Unicode classes.
+/// Removes the leading verbs that select an encoding. Also returns whether they select Unicode classes.
 fn without_verbs(mut pattern: &str) -> (&str, bool) {
     let mut unicode = false;
     while let Some((verb, rest)) =
@@ -107,7 +107,7 @@ fn without_verbs(mut pattern: &str) -> (&str, bool) {
     (pattern, unicode)
 }
 
-/// The ASCII members of a class's short name, and whether it means all others.
+/// Returns the ASCII members of an abbreviated class such as `\d`, and whether the class is negated.
 fn shorthand(name: char) -> Option<(&'static str, bool)> {
     Some(match name {
         'd' => ("0-9", false),
@@ -120,7 +120,8 @@ fn shorthand(name: char) -> Option<(&'static str, bool)> {
     })
 }
 
-/// The members of the classes of white space that go one way, with Unicode and without.
+/// Returns the members of the classes of horizontal and vertical white space, and whether the class is negated. The
+/// classes are the same with and without Unicode.
 fn spaces(name: char) -> Option<(&'static str, bool)> {
     const HORIZONTAL: &str = r"\t\x20\x{A0}\x{1680}\x{180E}\x{2000}-\x{200A}\x{202F}\x{205F}\x{3000}";
     const VERTICAL: &str = r"\n-\r\x{85}\x{2028}\x{2029}";
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_are_those_of_pcre() {
+    fn character_classes_match_pcre() {
         assert_eq!(translate(r"^\d+[\w-]\D"), "^[0-9]+[0-9A-Za-z_-][^0-9]");
         assert_eq!(translate(r"(*UCP)\d"), r"\d");
         assert_eq!(translate("[]a[b]"), r"[\]a\[b]");

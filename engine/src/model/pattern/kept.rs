@@ -1,4 +1,4 @@
-//! Compiled patterns, kept for whoever uses them next: those used most, as many as fit.
+//! A cache of compiled patterns, which keeps the most used ones within a size limit.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use quick_cache::sync::Cache;
 
 use super::compiled::{Compiled, Syntax};
 
-/// Bytes that the compiled patterns of all workspaces may take.
+/// Maximum size of the cached patterns of all workspaces, in bytes.
 const BYTES: u64 = 32 << 20;
-/// About how many patterns these are.
+/// Estimated number of cached patterns.
 const PATTERNS: usize = 256;
 
-/// A pattern, its options, and how it is read.
+/// The syntax, the pattern, and the options.
 type Key = (Syntax, Arc<str>, Arc<str>);
 
-/// The compiled patterns of a process. Compiling takes time, so it must not run on threads that serve.
+/// The cache of compiled patterns of a process. Compiling takes time and must not run on threads that serve requests.
 pub struct Patterns {
     kept: Cache<Key, Arc<Compiled>, Weigh>,
 }
@@ -36,13 +36,14 @@ impl Default for Patterns {
 }
 
 impl Patterns {
-    /// The pattern, compiled now if it is not kept. The error says what is wrong with it.
+    /// Returns the compiled pattern, and compiles it if it is not cached. The error describes what is wrong with the
+    /// pattern.
     pub fn compiled(&self, pattern: &str, options: &str, syntax: Syntax) -> Result<Arc<Compiled>, String> {
         let key = (syntax, Arc::from(pattern), Arc::from(options));
         self.kept.get_or_insert_with(&key, || Compiled::new(pattern, options, syntax).map(Arc::new))
     }
 
-    /// The pattern, if it is compiled.
+    /// Returns the compiled pattern if it is cached.
     pub fn kept(&self, pattern: &Arc<str>, syntax: Syntax) -> Option<Arc<Compiled>> {
         self.kept.get(&(syntax, pattern.clone(), Arc::from("")))
     }
@@ -53,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_patterns_are_compiled_once_and_all_of_them_stay_within_their_bytes() {
+    fn equal_patterns_are_compiled_once_within_a_byte_limit() {
         let patterns = Patterns::default();
         let compiled = |text: &str| patterns.compiled(text, "", Syntax::Type).expect("a pattern");
         assert!(Arc::ptr_eq(&compiled("^a+$"), &compiled("^a+$")));

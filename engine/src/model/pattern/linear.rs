@@ -1,5 +1,5 @@
-//! Patterns of regular languages. Short searches run at once; a search that could take long walks its automaton byte by
-//! byte, so that the caller's budget ends it anywhere.
+//! Patterns that are regular languages. Short searches run uninterrupted. A search that could take long walks its
+//! automaton byte by byte, so that the caller's budget can end the search at any point.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,27 +12,28 @@ use regex_automata::{Anchored, Input};
 
 use super::search::{Match, SIZE_BYTES, Tick, Unfinished};
 
-/// Bytes in which an automaton keeps the states that it has built.
+/// Size of the cache in which an automaton keeps the states it has built, in bytes.
 const STATES_BYTES: usize = 128 << 10;
-/// About what one state of a compiled pattern takes, in bytes.
+/// Approximate size of one state of a compiled pattern, in bytes.
 const STATE_BYTES: usize = 32;
-/// States times bytes of text that a search may visit at once: some 40 ms where every byte visits every state.
+/// Maximum product of a pattern's states and a text's bytes for a search that runs uninterrupted: about 40 ms if every
+/// byte visits every state.
 const AT_ONCE: usize = 1 << 23;
-/// Bytes of text between two ticks.
+/// Number of bytes of text between two ticks.
 const BLOCK: usize = 64;
 
 pub struct Linear {
     whole: meta::Regex,
-    /// The same as automata that can be walked, built when the first long search comes.
+    /// The same pattern as automata that can be walked byte by byte. They are built for the first long search.
     walked: OnceLock<Option<Box<Automata>>>,
     pattern: Arc<str>,
     options: Arc<str>,
 }
 
-/// Why a pattern does not compile.
+/// The reason why a pattern does not compile.
 pub struct Refused {
     pub reason: String,
-    /// The pattern is one, and compiled it would take too much.
+    /// Whether the pattern is valid, but too large when compiled.
     pub too_large: bool,
 }
 
@@ -45,7 +46,7 @@ impl Linear {
         let built = meta::Regex::builder().configure(config).syntax(syntax_of(&options)).build(&pattern);
         let whole = built.map_err(|error| match error.size_limit() {
             Some(limit) => {
-                Refused { reason: format!("Compiled regex exceeds size limit of {limit} bytes."), too_large: true }
+                Refused { reason: format!("the compiled pattern exceeds the limit of {limit} bytes"), too_large: true }
             }
             None => Refused { reason: innermost(&error), too_large: false },
         })?;
@@ -53,7 +54,7 @@ impl Linear {
     }
 
     pub fn size_bytes(&self) -> usize {
-        // The automata that are walked take about as much again, and each has states that it keeps.
+        // The automata for walking take about the same size again, and each of them caches states.
         2 * self.whole.memory_usage() + 2 * STATES_BYTES
     }
 
@@ -104,7 +105,7 @@ impl Linear {
         Ok(found)
     }
 
-    /// Where the first match at or after a place begins and ends.
+    /// Returns where the first match at or after a position begins and ends.
     fn span<E>(&self, text: &str, from: usize, tick: Tick<E>) -> Result<Option<(usize, usize)>, Unfinished<E>> {
         let automata = self.automata()?;
         let mut forward = Walk::new(automata.forward(), self.states(), tick);
@@ -115,7 +116,7 @@ impl Linear {
             if text.is_char_boundary(begin) && text.is_char_boundary(end) {
                 return Ok(Some((begin, end)));
             }
-            // An empty match inside of a character is none.
+            // An empty match inside a character does not count.
             from = text.ceil_char_boundary(end);
         }
         Ok(None)
@@ -138,12 +139,12 @@ impl Linear {
     }
 }
 
-/// An automaton on its way through a text.
+/// A walk of an automaton through a text.
 struct Walk<'w, E> {
     automaton: &'w DFA,
     cache: dfa::Cache,
     states: usize,
-    /// Bytes of the states built when work was counted last.
+    /// Size of the built states when work was last counted, in bytes.
     built: usize,
     tick: Tick<'w, E>,
 }
@@ -154,7 +155,8 @@ impl<'w, E> Walk<'w, E> {
         Walk { automaton, built: cache.memory_usage(), cache, states, tick }
     }
 
-    /// The end of the first match; of one that may go on, where it ends first or where it ends last.
+    /// Returns the end of the first match: the earliest possible end if `earliest` is set, otherwise the last end that
+    /// the automaton reaches.
     fn forward(&mut self, text: &[u8], from: usize, earliest: bool) -> Result<Option<usize>, Unfinished<E>> {
         let input = Input::new(text).range(from..);
         let mut state = self.automaton.start_state_forward(&mut self.cache, &input).map_err(|_| costly())?;
@@ -179,7 +181,7 @@ impl<'w, E> Walk<'w, E> {
         Ok(if state.is_match() { Some(text.len()) } else { found })
     }
 
-    /// The begin of the match that ends at a place.
+    /// Returns the beginning of the match that ends at a position.
     fn backward(&mut self, text: &[u8], from: usize, end: usize) -> Result<Option<usize>, Unfinished<E>> {
         let input = Input::new(text).range(from..end).anchored(Anchored::Yes);
         let mut state = self.automaton.start_state_reverse(&mut self.cache, &input).map_err(|_| costly())?;
@@ -204,8 +206,8 @@ impl<'w, E> Walk<'w, E> {
         Ok(if state.is_match() { Some(from) } else { found })
     }
 
-    /// Ticks once a block: for the bytes in it, and for the states that were built on the way, each out of all the
-    /// pattern's at worst.
+    /// Ticks once per block, for the bytes of the block and for the states built on the way. In the worst case,
+    /// building a state visits all states of the pattern.
     fn count(&mut self, place: usize) -> Result<(), Unfinished<E>> {
         if !place.is_multiple_of(BLOCK) {
             return Ok(());
@@ -213,7 +215,7 @@ impl<'w, E> Walk<'w, E> {
         let now = self.cache.memory_usage();
         let built = match now.checked_sub(self.built) {
             Some(bytes) => (bytes / STATE_BYTES).min(BLOCK),
-            // The states were thrown away meanwhile.
+            // The cached states were discarded in the meantime.
             None => BLOCK,
         };
         self.built = now;
@@ -233,7 +235,7 @@ fn costly<E>() -> Unfinished<E> {
     Unfinished::Costly("the text is too long for this pattern".into())
 }
 
-/// The innermost reason, which says what is wrong in its last line.
+/// Returns the last line of the innermost error, which describes what is wrong.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn walking_finds_what_searching_at_once_finds() {
+    fn a_stepwise_search_finds_the_same_as_a_full_search() {
         let texts = ["", "a", "abcabc", "xxabyyab", "éaé", "ab\nab", "aaa", "émüb ab"];
         for pattern in ["a", "b+", "a*", "^ab", "ab$", "(a|ab)(c|bcd)?", "é?", "(?m)^a", "[^a]+", "x*?ab"] {
             let linear = linear(pattern);
@@ -269,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_budget_ends_a_search_in_which_every_byte_builds_a_state() {
+    fn a_budget_ends_a_search_that_builds_a_state_per_byte() {
         let linear = linear("[ab]*a[ab]{2000}c");
         let text: String =
             (0..200_000u64).map(|n| if n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 0 { 'a' } else { 'b' }).collect();

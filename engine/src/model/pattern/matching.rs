@@ -1,4 +1,4 @@
-//! Texts of payloads against the patterns of their type.
+//! Matches the texts of a payload against the patterns of the payload's type.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use super::compiled::{Compiled, Syntax};
 use super::kept::Patterns;
 use super::search::Unfinished;
 
-/// Ticks that the patterns of one payload may take together, about half a second at worst.
+/// Maximum number of ticks for all patterns of one payload: about half a second in the worst case.
 const TICKS: usize = 100_000;
-/// Bytes of a text that takes no time worth moving other work away for.
+/// Maximum length of a text, in bytes, that is matched fast enough not to delay other work on the thread.
 const QUICK_BYTES: usize = 4 << 10;
 
-/// Checks the texts of one payload.
+/// Matches the texts of one payload, with one budget for all of them.
 pub struct Matching<'p> {
     patterns: &'p Patterns,
     left: Cell<usize>,
@@ -23,7 +23,7 @@ impl<'p> Matching<'p> {
         Matching { patterns, left: Cell::new(TICKS) }
     }
 
-    /// Whether a text matches; the error says why that cannot be told.
+    /// Returns whether a text matches. The error describes why the match could not be decided.
     pub fn matches(&self, pattern: &str, text: &str) -> Result<bool, String> {
         let compiled = self.compiled(pattern)?;
         let tick = |count| {
@@ -37,12 +37,12 @@ impl<'p> Matching<'p> {
         })
     }
 
-    /// The pattern, compiled.
+    /// Returns the compiled pattern.
     pub fn compiled(&self, pattern: &str) -> Result<Arc<Compiled>, String> {
         self.patterns.compiled(pattern, "", Syntax::Type)
     }
 
-    /// Whether matching is no work to speak of: the pattern is compiled, and the text is short.
+    /// Returns whether a match takes negligible time, because the pattern is compiled and the text is short.
     pub fn is_quick(&self, pattern: &Arc<str>, text: &str) -> bool {
         text.len() <= QUICK_BYTES && self.patterns.kept(pattern, Syntax::Type).is_some()
     }

@@ -1,7 +1,8 @@
-//! Regular expressions of clients: compiling one and searching with one have bounds, and equal ones are compiled once.
+//! Regular expressions of clients, with limits on compilation and search, and a cache of compiled patterns.
 //!
-//! Patterns of regular languages take time in proportion to the text, and tick while they do. Other patterns backtrack: the
-//! steps back of one search are bounded by the length of its text and the size of the pattern.
+//! Patterns that are regular languages take time in proportion to the text, and report their work by ticks. Other
+//! patterns backtrack: the backtracking steps of one search are limited by the length of the text and the size of the
+//! pattern.
 
 mod backtracking;
 mod compiled;

@@ -1,23 +1,23 @@
-//! What a search is given, and what it answers.
+//! The parameters and results of a search.
 
-/// Bytes that a compiled pattern may take.
+/// Maximum size of a compiled pattern, in bytes.
 pub const SIZE_BYTES: usize = 1 << 20;
 
-/// One match: where it stands, and each group's text.
+/// A match: its position, and the text of each group.
 pub struct Match<'t> {
     pub start: usize,
     pub end: usize,
     pub groups: Vec<Option<&'t str>>,
 }
 
-/// Why a search has no answer.
+/// The reason why a search has no result.
 #[derive(Debug)]
 pub enum Unfinished<E> {
-    /// The caller's budget ended it.
+    /// The caller's budget ended the search.
     Ended(E),
-    /// It would take more than any search may.
+    /// The search would exceed the limits for any search.
     Costly(String),
 }
 
-/// Counts work; an error ends the search. One tick is a few hundred bytes, or states of the pattern.
+/// Counts work. An error ends the search. One tick stands for a few hundred bytes of text or states of the pattern.
 pub type Tick<'t, E> = &'t dyn Fn(usize) -> Result<(), E>;

@@ -1,6 +1,6 @@
-//! What may be done to a task: by people, by agents, and by the time.
+//! The acts that change a task: of people, of agents, and of deadlines.
 
-/// Something that is done to a task.
+/// An act on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Act {
     Person(Action),
@@ -8,7 +8,7 @@ pub enum Act {
     Time(Deadline),
 }
 
-/// What a person does.
+/// An act of a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     Approve,
@@ -21,17 +21,17 @@ pub enum Action {
     Unread,
 }
 
-/// What an agent does, and `cancel`, which is for whoever made the task.
+/// An act of an agent. `Cancel` is also available to the creator of the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verb {
     Claim,
-    /// To say something.
+    /// Adds a message.
     Message,
-    /// To add output.
+    /// Adds output.
     Artifact,
-    /// To deliver what was claimed.
+    /// Delivers the output of a claimed task.
     Complete,
-    /// To deliver without a claim, as scripted agents do.
+    /// Delivers output without a claim, as scripted agents do.
     Deliver,
     RequestInput,
     Fail,
@@ -39,16 +39,16 @@ pub enum Verb {
     Cancel,
 }
 
-/// What happens when its time has come.
+/// An act that happens when a time is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Deadline {
-    /// A deferred task wakes.
+    /// A deferral ends.
     Wake,
-    /// A lease ends.
+    /// A lease expires.
     Expire,
-    /// The due date passes. That decides nothing.
+    /// The due date passes. The status of the task does not change.
     Overdue,
-    /// The task has been overdue for as long as a step of its escalation waits.
+    /// The task has been overdue for as long as the next step of its escalation waits.
     Escalate,
 }
 
@@ -87,12 +87,12 @@ impl Action {
         }
     }
 
-    /// The action of this name.
+    /// Returns the action with this name.
     pub fn parse(name: &str) -> Option<Action> {
         Action::ALL.into_iter().find(|action| action.name() == name)
     }
 
-    /// Whether the action says what becomes of the task's output, so that a review may leave it out.
+    /// Returns whether the action decides about the task's output. A review may leave out such actions.
     pub fn is_decision(self) -> bool {
         match self {
             Action::Approve | Action::Edit | Action::Reject | Action::Defer | Action::Ask => true,
@@ -114,7 +114,7 @@ impl Verb {
         Verb::Cancel,
     ];
 
-    /// As it stands in the sentence "cannot … a task".
+    /// Returns the verb as used in the sentence "cannot … a task".
     pub fn name(self) -> &'static str {
         match self {
             Verb::Claim => "claim",

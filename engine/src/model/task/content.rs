@@ -1,4 +1,4 @@
-//! Messages and artifacts of a task: how what is sent is read, and how it is kept.
+//! Messages and artifacts of a task: how they are parsed from requests, and how they are stored.
 
 use uuid::Uuid;
 
@@ -7,15 +7,15 @@ use crate::model::depth::{self, MAX_CONTENT_DEPTH};
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
-/// Longest name of an artifact, in characters.
+/// Maximum length of an artifact's name, in characters.
 const MAX_NAME: usize = 200;
-/// Parts of one message or artifact, and artifacts of one request.
+/// Maximum number of parts in a message or artifact, and of artifacts in a request.
 const MAX_PARTS: usize = 100;
 pub const MAX_ARTIFACTS: usize = 100;
-/// The name of an artifact that has none.
+/// The name of an artifact that was sent without one.
 const NAMELESS: &str = "output";
 
-/// Who made something, when, and what its id is made of: the same seed makes the same ids.
+/// The author and time of something new, and the seed of its ids. The same seed gives the same ids.
 #[derive(Debug, Clone)]
 pub struct Stamp {
     pub seed: String,
@@ -24,13 +24,13 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The id of the thing of this kind and number.
+    /// Returns the id for a kind and a number.
     pub fn id(&self, kind: &str, number: usize) -> String {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/{kind}/{number}", self.seed).as_bytes()).to_string()
     }
 }
 
-/// Who speaks.
+/// The role of a message's author.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     User,
@@ -48,7 +48,7 @@ impl Role {
     }
 }
 
-/// Something that is said about a task.
+/// A message about a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message {
     pub parts: Vec<Value>,
@@ -56,12 +56,12 @@ pub struct Message {
 }
 
 impl Message {
-    /// A message of nothing but a text.
+    /// Creates a message that consists of a single text.
     pub fn of_text(text: &str) -> Message {
         Message { parts: vec![text_part(text)], in_reply_to: None }
     }
 
-    /// Reads `parts`, or a text under one of these names; `None` where there is neither.
+    /// Reads a message from `parts`, or from a text under one of the given names. Returns `None` if there is neither.
     pub fn read(sent: &Object, names: &[&str]) -> Result<Option<Message>, Vec<Violation>> {
         let mut wrong = Violations::default();
         let in_reply_to = text_of(sent, "in_reply_to", &mut wrong);
@@ -72,12 +72,12 @@ impl Message {
         wrong.finish(parts.map(|parts| Message { parts, in_reply_to }))
     }
 
-    /// Bytes that it takes, roughly.
+    /// Returns the approximate size of the stored message, in bytes.
     pub fn size_bytes(&self) -> usize {
         2 * self.parts.iter().map(Value::size_bytes).sum::<usize>()
     }
 
-    /// The message as it is kept.
+    /// Returns the message in its stored form.
     pub fn entry(&self, role: Role, stamp: &Stamp) -> Value {
         let texts: Vec<&str> = self.parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
         let mut entry = Object::from_iter([
@@ -95,10 +95,10 @@ impl Message {
     }
 }
 
-/// An event that approval of an artifact appends.
+/// An event that is appended when an artifact is approved.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effect {
-    /// The task's subject where it is not given.
+    /// The aggregate to append to. If it is missing, the event goes to the task's subject.
     pub aggregate_id: Option<String>,
     pub event_type: String,
     pub payload: Object,
@@ -133,7 +133,7 @@ impl Effect {
         Some(Effect { aggregate_id, event_type: event_type?, payload: payload? })
     }
 
-    /// The effect as it is kept in its artifact.
+    /// Returns the effect as stored in its artifact.
     pub fn entry(&self) -> Value {
         let mut entry = Object::with_capacity(3);
         if let Some(aggregate_id) = &self.aggregate_id {
@@ -144,16 +144,16 @@ impl Effect {
         entry.into()
     }
 
-    /// The effect of a kept artifact.
+    /// Returns the effect of a stored artifact.
     pub fn of(artifact: &Object) -> Option<Effect> {
         Effect::read(named(artifact, "effect")?, "", &mut Violations::default())
     }
 }
 
-/// An artifact as it is sent: what is not given stays as the version before has it.
+/// An artifact as sent in a request. Missing parts keep the value of the previous version.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
-    /// The version that this one comes after, by its id.
+    /// The id of the version that this one replaces.
     pub supersedes: Option<String>,
     pub name: Option<String>,
     pub parts: Option<Vec<Value>>,
@@ -192,13 +192,13 @@ impl Draft {
         wrong.finish(Draft { supersedes: supersedes.or(id), name, parts, effect })
     }
 
-    /// Bytes that it takes, with its effect twice: that is appended too.
+    /// Returns the approximate size in bytes. The effect counts twice because it is also appended as an event.
     pub fn size_bytes(&self) -> usize {
         let effect = self.effect.as_ref().map_or(0, |effect| effect.payload.size_bytes());
         2 * effect + self.parts.iter().flatten().map(Value::size_bytes).sum::<usize>()
     }
 
-    /// The next version of an artifact, or the first one.
+    /// Returns the stored form of the artifact's next version, or of its first one.
     pub fn entry(&self, before: Option<&Object>, number: usize, stamp: &Stamp) -> Object {
         let had = |name: &str| before.and_then(|before| named(before, name)).cloned();
         let version = had("version").and_then(|version| version.as_int()).unwrap_or(0) + 1;
@@ -222,7 +222,7 @@ impl Draft {
     }
 }
 
-/// The artifacts that a request carries: one under `artifact`, several under `artifacts`.
+/// Reads the artifacts of a request: one under `artifact`, several under `artifacts`.
 pub fn drafts(sent: &Object) -> Result<Vec<Draft>, Vec<Violation>> {
     let mut drafts = Vec::new();
     if let Some(one) = named(sent, "artifact") {
@@ -249,12 +249,12 @@ pub fn data_part(data: Value) -> Value {
     Object::from_iter([("data", data)]).into()
 }
 
-/// A text as a text, anything else as data.
+/// Returns a text as a text part, and any other content as a data part.
 pub fn content_part(content: &Value) -> Value {
     content.as_str().map_or_else(|| data_part(content.clone()), text_part)
 }
 
-/// Reads parts: `{text}`, `{data}` or `{file}` each, with an optional `media_type`.
+/// Reads parts. Each is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
 fn parts(value: &Value, at: &str, wrong: &mut Violations) -> Vec<Value> {
     let is_bounded = |items: &&[Value]| !items.is_empty() && items.len() <= MAX_PARTS;
     let Some(items) = value.as_array().filter(is_bounded) else {
@@ -275,12 +275,12 @@ fn parts(value: &Value, at: &str, wrong: &mut Violations) -> Vec<Value> {
     items.to_vec()
 }
 
-/// What stands under a name, unless that is null.
+/// Returns the value of a field, unless it is null.
 pub fn named<'o>(object: &'o Object, name: &str) -> Option<&'o Value> {
     object.get(name).filter(|value| !value.is_null())
 }
 
-/// The text under a name.
+/// Returns the text of a field. A value of another type is a violation.
 pub fn text_of(object: &Object, name: &str, wrong: &mut Violations) -> Option<String> {
     match named(object, name)? {
         Value::String(text) => Some(text.to_string()),
@@ -291,7 +291,7 @@ pub fn text_of(object: &Object, name: &str, wrong: &mut Violations) -> Option<St
     }
 }
 
-/// The first text that there is under some names.
+/// Returns the text of the first field that is present, in the order of the given names.
 pub fn first_text(object: &Object, names: &[&str], wrong: &mut Violations) -> Option<String> {
     let name = names.iter().find(|name| named(object, name).is_some())?;
     text_of(object, name, wrong)

@@ -1,4 +1,4 @@
-//! Acceptance with changes: the artifacts of a task in their next versions, and what was changed as a JSON patch.
+//! Approval with changes: creates the next versions of a task's artifacts, and records the changes as JSON patches.
 
 use super::content::{Draft, Effect, Stamp, content_part, data_part};
 use super::record::Task;
@@ -9,19 +9,20 @@ use crate::model::json_schema::Meter;
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
-/// What a person wants changed.
+/// The changes that a person requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Edit {
-    /// Fields of the artifact's data, merged into it (RFC 7396).
+    /// Fields to merge into the artifact's data (RFC 7396).
     Modifications(Object),
-    /// What the artifact is to hold.
+    /// New content that replaces the artifact's parts.
     Content(Value),
-    /// Artifacts in their next versions, each said by its id, its name, or else its place.
+    /// New versions of artifacts. Each identifies the artifact by its id, by its name, or else by its position.
     Artifacts(Vec<Draft>),
 }
 
 impl Edit {
-    /// Refuses what nests too deeply to be kept in an artifact. Drafts were checked when they were read.
+    /// Rejects changes that are nested too deeply to be stored in an artifact. Drafts were already checked when they
+    /// were read.
     pub fn check(&self) -> Result<(), Vec<Violation>> {
         let mut wrong = Violations::default();
         match self {
@@ -34,7 +35,7 @@ impl Edit {
         wrong.finish(())
     }
 
-    /// Bytes of what it says, roughly.
+    /// Returns the approximate size of the changes, in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             Edit::Modifications(modifications) => modifications.size_bytes(),
@@ -44,7 +45,7 @@ impl Edit {
     }
 }
 
-/// The versions that an edit makes, checked against what the task's review says of them.
+/// Returns the artifact versions that an edit creates, after checking them against the schema of the task's review.
 pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>, Vec<Violation>> {
     edit.check()?;
     let current = task.current_artifacts();
@@ -75,7 +76,7 @@ pub fn edited(task: &Task<'_>, edit: &Edit, stamp: &Stamp) -> Result<Vec<Object>
     if wrong.is_empty() { Ok(made) } else { Err(wrong) }
 }
 
-/// Each draft with the version that it comes after.
+/// Pairs each draft with the version that it replaces.
 fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&'a Object>, Draft)>, Vec<Violation>> {
     let has = |artifact: &Object, name: &str, text: &str| artifact.get(name).and_then(Value::as_str) == Some(text);
     let mut pairs = Vec::with_capacity(drafts.len());
@@ -84,12 +85,12 @@ fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&
             (Some(id), _) => match current.iter().find(|artifact| has(artifact, "id", id)) {
                 Some(found) => Some(*found),
                 None => {
-                    let message = format!("the task has no such artifact: {}", excerpt(&id.as_str().into()));
+                    let message = format!("the task has no artifact with the id {}", excerpt(&id.as_str().into()));
                     return Err(vec![Violation { pointer: format!("/artifacts/{number}/id"), message }]);
                 }
             },
             (None, Some(name)) => current.iter().find(|artifact| has(artifact, "name", name)).copied(),
-            // One that is not named means the only one, or the one at its place.
+            // A draft without id and name means the only artifact, or the artifact at the same position.
             (None, None) if drafts.len() == 1 => current.last().copied(),
             (None, None) => current.get(number).copied(),
         };
@@ -102,7 +103,8 @@ fn matched<'a>(current: &[&'a Object], drafts: &[Draft]) -> Result<Vec<(Option<&
     Ok(pairs)
 }
 
-/// An artifact that holds something else; where its effect repeats what it held, that is replaced there too.
+/// Returns a draft with other parts. If the artifact's effect contains the previous content, it is replaced there as
+/// well.
 fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
     let effect = before.and_then(Effect::of).map(|effect| {
         let held = before.and_then(argument);
@@ -118,7 +120,7 @@ fn with_parts(before: Option<&Object>, parts: Vec<Value>) -> Draft {
     Draft { parts: Some(parts), effect, ..Draft::default() }
 }
 
-/// An artifact with changed fields. They are merged into its data, and where it has none into its effect.
+/// Returns a draft with changed fields. They are merged into the artifact's data, or into its effect if it has no data.
 fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
     let changes = plain(&modifications.clone().into());
     let merged = |value: &Value| {
@@ -146,7 +148,7 @@ fn modified(before: Option<&Object>, modifications: &Object) -> Draft {
     }
 }
 
-/// Takes over changed fields that an effect has as the data had them.
+/// Copies changed fields into an effect, if the effect still has the values that the data had before.
 fn carry(payload: &mut Object, before: &Value, after: &Value) {
     for (name, value) in after.as_object().into_iter().flat_map(Object::iter) {
         let was = before.get(name);
@@ -158,7 +160,7 @@ fn carry(payload: &mut Object, before: &Value, after: &Value) {
     }
 }
 
-/// The value with one of its parts in the place of an equal other one.
+/// Returns a copy of a value in which every part equal to `held` is replaced by `holds`.
 fn replaced(value: &Value, held: &Value, holds: &Value) -> Value {
     if value == held {
         return holds.clone();
@@ -173,7 +175,7 @@ fn replaced(value: &Value, held: &Value, holds: &Value) -> Value {
     }
 }
 
-/// What an artifact holds: its data, or else its text.
+/// Returns the content of an artifact: its data, or else its text.
 fn argument(artifact: &Object) -> Option<Value> {
     let parts = artifact.get("parts").and_then(Value::as_array).unwrap_or_default();
     let data = parts.iter().find(|part| part.get("data").is_some());
@@ -184,7 +186,7 @@ fn held_by(part: &Value) -> Option<Value> {
     part.get("data").or_else(|| part.get("text")).cloned()
 }
 
-/// What became of name, parts and effect, as a JSON patch (RFC 6902).
+/// Returns the changes of name, parts and effect as a JSON patch (RFC 6902).
 fn difference(before: &Object, after: &Object) -> Value {
     let content = |artifact: &Object| {
         let fields = ["name", "parts", "effect"].into_iter();

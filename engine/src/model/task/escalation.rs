@@ -1,37 +1,37 @@
-//! What happens to a task that stays overdue, in `metadata.review.escalate`: steps that give it to somebody else or raise its
-//! priority, each so long after it was due.
+//! Escalation of overdue tasks, as configured in `metadata.review.escalate`: steps that reassign a task or raise its
+//! priority, each at a given time after the due date.
 
 use crate::model::excerpt::excerpt;
 use crate::model::facts::{Assignee, Priority};
 use crate::model::value::{Object, Value};
 use crate::model::violation::{Violation, Violations};
 
-/// Steps of one task.
+/// Maximum number of steps of a task.
 pub const MAX_STEPS: usize = 20;
-/// The longest time between a due date and a step, in seconds: ten years.
+/// Maximum time between the due date and a step, in seconds: ten years.
 const MAX_AFTER_S: i64 = 10 * 366 * 86_400;
-/// Keys of a step, and of an assignee in it.
+/// The keys allowed in a step, and in an assignee.
 const KEYS: [&str; 3] = ["after", "to", "priority"];
 const ASSIGNEE_KEYS: [&str; 4] = ["assignee_type", "assignee_id", "agent_id", "user_id"];
 
-/// One step.
+/// A step of an escalation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
-    /// How long after the task was due.
+    /// Time after the due date, in milliseconds.
     pub after_ms: i64,
     pub to: Option<Assignee>,
-    /// The priority that the task has from then on, unless its own is higher.
+    /// The new priority of the task, unless the task already has a higher one.
     pub priority: Option<Priority>,
 }
 
-/// What is wrong with the steps of a task that is to be made, with pointers that begin at the list.
+/// Returns what is wrong with the steps of a new task, with pointers relative to the list.
 pub fn check(steps: &Value) -> Vec<Violation> {
     let mut wrong = Violations::default();
     read(steps, &mut wrong);
     wrong.into_vec()
 }
 
-/// The steps of a task; none where they are not given, or are not as they must be.
+/// Returns the steps of a task. The list is empty if there are none or if they are invalid.
 pub fn steps(escalate: Option<&Value>) -> Vec<Step> {
     let mut wrong = Violations::default();
     let steps = escalate.map(|escalate| read(escalate, &mut wrong)).unwrap_or_default();
@@ -52,7 +52,7 @@ fn read(value: &Value, wrong: &mut Violations) -> Vec<Step> {
         };
         let Some(step) = step(object, &at, wrong) else { continue };
         if steps.last().is_some_and(|before| before.after_ms > step.after_ms) {
-            wrong.add(format!("{at}/after"), "expected at least the time of the step before");
+            wrong.add(format!("{at}/after"), "expected at least the time of the previous step");
         }
         steps.push(step);
     }
@@ -61,7 +61,7 @@ fn read(value: &Value, wrong: &mut Violations) -> Vec<Step> {
 
 fn step(object: &Object, at: &str, wrong: &mut Violations) -> Option<Step> {
     for name in object.keys().filter(|name| !KEYS.contains(&&***name)) {
-        wrong.add(at, format!("unknown key {}; allowed are {}", excerpt(&name.clone().into()), KEYS.join(", ")));
+        wrong.add(at, format!("unknown key {}; allowed keys are {}", excerpt(&name.clone().into()), KEYS.join(", ")));
     }
     let given = |name: &str| object.get(name).filter(|value| !value.is_null());
     let after_ms = given("after").and_then(after_ms);
@@ -100,7 +100,7 @@ fn step(object: &Object, at: &str, wrong: &mut Violations) -> Option<Step> {
     Some(Step { after_ms: after_ms?, to, priority })
 }
 
-/// A time that is to pass: a number of seconds, or a duration as a text.
+/// Returns the milliseconds of a number of seconds, or of a duration in text form.
 fn after_ms(value: &Value) -> Option<i64> {
     let seconds = match value {
         Value::Int(seconds) => *seconds,
@@ -110,12 +110,12 @@ fn after_ms(value: &Value) -> Option<i64> {
     (1..=MAX_AFTER_S).contains(&seconds).then(|| seconds * 1_000)
 }
 
-/// The seconds of `90s`, `30m`, `2h`, `1d`, or of a duration of ISO 8601 in days, hours, minutes and seconds.
+/// Returns the seconds of `90s`, `30m`, `2h`, `1d`, or of an ISO 8601 duration in days, hours, minutes and seconds.
 fn seconds(text: &str) -> Option<i64> {
     let upper = text.trim().to_ascii_uppercase();
     let parts = match upper.strip_prefix('P') {
         None => upper.clone(),
-        // Months and years have no fixed length; behind the T an M is minutes.
+        // Months and years have no fixed length. After the T, an M means minutes.
         Some(iso) => match iso.split_once('T') {
             Some((days, rest)) if !days.contains('M') && !rest.is_empty() && !rest.contains('D') => {
                 format!("{days}{rest}")
@@ -143,7 +143,7 @@ fn seconds(text: &str) -> Option<i64> {
     total.filter(|_| number.is_empty())
 }
 
-/// Who gets the task: as `assign` says it, or in one text.
+/// Reads an assignee: an object like that of `assign`, or a single text.
 fn assignee(value: &Value) -> Option<Assignee> {
     let named = |kind: &str, id: &str| match kind {
         _ if id.is_empty() || id.len() > 128 => None,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_read_in_every_spelling() {
+    fn escalation_steps_parse_in_every_spelling() {
         let written = r#"[
             {"after": 60, "priority": "high"},
             {"after": "90s", "to": "agent:a"},
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_wrong_with_steps_is_reported_with_its_place() {
+    fn invalid_escalation_steps_are_reported_with_their_paths() {
         let places = |text: &str| -> Vec<String> {
             check(&parsed(text)).into_iter().map(|violation| violation.pointer).collect()
         };

@@ -1,6 +1,6 @@
-//! The events of a task's stream.
+//! The event types of a task's stream.
 
-/// What an event of a task tells.
+/// The kind of a task's event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TaskEvent {
     Created,
@@ -9,9 +9,9 @@ pub enum TaskEvent {
     Claimed,
     Message,
     Artifact,
-    /// Output to be reviewed.
+    /// Output that needs a review.
     Delivered,
-    /// Output that nobody has to look at.
+    /// Output that needs no review.
     Completed,
     InputRequested,
     Asked,
@@ -26,7 +26,7 @@ pub enum TaskEvent {
     Canceled,
     /// The due date has passed.
     Overdue,
-    /// The task stayed overdue: somebody else gets it, or its priority is higher.
+    /// The task stayed overdue, and was reassigned or given a higher priority.
     Escalated,
     Read,
     Unread,
@@ -59,7 +59,7 @@ impl TaskEvent {
         TaskEvent::Unread,
     ];
 
-    /// The event's type, as the log has it.
+    /// Returns the event type in the log.
     pub fn name(self) -> &'static str {
         match self {
             TaskEvent::Created => "task.created",
@@ -88,7 +88,7 @@ impl TaskEvent {
         }
     }
 
-    /// The event of this type.
+    /// Returns the kind with this event type.
     pub fn parse(event_type: &str) -> Option<TaskEvent> {
         TaskEvent::ALL.into_iter().find(|event| event.name() == event_type)
     }

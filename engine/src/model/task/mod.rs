@@ -1,7 +1,8 @@
-//! Tasks: what a person or an agent is to do, as the mailbox keeps it.
+//! Tasks: work for a person or an agent, as kept by the mailbox.
 //!
-//! A task is an aggregate of the managed type `task`, and its timeline is its stream. What may happen to it stands in one
-//! table ([`transition`]); everybody who wants to change a task asks that table, and nothing else decides.
+//! A task is an aggregate of the managed type `task`, and its timeline is its stream. One table ([`transition`])
+//! defines which acts are possible in which status. Every change of a task is checked against that table and nothing
+//! else.
 
 mod act;
 pub mod content;
@@ -19,9 +20,9 @@ pub use event_kind::TaskEvent;
 pub use record::Task;
 pub use status::Status;
 
-/// How often the work on a task is begun before it has failed.
+/// Number of attempts after which a task fails.
 pub const MAX_ATTEMPTS: i64 = 5;
-/// How long an agent holds a task where it does not say, and the longest that it may ask for; seconds. An agent is heard
-/// from every 30 seconds: three heartbeats may be missed.
+/// Default and maximum duration of an agent's lease on a task, in seconds. Agents send a heartbeat every 30 seconds, so
+/// the default tolerates three missed heartbeats.
 pub const LEASE_S: i64 = 90;
 pub const MAX_LEASE_S: i64 = 600;

@@ -1,4 +1,4 @@
-//! A task as its aggregate tells it: the names of the state's fields, and what they say.
+//! Reads a task from its aggregate: names of the state's fields, and typed access to their values.
 
 use super::review::Review;
 use super::status::Status;
@@ -6,7 +6,7 @@ use crate::model::aggregate::Aggregate;
 use crate::model::facts::Priority;
 use crate::model::value::{Object, Value};
 
-/// Fields of a task's state.
+/// Names of fields in a task's state.
 pub mod field {
     pub const TITLE: &str = "title";
     pub const STATUS: &str = "status";
@@ -19,39 +19,40 @@ pub mod field {
     pub const UNREAD: &str = "unread";
     pub const RESOLUTION: &str = "resolution";
     pub const DUE_AT: &str = "due_at";
-    /// The due date that has passed, as far as the log tells, and the steps of the escalation that were taken since.
+    /// The due date that has passed according to the log, and the number of escalation steps taken since.
     pub const OVERDUE_FOR: &str = "overdue_for";
     pub const ESCALATED: &str = "escalated";
     pub const MESSAGES: &str = "messages";
     pub const ARTIFACTS: &str = "artifacts";
-    /// Who made it: a user's id, or `plugin:<name>`.
+    /// The creator of the task: a user's id, or `plugin:<name>`.
     pub const CREATED_BY: &str = "created_by";
-    /// From 1.
+    /// The number of the current attempt, starting at 1.
     pub const ATTEMPT: &str = "attempt";
-    /// The agent that holds it, the version of the event by which it does, for how long, and until when as that event says.
+    /// The lease: the agent that holds the task, the version of the claiming event, the duration, and the original end.
     pub const CLAIMED_BY: &str = "claimed_by";
     pub const CLAIM: &str = "claim";
     pub const LEASE_SECONDS: &str = "lease_seconds";
     pub const LEASE_UNTIL: &str = "lease_until";
-    /// The status to which a lease or a deferral gives it back.
+    /// The status that the task returns to when a lease or a deferral ends.
     pub const TAKEN_FROM: &str = "taken_from";
     pub const DEFERRED_UNTIL: &str = "deferred_until";
-    /// What the agent asked for: `{message, schema}`.
+    /// The agent's request for input: `{message, schema}`.
     pub const INPUT_REQUEST: &str = "input_request";
 }
 
-/// A lease as the event that claimed the task tells it.
+/// A lease, as recorded by the event that claimed the task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease<'a> {
     pub agent_id: &'a str,
-    /// Version of the event that claimed the task: it tells this claim from every other one.
+    /// Version of the event that claimed the task. It identifies the claim.
     pub claim: u64,
     pub seconds: i64,
-    /// Milliseconds since the epoch. Renewals are no events: a later end stands in the store.
+    /// Original end of the lease, in milliseconds since the epoch. Renewals are not events; the store holds a later
+    /// end.
     pub until: i64,
 }
 
-/// A task's aggregate, read.
+/// Typed access to the aggregate of a task.
 #[derive(Debug, Clone, Copy)]
 pub struct Task<'a> {
     pub aggregate: &'a Aggregate,
@@ -70,7 +71,7 @@ impl<'a> Task<'a> {
         self.get(name).and_then(Value::as_str)
     }
 
-    /// A task that says nothing of its status has not been begun.
+    /// Returns the status. A task without a recorded status is pending.
     pub fn status(&self) -> Status {
         self.text(field::STATUS).and_then(Status::parse).unwrap_or(Status::Pending)
     }
@@ -87,7 +88,7 @@ impl<'a> Task<'a> {
         self.get(field::ATTEMPT).and_then(Value::as_int).unwrap_or(1)
     }
 
-    /// The status to which a lease or a deferral gives the task back.
+    /// Returns the status that the task returns to when a lease or a deferral ends.
     pub fn taken_from(&self) -> Status {
         self.text(field::TAKEN_FROM).and_then(Status::parse).unwrap_or(Status::Pending)
     }
@@ -104,17 +105,17 @@ impl<'a> Task<'a> {
         })
     }
 
-    /// When a deferred task wakes, if it does by itself.
+    /// Returns when a deferred task wakes, if the deferral has an end.
     pub fn wakes_at(&self) -> Option<i64> {
         self.date(field::DEFERRED_UNTIL).filter(|_| self.status() == Status::Deferred)
     }
 
-    /// Whether the log tells that the due date has passed.
+    /// Returns whether the log records that the current due date has passed.
     pub fn is_overdue(&self) -> bool {
         self.date(field::DUE_AT).is_some_and(|due_at| self.date(field::OVERDUE_FOR) == Some(due_at))
     }
 
-    /// The steps of the escalation that were taken.
+    /// Returns the number of escalation steps taken.
     pub fn escalated(&self) -> usize {
         let taken = self.get(field::ESCALATED).and_then(Value::as_int).unwrap_or(0);
         usize::try_from(taken).unwrap_or(0)
@@ -136,7 +137,7 @@ impl<'a> Task<'a> {
         self.get(field::MESSAGES).and_then(Value::as_array).unwrap_or_default()
     }
 
-    /// Every version of every artifact, in the order in which they were made.
+    /// Returns all versions of all artifacts, oldest first.
     pub fn artifacts(&self) -> &'a [Value] {
         self.get(field::ARTIFACTS).and_then(Value::as_array).unwrap_or_default()
     }
@@ -145,7 +146,7 @@ impl<'a> Task<'a> {
         !self.artifacts().is_empty()
     }
 
-    /// The artifacts that no later version supersedes.
+    /// Returns the artifact versions that no later version supersedes.
     pub fn current_artifacts(&self) -> Vec<&'a Object> {
         let all = self.artifacts().iter().filter_map(Value::as_object);
         let text = |artifact: &'a Object, name: &str| artifact.get(name).and_then(Value::as_str);
@@ -153,7 +154,7 @@ impl<'a> Task<'a> {
         all.filter(|artifact| text(artifact, "id").is_none_or(|id| !superseded.contains(&id))).collect()
     }
 
-    /// The aggregate that the task is about.
+    /// Returns the id of the aggregate that the task is about.
     pub fn subject(&self) -> Option<&'a str> {
         self.get(field::SOURCE)?.get("aggregate_id").and_then(Value::as_str)
     }

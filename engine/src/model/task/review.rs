@@ -1,5 +1,5 @@
-//! What a task's maker says of its review, in `metadata.review`: which decisions there are, what an edit must be like, and who
-//! gets the task when it is overdue.
+//! The review settings that a task's creator gives in `metadata.review`: the allowed decisions, a schema for edits, and
+//! the escalation of an overdue task.
 
 use super::act::Action;
 use super::escalation::{self, Step};
@@ -7,10 +7,10 @@ use crate::model::json_schema::Schema;
 use crate::model::value::{Object, Value};
 use crate::model::violation::Violation;
 
-/// Bytes that a schema may have: it is compiled for each edit.
+/// Maximum size of a schema, in bytes. A schema is compiled for each edit.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
-/// `metadata.review` of a task.
+/// The review settings in `metadata.review` of a task.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Review<'a> {
     allowed: Option<&'a [Value]>,
@@ -28,13 +28,13 @@ impl<'a> Review<'a> {
         }
     }
 
-    /// Whether the review has this action. What decides nothing is always there.
+    /// Returns whether the review allows an action. Actions that are not decisions are always allowed.
     pub fn allows(&self, action: Action) -> bool {
         let named = |allowed: &[Value]| allowed.iter().any(|name| name.as_str() == Some(action.name()));
         !action.is_decision() || self.allowed.is_none_or(named)
     }
 
-    /// What happens while the task stays overdue.
+    /// Returns the steps that are taken while the task stays overdue.
     pub fn escalation(&self) -> Vec<Step> {
         escalation::steps(self.escalate)
     }
@@ -45,12 +45,12 @@ impl<'a> Review<'a> {
     }
 }
 
-/// Whether metadata says anything of a review, so that there is something to check.
+/// Returns whether metadata contains review settings.
 pub fn is_in(metadata: &Object) -> bool {
     metadata.get("review").is_some_and(|review| !review.is_null())
 }
 
-/// What is wrong with the review in the metadata of a task that is to be made.
+/// Returns what is wrong with the review settings in the metadata of a new task.
 pub fn check(metadata: &Value) -> Vec<Violation> {
     let mut wrong = Vec::new();
     let mut add = |place: &str, message: String| {
@@ -90,7 +90,7 @@ fn compile(schema: &Value) -> Result<Schema, Violation> {
     Schema::compile(&plain(schema)).map_err(explained)
 }
 
-/// The value as the validator reads it.
+/// Converts a value to the validator's type.
 pub(super) fn plain(value: &Value) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A task as everybody outside is shown it: the same object in answers and on the agents' feed.
+//! The public form of a task, which responses and the agents' feeds share.
 
 use super::record::Task;
 use super::record::field::{self, *};
@@ -9,7 +9,7 @@ use crate::model::date::format_date;
 use crate::model::event::Event;
 use crate::model::value::{Object, Value};
 
-/// The task, without its messages and artifacts.
+/// Returns the task without its messages and artifacts.
 pub fn shown(aggregate: &Aggregate) -> Object {
     let task = Task::new(aggregate);
     let get = |name: &str| task.get(name).cloned().unwrap_or_default();
@@ -45,7 +45,7 @@ pub fn shown(aggregate: &Aggregate) -> Object {
     ])
 }
 
-/// The task with its messages, its artifacts, and its timeline: an entry for each event, in order.
+/// Returns the task with its messages, its artifacts, and its timeline, which has one entry per event, in order.
 pub fn shown_whole(aggregate: &Aggregate, timeline: Vec<Value>) -> Object {
     let task = Task::new(aggregate);
     let mut whole = shown(aggregate);
@@ -55,7 +55,8 @@ pub fn shown_whole(aggregate: &Aggregate, timeline: Vec<Value>) -> Object {
     whole
 }
 
-/// One event of the timeline. Of messages and artifacts it has the ids: they stand beside it.
+/// Returns the timeline entry of an event. Messages and artifacts are given by id, since the task lists them
+/// separately.
 pub fn timeline_entry(event: &Event) -> Value {
     let ids = |name: &str| -> Vec<Value> {
         let items = event.payload.get(name).and_then(Value::as_array).unwrap_or_default();
@@ -78,7 +79,7 @@ pub fn timeline_entry(event: &Event) -> Value {
     .into()
 }
 
-/// Who has to do something next: `human`, `agent` or `none`.
+/// Returns who must act next: `human`, `agent` or `none`.
 pub fn waiting_on(task: &Task<'_>) -> &'static str {
     let assignee = || if task.assigned_agent().is_some() { "agent" } else { "human" };
     match task.status() {

@@ -1,19 +1,19 @@
 //! The statuses of a task.
 
-/// Where a task stands.
+/// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Nobody has begun.
+    /// The work has not been started.
     Pending,
-    /// An agent holds it.
+    /// An agent holds the task.
     InProgress,
-    /// The agent asked for something.
+    /// The agent has asked for input.
     InputRequired,
-    /// Output is delivered.
+    /// Output has been delivered and awaits a decision.
     Review,
-    /// A person asked for something.
+    /// A person has asked the agent a question.
     AwaitingReply,
-    /// It is set aside.
+    /// The task is deferred.
     Deferred,
     Approved,
     Rejected,
@@ -53,12 +53,12 @@ impl Status {
         }
     }
 
-    /// The status of this name.
+    /// Returns the status with this name.
     pub fn parse(name: &str) -> Option<Status> {
         Status::ALL.into_iter().find(|status| status.name() == name)
     }
 
-    /// Whether there is still something to do.
+    /// Returns whether the task is not finished yet.
     pub fn is_open(self) -> bool {
         match self {
             Status::Pending

@@ -1,51 +1,51 @@
-//! The one table of what may happen to a task, and the one function that reads it.
+//! The table of the possible acts on a task, and the only function that reads it.
 
 use super::act::{Act, Action, Deadline, Verb};
 use super::status::Status;
 use super::{MAX_ATTEMPTS, Task};
 
-/// What the table says of a status and an act.
+/// The effect of an act in a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Cell {
-    /// It does not go.
+    /// The act is not possible.
     No,
     To(Status),
-    /// The status stays as it is.
+    /// The status does not change.
     Stays,
-    /// To this status where there is output, else it does not go.
+    /// To this status if the task has output. Otherwise the act is not possible.
     WithOutput(Status),
-    /// The status stays, and only another time than before is something new.
+    /// The status does not change. The act is only possible if it changes the time.
     OtherTime,
-    /// To `review`, or to `completed` where nobody has to look at it.
+    /// To `review`, or to `completed` if no review is needed.
     Done,
-    /// Back to the status that it was taken from.
+    /// Back to the status that the task was taken from.
     Back,
-    /// Back for another attempt, or failed after the last one. What counts as no attempt is no last one.
+    /// Back for another attempt, or to `failed` after the last attempt. An uncounted attempt is never the last one.
     Again,
-    /// To `pending` where somebody else gets the task, else the status stays.
+    /// To `pending` if the task is reassigned. Otherwise the status does not change.
     Given,
-    /// Like `Again` if trying again is worth it, else failed.
+    /// Like `Again` if the failure is retryable. Otherwise to `failed`.
     Failed,
 }
 
-/// What else an act depends on.
+/// Other conditions that the effect of an act depends on.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Circumstances {
-    /// Nobody has to look at what is delivered.
+    /// The delivered output needs no review.
     pub unreviewed: bool,
-    /// What failed may go well another time.
+    /// The failure may not occur again in another attempt.
     pub retryable: bool,
-    /// The deferral is until another time than the one before.
+    /// The deferral ends at another time than the previous one.
     pub other_time: bool,
-    /// The agent could do nothing about the end of its lease, so that it is no attempt.
+    /// The lease ended through no fault of the agent, so the attempt does not count.
     pub uncounted: bool,
-    /// Somebody else gets the task.
+    /// The task is assigned to someone else.
     pub reassigned: bool,
 }
 
-/// The status of a task after an act; `None` where the act is in conflict with where the task stands.
+/// Returns the status of a task after an act, or `None` if the act conflicts with the current status.
 ///
-/// Everybody asks this function: people, agents, scripted deliveries and deadlines.
+/// All changes go through this function: those of people, agents, scripted deliveries and deadlines.
 pub fn next(task: &Task<'_>, act: Act, circumstances: Circumstances) -> Option<Status> {
     let status = task.status();
     let is_last = task.attempt() >= MAX_ATTEMPTS && !circumstances.uncounted;
@@ -147,8 +147,8 @@ fn of_time(status: Status, deadline: Deadline) -> Cell {
     }
 }
 
-/// The actions that a person may take now, in their usual order: those that the table has for where the task stands, less
-/// those that its review leaves out.
+/// Returns the actions that a person may take now, in their usual order: those that are possible in the current status
+/// and that the task's review allows.
 pub fn allowed_actions(task: &Task<'_>) -> Vec<Action> {
     let circumstances = Circumstances { other_time: true, ..Circumstances::default() };
     let goes =

@@ -1,7 +1,7 @@
-//! The texts of a column, each with the number that stands for it.
+//! The dictionary of a column: its texts, each with a number.
 //!
-//! Texts are only ever added, so whoever holds a view of the first of them needs no lock to read these. The index
-//! from text to number is shared, and asked once for each constant of a query.
+//! Texts are only ever added, so the holder of a view reads the texts of the view without a lock. All views share the
+//! index from text to number, which a query reads once for each of its constants.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
@@ -10,23 +10,24 @@ use rustc_hash::FxBuildHasher;
 
 use super::index::Index;
 
-/// Texts in a block: a view is one pointer for each of them.
+/// The number of texts in a block. A view holds one pointer for each block.
 const BLOCK: usize = 1_024;
 
-/// Texts by number, as many as there were when the view was taken.
+/// The texts by number. A clone is a view of the texts that exist when it is taken.
 #[derive(Clone, Default)]
 pub struct Dictionary {
     full: Vec<Arc<Box<[Arc<str>]>>>,
-    /// The block that is being filled. Views share it, and read no further than they know.
+    /// The block that is being filled. Views share the block and read only the texts that existed when the view was
+    /// taken.
     open: Arc<Box<[OnceLock<Arc<str>>]>>,
     len: u32,
     index: Arc<RwLock<Index>>,
 }
 
 impl Dictionary {
-    /// Bytes that the numbers of texts take, roughly.
+    /// Returns the approximate size of the dictionary in bytes, without the texts themselves.
     pub fn size_bytes(&self) -> usize {
-        // A pointer from number to text, and what finds the number by the text.
+        // The dictionary holds a pointer from number to text, and an entry of the index from text to number.
         self.len() * (size_of::<Arc<str>>() + 2 * size_of::<u64>())
     }
 
@@ -38,7 +39,7 @@ impl Dictionary {
         self.len == 0
     }
 
-    /// The text of a number that this column gave.
+    /// Returns the text with a number that the dictionary assigned.
     pub fn text(&self, code: u32) -> Option<&Arc<str>> {
         let (block, offset) = (code as usize / BLOCK, code as usize % BLOCK);
         match self.full.get(block) {
@@ -48,12 +49,12 @@ impl Dictionary {
         }
     }
 
-    /// The number of a text, if it has one in this view.
+    /// Returns the number of a text, if this view contains the text.
     pub fn code(&self, text: &str) -> Option<u32> {
         self.find(&self.index.read().unwrap_or_else(PoisonError::into_inner), hash(text), text)
     }
 
-    /// The number of a text, which gets one here where it has none.
+    /// Returns the number of a text. Adds the text if the dictionary does not contain it.
     pub fn code_or_add(&mut self, text: &Arc<str>) -> u32 {
         let shared = self.index.clone();
         let mut index = shared.write().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +78,7 @@ impl Dictionary {
         code
     }
 
-    /// The full block in less room. Views that share it keep it as it was.
+    /// Moves the full block into a smaller form. Views that share the block keep the larger form.
     fn close(&mut self) {
         let texts = self.open.iter().filter_map(|slot| slot.get().cloned()).collect();
         self.full.push(Arc::new(texts));
@@ -85,7 +86,7 @@ impl Dictionary {
     }
 
     fn find(&self, index: &Index, hash: u64, text: &str) -> Option<u32> {
-        // Texts that came after this view was taken are none of its own.
+        // Texts that were added after this view was taken do not belong to the view.
         let mut own = index.candidates(hash).filter(|code| *code < self.len);
         own.find(|code| self.text(*code).is_some_and(|known| **known == *text))
     }
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_keeps_its_number_and_a_view_its_texts() {
+    fn texts_keep_their_numbers_and_views_keep_their_texts() {
         let mut dictionary = Dictionary::default();
         let texts: Vec<Arc<str>> = (0..5_000).map(|number| number.to_string().into()).collect();
         let codes: Vec<u32> = texts.iter().map(|text| dictionary.code_or_add(text)).collect();

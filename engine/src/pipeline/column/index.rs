@@ -1,28 +1,28 @@
-//! Numbers by the hashes of their keys, which stand elsewhere: eight bytes each, however long the keys are.
+//! An index of numbers by the hashes of their keys, which takes eight bytes for each entry, however long the keys are.
 
 use hashbrown::HashTable;
 
-/// A hash table of numbers. Whether a number is the one looked for, its key tells.
+/// A hash table of numbers. The keys are stored elsewhere, and the caller compares them to find the right number.
 #[derive(Default)]
 pub struct Index {
-    /// Half of the hash, and the number: the table grows without asking for a key.
+    /// Half of the hash, and the number. With half of the hash, the table grows without reading keys.
     entries: HashTable<(u32, u32)>,
 }
 
 impl Index {
-    /// The numbers under a hash, and some that only seem to be.
+    /// Returns the numbers under a hash, and possibly numbers under other hashes.
     pub fn candidates(&self, hash: u64) -> impl Iterator<Item = u32> + '_ {
         let half = half_of(hash);
         self.entries.iter_hash(spread(half)).filter(move |(known, _)| *known == half).map(|(_, number)| *number)
     }
 
-    /// Adds a number under its key's hash.
+    /// Adds a number under the hash of its key.
     pub fn insert(&mut self, hash: u64, number: u32) {
         let half = half_of(hash);
         self.entries.insert_unique(spread(half), (half, number), |(half, _)| spread(*half));
     }
 
-    /// Removes a number from under a hash.
+    /// Removes a number from a hash.
     pub fn remove(&mut self, hash: u64, number: u32) {
         let entry = (half_of(hash), number);
         if let Ok(found) = self.entries.find_entry(spread(entry.0), |known| *known == entry) {
@@ -31,17 +31,17 @@ impl Index {
     }
 }
 
-/// Mixes a hash: by its lowest and its highest bits the table finds an entry.
+/// Mixes a hash, because the table finds an entry by the lowest and the highest bits.
 fn mixed(hash: u64) -> u64 {
     hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// The half of a hash that is kept.
+/// Returns the half of a hash that the table stores.
 fn half_of(hash: u64) -> u32 {
     (mixed(hash) >> 32) as u32
 }
 
-/// The hash under which the table has an entry, made of the half alone.
+/// Returns the hash under which the table stores an entry, computed from the stored half alone.
 fn spread(half: u32) -> u64 {
     mixed(half.into())
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_found_until_it_is_removed() {
+    fn entries_are_found_until_they_are_removed() {
         let hash = |number: u32| u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut index = Index::default();
         assert_eq!(index.candidates(7).count(), 0);

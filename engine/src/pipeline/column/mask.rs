@@ -1,4 +1,4 @@
-//! Which rows of a segment are meant: one bit each.
+//! A set of rows of a segment, with one bit for each row.
 
 use super::segment::SEGMENT;
 
@@ -12,12 +12,12 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// None of the first `len` rows.
+    /// Returns the empty set for a segment of `len` rows.
     pub fn none(len: usize) -> Mask {
         Mask { words: [0; WORDS], len: len.min(SEGMENT) }
     }
 
-    /// All of the first `len` rows.
+    /// Returns the set of the first `len` rows.
     pub fn all(len: usize) -> Mask {
         let mut mask = Mask::none(len);
         mask.words = [u64::MAX; WORDS];
@@ -29,7 +29,7 @@ impl Mask {
         if holds { Mask::all(len) } else { Mask::none(len) }
     }
 
-    /// The rows whose cells satisfy `test`.
+    /// Returns the rows whose cells satisfy `test`.
     pub fn of<T>(cells: &[T], test: impl Fn(&T) -> bool) -> Mask {
         let mut mask = Mask::none(cells.len());
         for (word, cells) in mask.words.iter_mut().zip(cells.chunks(64)) {
@@ -75,17 +75,17 @@ impl Mask {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Rows that the segment has.
+    /// Returns the number of rows of the segment.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The rows, ascending.
+    /// Returns the rows in ascending order.
     pub fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         self.words.iter().enumerate().flat_map(|(index, word)| Bits { word: *word, base: index as u32 * 64 })
     }
 
-    /// Writes the rows into `out`, in index of what stands there.
+    /// Replaces the content of `out` with the rows in ascending order.
     pub fn write_rows(&self, out: &mut Vec<u32>) {
         out.clear();
         for (index, word) in self.words.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Mask {
         }
     }
 
-    /// No bit stands beyond the segment's rows.
+    /// Clears the bits beyond the segment's rows.
     fn trim(&mut self) {
         for (index, word) in self.words.iter_mut().enumerate() {
             let rows = self.len.saturating_sub(index * 64).min(64);
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_beyond_the_rows_stay_clear() {
+    fn bits_after_the_last_row_stay_clear() {
         let mut mask = Mask::none(70);
         mask.negate();
         assert_eq!((mask.count(), mask.rows().last()), (70, Some(69)));

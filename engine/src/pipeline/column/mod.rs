@@ -1,8 +1,7 @@
-//! The values that rows have at one path, side by side and typed, and sets of rows: data, and nothing of what is asked
-//! of it.
+//! Columns: the values of rows at one path, stored side by side and typed, and sets of rows.
 //!
-//! A segment is shared with whoever reads it, and copied when it is written. Texts stand in a dictionary per column, so
-//! that rows are told apart by numbers.
+//! The module holds data and does not evaluate queries. Readers share a segment, and a writer copies a shared segment
+//! before a change. Each column keeps its texts in a dictionary, so that rows compare by numbers.
 
 mod dictionary;
 mod index;
@@ -20,10 +19,10 @@ pub use segment::{Cell, Cells, Kind, SEGMENT, Segment};
 
 use crate::model::value::Value;
 
-/// Paths that one pipeline may want columns of.
+/// The maximum number of paths for which one pipeline may request columns.
 pub const MOST_PATHS: usize = 16;
 
-/// The values that rows have at one path, in the order of the rows.
+/// The values of rows at one path, in the order of the rows.
 #[derive(Clone, Default)]
 pub struct Column {
     segments: Vec<Arc<Segment>>,
@@ -31,21 +30,22 @@ pub struct Column {
 }
 
 impl Column {
-    /// Bytes that the column takes, roughly. Texts are the states' own where these hold them.
+    /// Returns the approximate size of the column in bytes. Texts do not count, because the column shares them with
+    /// the states.
     pub fn size_bytes(&self) -> usize {
         self.segments.iter().map(|segment| segment.size_bytes()).sum::<usize>() + self.texts.size_bytes()
     }
 
-    /// Writes a row's cell. Rows come in order; one that is there already is replaced.
+    /// Sets the cell of a row. Rows are added in order; the cell of an existing row is replaced.
     pub fn set(&mut self, row_index: usize, cell: Cell) {
         let (segment, row) = (row_index / SEGMENT, row_index % SEGMENT);
         while self.segments.len() <= segment {
-            // The first may be the only one, of a few rows.
+            // The first segment starts small, because it may remain the only one and have few rows.
             let is_first = self.segments.is_empty();
             self.segments.push(Arc::new(if is_first { Segment::default() } else { Segment::with_room() }));
         }
         let segment = &mut self.segments[segment];
-        // A segment that a reader holds is copied only where something changes.
+        // A segment that a reader holds is copied only if the cell changes.
         if !segment.holds(row, cell, &self.texts) {
             Arc::make_mut(segment).set(row, cell, &mut self.texts);
         }
@@ -59,23 +59,24 @@ impl Column {
         &self.texts
     }
 
-    /// Whether every cell says all that its row would.
+    /// Returns whether every cell represents the value of its row completely.
     pub fn is_clear(&self) -> bool {
         self.segments.iter().all(|segment| segment.opaque() == 0)
     }
 
-    /// Whether some cell may be an array.
+    /// Returns whether some cell may be an array.
     pub fn may_hold_arrays(&self) -> bool {
         self.segments.iter().any(|segment| matches!(segment.cells(), Cells::Lists(_) | Cells::Mixed(_)))
     }
 
-    /// The value in a cell.
+    /// Returns the value in a cell.
     pub fn value(&self, row_index: usize) -> Option<Value> {
         self.segments.get(row_index / SEGMENT)?.value(row_index % SEGMENT, &self.texts)
     }
 }
 
-/// Whether a column can be kept of a path: it names a field of the state, or what describes the aggregate.
+/// Returns whether a column can be kept for a path: a path into the state or the description of the aggregate, of at
+/// most 256 bytes.
 pub fn can_keep(path: &str) -> bool {
     const NONE_OF: [&str; 4] = ["", "_traits", "_facts", "_events"];
     path.len() <= 256 && !NONE_OF.contains(&path.split('.').next().unwrap_or_default())

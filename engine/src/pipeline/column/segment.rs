@@ -1,4 +1,4 @@
-//! A run of a column's cells, typed as far as its values are of one type.
+//! A segment of a column: a run of cells, typed as far as the values have one type.
 
 use std::ops::RangeInclusive;
 
@@ -6,23 +6,23 @@ use super::dictionary::Dictionary;
 use super::lists::Lists;
 use crate::model::value::Value;
 
-/// Rows in a segment: few enough to copy in microseconds, enough to make loops worth their beginning.
+/// The number of rows in a segment: few enough to copy in microseconds, and enough to make loops over them efficient.
 pub const SEGMENT: usize = 4_096;
 
-/// What stands in a cell beside its typed value.
+/// The kind of a cell, in addition to its typed value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
     Value,
-    /// An integer that stands among doubles, which hold it exactly.
+    /// An integer among doubles, which represent it exactly.
     Int,
     Null,
     Missing,
-    /// The path goes through an array: what it reads depends on who reads.
+    /// The path leads through an array, so the value depends on the operation that reads it.
     Opaque,
 }
 
-/// What a row has at the column's path.
+/// The content of a row at the column's path.
 #[derive(Debug, Clone, Copy)]
 pub enum Cell<'v> {
     Missing,
@@ -39,9 +39,9 @@ pub enum Cells {
     Numbers(Vec<f64>),
     Dates(Vec<i64>),
     Bools(Vec<bool>),
-    /// Numbers of the column's dictionary.
+    /// The numbers of texts in the column's dictionary.
     Texts(Vec<u32>),
-    /// Arrays of nothing but texts.
+    /// Arrays that contain only texts.
     Lists(Lists),
     Mixed(Vec<Value>),
 }
@@ -49,15 +49,15 @@ pub enum Cells {
 #[derive(Debug, Clone)]
 pub struct Segment {
     len: usize,
-    /// Empty as long as every cell is a plain value.
+    /// The kind of each cell; empty as long as every cell is a plain value.
     kinds: Vec<Kind>,
     cells: Cells,
-    /// Rows for which cells make room at once.
+    /// The number of rows for which new cells allocate capacity.
     room: usize,
-    /// Cells that are no plain value.
+    /// The number of cells that are not plain values.
     others: usize,
     opaque: usize,
-    /// All integers and dates that were ever written are in it.
+    /// A range that contains all integers and dates ever written to the segment.
     span: RangeInclusive<i64>,
 }
 
@@ -75,11 +75,11 @@ impl Default for Segment {
     }
 }
 
-/// Integers up to here are the same as doubles.
+/// The limit up to which doubles represent every integer exactly.
 const EXACT: i64 = 1 << 53;
 
 impl Segment {
-    /// Bytes that the cells take, roughly.
+    /// Returns the approximate size of the segment in bytes.
     pub fn size_bytes(&self) -> usize {
         let cells = match &self.cells {
             Cells::Empty => 0,
@@ -93,7 +93,7 @@ impl Segment {
         size_of::<Segment>() + self.kinds.capacity() + cells
     }
 
-    /// A segment that is going to be full.
+    /// Creates a segment with capacity for the maximum number of rows.
     pub fn with_room() -> Segment {
         Segment { room: SEGMENT, ..Segment::default() }
     }
@@ -106,12 +106,12 @@ impl Segment {
         self.len == 0
     }
 
-    /// What stands in the cell of a row that is there.
+    /// Returns the kind of an existing cell.
     pub fn kind(&self, row: usize) -> Kind {
         self.kinds.get(row).copied().unwrap_or(Kind::Value)
     }
 
-    /// What stands in each cell, of a segment that is not [plain](Segment::is_plain).
+    /// Returns the kind of each cell of a segment that is not [plain](Segment::is_plain).
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
@@ -120,23 +120,23 @@ impl Segment {
         &self.cells
     }
 
-    /// Whether each cell is a value of the segment's type.
+    /// Returns whether each cell is a value of the segment's type.
     pub fn is_plain(&self) -> bool {
         self.others == 0
     }
 
-    /// The least and the greatest that an integer or a date of the segment can be. What was written over may have been
-    /// beyond all that are there.
+    /// Returns a range that contains every integer and date of the segment. The range may be larger than needed,
+    /// because overwritten values also extend it.
     pub fn span(&self) -> &RangeInclusive<i64> {
         &self.span
     }
 
-    /// Cells that only the row itself can tell.
+    /// Returns the number of cells whose value only the row itself provides.
     pub fn opaque(&self) -> usize {
         self.opaque
     }
 
-    /// The cell's value; `None` where it is missing.
+    /// Returns the value of a cell, or `None` if the cell has none.
     pub fn value(&self, row: usize, texts: &Dictionary) -> Option<Value> {
         if row >= self.len {
             return None;
@@ -161,7 +161,7 @@ impl Segment {
         }
     }
 
-    /// Whether the cell is there and holds just this, its kind of number included.
+    /// Returns whether the cell exists and has exactly this content, the kind of number included.
     pub fn holds(&self, row: usize, cell: Cell, texts: &Dictionary) -> bool {
         if row >= self.len {
             return false;
@@ -180,7 +180,7 @@ impl Segment {
         }
     }
 
-    /// Writes a cell; the one after the last is a new row.
+    /// Sets a cell. The index after the last row adds a row.
     pub fn set(&mut self, row: usize, cell: Cell, texts: &mut Dictionary) {
         let is_new = row >= self.len;
         let kind = match cell {
@@ -208,7 +208,7 @@ impl Segment {
         }
     }
 
-    /// Writes a row's kind, where kinds are written or this one has to be.
+    /// Records the kind of a row, unless all rows including this one are plain values.
     fn note(&mut self, row: usize, kind: Kind) {
         if self.kinds.is_empty() && kind == Kind::Value {
             return;
@@ -219,13 +219,13 @@ impl Segment {
         }
     }
 
-    /// There are as many kinds as rows.
+    /// Extends the kinds to one for each row.
     fn write_kinds(&mut self) {
         self.kinds.reserve_exact(self.room.saturating_sub(self.kinds.len()));
         self.kinds.resize(self.len, Kind::Value);
     }
 
-    /// Writes a value that is not null, in a wider type where this one does not hold it.
+    /// Writes a value that is not null. Converts the cells to a wider type if the current type cannot hold the value.
     fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Kind {
         if let Value::Int(number) | Value::Date(number) = value {
             self.span = *self.span.start().min(number)..=*self.span.end().max(number);
@@ -261,7 +261,7 @@ impl Segment {
 }
 
 impl Cells {
-    /// Cells of the value's type, with room for so many; none of them is written.
+    /// Returns empty cells of the value's type, with capacity for `room` rows.
     fn for_value(value: &Value, room: usize) -> Cells {
         match value {
             Value::Int(_) => Cells::Ints(Vec::with_capacity(room)),
@@ -274,7 +274,7 @@ impl Cells {
         }
     }
 
-    /// Lets go of what a cell held.
+    /// Drops the value of a cell.
     fn blank(&mut self, row: usize) {
         match self {
             Cells::Lists(lists) => lists.put(row, &[]),
@@ -284,7 +284,7 @@ impl Cells {
         }
     }
 
-    /// There are as many cells as rows, also where these hold no value.
+    /// Extends the cells to one for each row, including rows without a value.
     fn fill(&mut self, rows: usize) {
         fn fill<T: Clone>(cells: &mut Vec<T>, rows: usize, value: T) {
             if cells.len() < rows {
@@ -302,7 +302,7 @@ impl Cells {
         }
     }
 
-    /// Writes a value if it is of the cells' type.
+    /// Writes a value if it has the type of the cells.
     fn write(&mut self, row: usize, value: &Value, texts: &mut Dictionary) -> Option<Kind> {
         match (self, value) {
             (Cells::Ints(cells), Value::Int(number)) => put(cells, row, *number),
@@ -332,7 +332,7 @@ impl Cells {
     }
 }
 
-/// The texts that codes stand for.
+/// Returns the texts with the given codes.
 pub fn texts_of<'d>(codes: &'d [u32], texts: &'d Dictionary) -> impl Iterator<Item = Value> + 'd {
     codes.iter().filter_map(|code| texts.text(*code)).cloned().map(Value::String)
 }
@@ -348,7 +348,7 @@ fn is_exact(number: i64) -> bool {
     (-EXACT..=EXACT).contains(&number)
 }
 
-/// Whether two values show alike: equal, and of the same types within.
+/// Returns whether two values are equal and have equal types at every level.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => a == b,
@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lists_stand_once_and_change_apart() {
+    fn equal_lists_are_stored_once_and_change_independently() {
         let (mut segment, mut texts) = (Segment::with_room(), Dictionary::default());
         let list = |number: usize| -> Value {
             (0..number % 3).map(|item| Value::from(format!("t-{}", number % 7 + item))).collect::<Vec<_>>().into()
@@ -384,7 +384,7 @@ mod tests {
         }
         assert!(matches!(segment.cells(), Cells::Lists(lists) if lists.size() < 10_000));
         assert!(numbers.iter().enumerate().all(|(row, number)| segment.value(row, &texts) == Some(list(*number))));
-        // The kinds are written once one of them differs.
+        // Kinds are stored only after one of them differs.
         assert!(segment.is_plain() && segment.kinds().is_empty());
         segment.set(9, Cell::Missing, &mut texts);
         assert_eq!(
@@ -395,7 +395,7 @@ mod tests {
         assert_eq!(segment.value(numbers.len(), &texts), None);
     }
     #[test]
-    fn the_span_holds_every_number_that_is_there() {
+    fn the_span_contains_every_number_of_the_segment() {
         let (mut segment, mut texts) = (Segment::default(), Dictionary::default());
         for (row, number) in [5i64, -3, 9].into_iter().enumerate() {
             segment.set(row, Cell::Value(&Value::Int(number)), &mut texts);

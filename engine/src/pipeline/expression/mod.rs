@@ -1,4 +1,4 @@
-//! What is asked of one row: expressions, filters and projections; and of many, accumulators.
+//! Evaluation of rows: expressions, filters and projections for single rows, and accumulators for many rows.
 
 pub mod accumulator;
 pub mod expr;

@@ -1,4 +1,4 @@
-//! What was asked for, checked and compiled, stage by stage, before anything is known about where rows come from.
+//! The parsed pipeline: stages that are checked and compiled, independent of the source of rows.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub struct Pipeline {
     pub stages: Vec<Staged>,
 }
 
-/// A stage and where it stands.
+/// A stage and its position.
 #[derive(Debug)]
 pub struct Staged {
-    /// Index of the top-level stage that it belongs to.
+    /// The index of the top-level stage that contains this stage.
     pub index: usize,
-    /// The stage as it was written, under its one name: `$set`, never `$addFields`.
+    /// The stage as the client wrote it, under its canonical name: `$set`, never `$addFields`.
     pub text: Value,
     pub stage: Stage,
 }
@@ -46,7 +46,7 @@ pub enum Stage {
     Facet(Vec<(Arc<str>, Pipeline)>),
     Bucket(Bucket),
     BucketAuto(BucketAuto),
-    /// Another aggregate type, events, or literal rows.
+    /// A lookup in another aggregate type, in events, or in literal rows.
     Lookup(Box<Lookup>),
     /// A lookup along the edges of the knowledge graph.
     Follow(Box<Follow>),
@@ -55,19 +55,19 @@ pub enum Stage {
     Redact(Expr),
 }
 
-/// Rows that the pipeline brings along.
+/// Rows that the pipeline itself contains.
 #[derive(Debug, Clone)]
 pub enum Documents {
     Literal(Arc<Vec<Value>>),
-    /// An expression that makes the rows; there is no row for it to read.
+    /// An expression that computes the rows. The expression has no input row.
     Computed(Arc<Expr>),
 }
 
-/// How streams become states.
+/// How `$fold` turns streams into states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fold {
     pub as_of: AsOf,
-    /// Whether deleted aggregates are shown.
+    /// Whether the result includes deleted aggregates.
     pub deleted: bool,
     /// Whether each state carries its events as `_events`.
     pub events: bool,
@@ -86,7 +86,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Visits the paths of the row that it reads.
+    /// Visits the paths that the group reads from a row.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         self.id.visit_paths(visit);
         self.fields.iter().for_each(|(_, accumulator)| accumulator.visit_paths(visit));
@@ -103,14 +103,14 @@ pub struct SortKey {
 pub struct Unwind {
     pub path: FieldPath,
     pub index: Option<FieldPath>,
-    /// Whether rows without items pass.
+    /// Whether rows without items stay in the result.
     pub preserve: bool,
 }
 
 #[derive(Debug)]
 pub struct Bucket {
     pub by: Expr,
-    /// Ascending, at least two, of one type.
+    /// At least two values of one type, in ascending order.
     pub boundaries: Vec<Value>,
     pub default: Option<Value>,
     pub fields: Vec<(Arc<str>, Accumulator)>,
@@ -124,34 +124,34 @@ pub struct BucketAuto {
     pub granularity: Option<Granularity>,
 }
 
-/// Series of numbers at which buckets may end.
+/// A series of numbers at which buckets may end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Granularity {
-    /// Numbers of one decade, from 1 up to 10.
+    /// The numbers of one decade, from 1 up to 10.
     Series(&'static [f64]),
-    /// A series of this many numbers a decade, with three digits each.
+    /// A geometric series with this many numbers per decade, rounded to three digits.
     Geometric(u32),
     PowersOf2,
 }
 
-/// What a sub-pipeline reads.
+/// The source of a sub-pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum From {
     /// States of an aggregate type.
     Type(Arc<str>),
     Events,
-    /// The `$documents` that the sub-pipeline begins with.
+    /// The `$documents` stage that the sub-pipeline begins with.
     Documents,
 }
 
 #[derive(Debug)]
 pub struct Lookup {
     pub from: From,
-    /// Local and foreign path that must be equal.
+    /// The local and the foreign path whose values must be equal.
     pub join: Option<(Path, Path)>,
     /// Variables of the sub-pipeline, computed from the local row.
     pub variables: Vec<(Arc<str>, Expr)>,
-    /// All variables that the sub-pipeline's expressions see, in the order of their slots.
+    /// All variables that are visible to the sub-pipeline's expressions, in the order of their slots.
     pub names: Vec<Arc<str>>,
     pub pipeline: Pipeline,
     pub target: FieldPath,
@@ -161,9 +161,9 @@ pub struct Lookup {
 #[derive(Debug)]
 pub struct Follow {
     pub edges: EdgeScan,
-    /// Where a row names the node to begin at.
+    /// The path that holds the id of the first node in a row.
     pub local: FieldPath,
-    /// What is done to the states reached.
+    /// The stages that run over the reached states.
     pub pipeline: Pipeline,
     pub target: FieldPath,
 }

@@ -1,11 +1,10 @@
-//! Everything the language knows, in one list: what documentation and clients are shown, drawn from the tables that the
-//! parsers read.
+//! Lists every name of the pipeline language for documentation and clients, from the tables that the parsers use.
 
 use super::parse;
 use crate::pipeline::expression::{accumulator, expr, filter};
 use crate::pipeline::value::word::Word;
 
-/// What a name may stand as. Some stand as more than one.
+/// A position in which a name is allowed. Some names are allowed in several positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Stage,
@@ -42,7 +41,7 @@ pub struct Argument {
     pub name: &'static str,
     pub type_name: &'static str,
     pub required: bool,
-    /// Any number of such may be given.
+    /// Whether the argument may occur any number of times.
     pub repeated: bool,
 }
 
@@ -51,7 +50,7 @@ impl Entry {
         self.word.arguments.split(", ").filter(|text| !text.is_empty()).map(argument)
     }
 
-    /// The example as a pipeline that brings its own rows, as JSON. `$fold` is the one that reads events instead.
+    /// Returns the example as a JSON pipeline that contains its own rows. The example of `$fold` reads events instead.
     pub fn pipeline(&self) -> String {
         let [written, input, _] = self.word.example;
         let rows = if input.starts_with('[') { input.to_owned() } else { format!("[{input}]") };
@@ -80,7 +79,7 @@ fn argument(text: &'static str) -> Argument {
     Argument { name, type_name: if type_name.is_empty() { name } else { type_name }, required, repeated }
 }
 
-/// All there is, kind by kind.
+/// Returns all entries, grouped by kind.
 pub fn catalogue() -> impl Iterator<Item = Entry> {
     let stages = parse::STAGES.iter().map(|word| Entry { kind: Kind::Stage, word });
     let queries = filter::words().map(|word| Entry { kind: Kind::Query, word });
@@ -100,13 +99,13 @@ mod tests {
     use crate::pipeline::{Table, prepare};
 
     #[test]
-    fn every_example_gives_its_result() {
+    fn every_example_returns_its_result() {
         let elapsed = || 0;
         let mut query = Context::new(1_700_000_000_000, 7, &elapsed, u64::MAX, 64 << 20);
         query.user = Object::from_iter([("id", "someone")]).into();
         query.workspace = query.user.clone();
         let read = |text: &str| json::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
-        // What folds events is tried over a log, elsewhere.
+        // The example of `$fold` needs a log, so another test runs it.
         for entry in catalogue().filter(|entry| entry.word.name != "$fold") {
             let name = entry.word.name;
             assert!(entry.word.example[0].contains(name), "{name} does not occur in its example");
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_sentences_end() {
+    fn names_are_unique_and_descriptions_end_with_a_full_stop() {
         let mut names: Vec<(&str, &str)> = catalogue().map(|entry| (entry.kind.name(), entry.word.name)).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");

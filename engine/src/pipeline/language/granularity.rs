@@ -1,4 +1,4 @@
-//! Preferred numbers, at which the buckets of `$bucketAuto` can be made to end.
+//! Series of preferred numbers to which `$bucketAuto` can round the boundaries of buckets.
 
 use super::ast::Granularity;
 
@@ -24,7 +24,7 @@ const E24: &[f64] = &[
     9.1,
 ];
 
-/// The series of this name.
+/// Returns the series with the given name.
 pub fn named(name: &str) -> Option<Granularity> {
     Some(match name {
         "R5" => Granularity::Series(R5),
@@ -45,7 +45,7 @@ pub fn named(name: &str) -> Option<Granularity> {
 }
 
 impl Granularity {
-    /// The lowest number of the series above `number`; 0 stays 0.
+    /// Returns the lowest number of the series above `number`; 0 stays 0.
     pub fn round_up(self, number: f64) -> f64 {
         if number == 0.0 || !number.is_finite() {
             return number;
@@ -56,7 +56,7 @@ impl Granularity {
         self.around(number).into_iter().find(|candidate| *candidate > number).unwrap_or(number)
     }
 
-    /// The highest number of the series below `number`; 0 stays 0.
+    /// Returns the highest number of the series below `number`; 0 stays 0.
     pub fn round_down(self, number: f64) -> f64 {
         if number == 0.0 || !number.is_finite() {
             return number;
@@ -67,7 +67,7 @@ impl Granularity {
         self.around(number).into_iter().rev().find(|candidate| *candidate < number).unwrap_or(number)
     }
 
-    /// The series in the decades next to `number`, ascending.
+    /// Returns the numbers of the series in the decade of `number` and in its neighbors, ascending.
     fn around(self, number: f64) -> Vec<f64> {
         let decade = number.log10().floor() as i32;
         (decade - 1..=decade + 1).flat_map(|decade| self.decade(decade)).collect()
@@ -87,7 +87,8 @@ impl Granularity {
     }
 }
 
-/// A member of the E series: three digits of the power, save for the one that the standard rounds up.
+/// Returns a number of an E series: the power of ten rounded to three digits, except for the one number that the
+/// standard rounds up.
 fn geometric(step: u32, steps: u32) -> f64 {
     let exact = 10f64.powf(f64::from(step) / f64::from(steps));
     let rounded = (exact * 100.0).round() / 100.0;
@@ -99,7 +100,7 @@ mod tests {
     use super::named;
 
     #[test]
-    fn numbers_are_rounded_to_their_neighbours_in_the_series() {
+    fn numbers_round_to_adjacent_values_of_the_series() {
         let both = |series, number| named(series).map(|series| (series.round_down(number), series.round_up(number)));
         assert_eq!(both("R5", 10.0), Some((6.3, 16.0)));
         assert_eq!(both("1-2-5", 0.3), Some((0.2, 0.5)));

@@ -1,4 +1,4 @@
-//! The language: from JSON to stages that are checked whole, and the list of all its names.
+//! The pipeline language: parses JSON into checked stages, and lists all names of the language.
 
 pub mod ast;
 pub mod catalogue;

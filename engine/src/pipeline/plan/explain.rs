@@ -1,11 +1,11 @@
-//! What a run did: source, pushed parts, operators, rows and time of each.
+//! The explanation of a run: the source, pushed parts and operators, with the rows and time of each.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::run::meter::Meter;
 use crate::pipeline::run::program::Program;
 use crate::pipeline::source::scan::Scan;
 
-/// The plan with what was measured. `read` counts the source's rows.
+/// Returns the plan with its measurements. `read` counts the source's rows.
 pub fn explain(program: &Program, scans: &[Scan], rules: &[&'static str], meters: &[Meter], read: &Meter) -> Value {
     let Value::Array(plan) = program.describe(scans) else { return Value::Null };
     let mut stages = Vec::with_capacity(plan.len());

@@ -1,4 +1,4 @@
-//! The logical plan: where rows come from, and what is done to them in which order.
+//! The logical plan: the source of rows, and the steps in order.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Plan {
     pub nodes: Vec<Node>,
 }
 
-/// Where rows come from, and what was pushed there.
+/// The source of rows, and the work pushed to it.
 #[derive(Debug)]
 pub enum Source {
     Documents(Documents),
@@ -32,7 +32,7 @@ pub enum Source {
 
 #[derive(Debug, Default)]
 pub struct Events {
-    /// All of them hold for each row.
+    /// Each row matches all of these filters.
     pub filters: Vec<Filter>,
     pub limit: Option<u64>,
     pub fields: Option<BTreeSet<Arc<str>>>,
@@ -40,21 +40,21 @@ pub struct Events {
 
 #[derive(Debug)]
 pub struct States {
-    /// All of them hold for each event that is folded.
+    /// Each folded event matches all of these filters.
     pub event_filters: Vec<Filter>,
     pub fold: Fold,
     pub choice: scan::Source,
-    /// All of them hold for each row.
+    /// Each row matches all of these filters.
     pub filters: Vec<Filter>,
     pub limit: Option<u64>,
     pub fields: Option<BTreeSet<Arc<str>>>,
 }
 
-/// One step and the top-level stage that it stems from.
+/// One step, and the index of the top-level stage it comes from.
 #[derive(Debug)]
 pub struct Node {
     pub index: usize,
-    /// The stage as it was written.
+    /// The stage as the client wrote it.
     pub text: Value,
     pub step: Step,
 }
@@ -64,7 +64,7 @@ pub enum Step {
     Match(Filter),
     Project(Projection),
     Group(ast::Group),
-    /// A stable sort; with a limit, no more rows than that are kept.
+    /// A stable sort. With a limit, the sort keeps no more rows than the limit.
     Sort {
         keys: Vec<SortKey>,
         limit: Option<u64>,
@@ -87,11 +87,11 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
-    /// A foreign path that must equal an expression over the variables, so that an index finds the rows. What the
-    /// index lets through is asked again by the step that says so.
+    /// A foreign path that must equal an expression over the variables. An index over the path finds candidate rows;
+    /// the `$match` that contains the condition checks the candidates again.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
-    /// All variables that the plan's expressions see, in the order of their slots.
+    /// All variables that are visible to the plan's expressions, in the order of their slots.
     pub names: Vec<Arc<str>>,
     pub plan: Plan,
     pub target: FieldPath,
@@ -105,12 +105,12 @@ pub struct Follow {
     pub target: FieldPath,
 }
 
-/// The plan of a request's pipeline: its rows are events, or states from `$fold` on.
+/// Returns the plan of a request's pipeline. Its rows are events, or states after `$fold`.
 pub fn plan(pipeline: ast::Pipeline, query: &Context) -> Result<Plan> {
     over(pipeline, From::Events, &Scope::root(query))
 }
 
-/// The plan of a pipeline whose rows come from `from`.
+/// Returns the plan of a pipeline whose rows come from `from`.
 fn over(pipeline: ast::Pipeline, from: From, root: &Scope) -> Result<Plan> {
     let folds = pipeline.stages.iter().any(|staged| matches!(staged.stage, Stage::Fold(_)));
     let mut stages = pipeline.stages.into_iter().peekable();
@@ -121,7 +121,7 @@ fn over(pipeline: ast::Pipeline, from: From, root: &Scope) -> Result<Plan> {
     Ok(Plan { source, nodes: nodes(stages, root)? })
 }
 
-/// Events or states, with the `$match` stages before a `$fold` taken in.
+/// Returns a source of events or states. Consumes `$fold` and the `$match` stages before it.
 fn streams(
     stages: &mut std::iter::Peekable<impl Iterator<Item = Staged>>,
     folds: bool,
@@ -141,7 +141,8 @@ fn streams(
         let index = stages.peek().map_or(0, |staged| staged.index);
         loop {
             match stages.next().map(|staged| (staged.index, staged.stage)) {
-                // Events are read before any row of an outer pipeline exists, so its variables are not visible.
+                // Events are read before any row of an outer pipeline exists, so the outer pipeline's variables are
+                // not visible.
                 Some((index, Stage::Match(filter))) => {
                     event_filters.push(Filter::parse(filter.spec(), root).map_err(|e| e.at_stage(index))?)
                 }
@@ -158,7 +159,7 @@ fn streams(
 }
 
 fn misplaced_fold() -> Error {
-    Error::new(40602, "$fold may stand once, and only after $match stages")
+    Error::new(40602, "$fold is allowed only once, and only after $match stages")
 }
 
 fn type_filter(name: &Arc<str>, root: &Scope) -> Result<Filter> {
@@ -218,7 +219,7 @@ fn nodes(stages: impl Iterator<Item = Staged>, root: &Scope) -> Result<Vec<Node>
     Ok(nodes)
 }
 
-/// The grouping that `$sortByCount` begins with.
+/// Returns the grouping that `$sortByCount` begins with.
 fn counted(by: Expr, root: &Scope) -> Result<ast::Group> {
     let one: Value = Object::from_iter([("$sum", 1i64)]).into();
     let count = crate::pipeline::expression::accumulator::parse("count", &one, root)?;

@@ -1,4 +1,4 @@
-//! Turns a plan into scans and operators; what a scan does not do stays an operator.
+//! Lowers a plan to scans and operators: work that no scan does becomes an operator.
 
 use std::sync::Arc;
 
@@ -15,11 +15,11 @@ use crate::pipeline::run::vectorized::Vectorized;
 use crate::pipeline::source::scan::{EventScan, Read, Scan, Source, StateScan};
 use crate::pipeline::source::streams::{StreamFilter, is_of_stream};
 
-/// What is gathered while a plan is lowered.
+/// The state of lowering a plan.
 pub struct Lowering {
-    /// Everything that is to be read.
+    /// All scans found so far.
     pub scans: Vec<Scan>,
-    /// Whether columns are made use of.
+    /// Whether the program may use columns.
     pub columns: bool,
 }
 
@@ -37,7 +37,7 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
         logical::Source::States(states) => {
             let (mut streams, event_filter) = streams(&states.event_filters);
             let filter = rest(&states.filters, |conjunct| streams.take_set(conjunct, "_id"));
-            // Single aggregates are found by their ids.
+            // Single aggregates are found by their ids, without columns.
             if lowering.columns && states.choice == Source::Resident && streams.aggregate_ids.is_none() {
                 vectorized = Some(vectorize(filter.as_deref(), states.limit, &plan.nodes));
             }
@@ -59,7 +59,8 @@ pub fn lower(plan: Plan, lowering: &mut Lowering) -> Program {
     Program { feed, source, steps: steps(plan.nodes, source, lowering), vectorized }
 }
 
-/// Whose the rows are that a feed gives. Rows of events are made for the query, and are its own.
+/// Returns the owner of the rows that a feed yields. Rows of events are built for the query, so the pipeline owns
+/// them.
 fn source_owner(feed: &Feed, lowering: &Lowering) -> Owner {
     let scan = match feed {
         Feed::Scan(scan) => lowering.scans.get(*scan),
@@ -76,7 +77,7 @@ fn scan(scan: Scan, lowering: &mut Lowering) -> Feed {
     Feed::Scan(lowering.scans.len() - 1)
 }
 
-/// Filters over events, split into the streams they select and what they ask of single events.
+/// Splits filters over events into the streams that they select and the conditions on single events.
 fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
     let mut streams = StreamFilter::default();
     let mut of_stream = Vec::new();
@@ -92,7 +93,7 @@ fn streams(filters: &[Filter]) -> (StreamFilter, Option<Arc<Filter>>) {
     (streams, filter)
 }
 
-/// What of the filters is not taken elsewhere.
+/// Returns the conjuncts that `take` does not accept.
 fn rest(filters: &[Filter], mut take: impl FnMut(&Filter) -> bool) -> Option<Arc<Filter>> {
     let conjuncts = filters.iter().flat_map(Filter::conjuncts);
     all(&conjuncts.filter(|conjunct| !take(conjunct)).collect::<Vec<_>>())
@@ -178,12 +179,12 @@ fn steps(nodes: Vec<Node>, above: Owner, lowering: &mut Lowering) -> Vec<Lowered
     steps
 }
 
-/// Steps over rows that whoever runs them brings.
+/// Lowers steps over rows that the program receives when it runs.
 fn given(nodes: Vec<Node>, owner: Owner, lowering: &mut Lowering) -> Program {
     Program { feed: Feed::Given, source: owner, steps: steps(nodes, owner, lowering), vectorized: None }
 }
 
-/// Asks a program's source for a column of a path.
+/// Adds a path to the columns that a program requests from its source.
 fn want(program: &Program, path: &Arc<str>, lowering: &mut Lowering) {
     let scan = program.scan().and_then(|scan| lowering.scans.get_mut(scan));
     if let Some(columns) = scan.and_then(|scan| scan.columns.as_mut())

@@ -1,4 +1,4 @@
-//! What is to be done, in which order and by whom: from stages to a program that runs.
+//! Planning: turns stages into an optimized program of scans and operators.
 
 pub mod explain;
 pub mod logical;

@@ -1,13 +1,13 @@
-//! How a pipeline is to be prepared.
+//! Options for preparing a pipeline.
 
-/// How a pipeline is to be prepared.
+/// Options for preparing a pipeline.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub source: SourceChoice,
-    /// Without it every row is read and every stage is an operator. Filters are moved and ordered nevertheless, since that
-    /// decides whose errors are spared.
+    /// Whether to push work to the source. Without push-down, the pipeline reads every row, and every stage becomes an
+    /// operator. Filters are moved and ordered in either case, because their order decides which rows cause errors.
     pub push_down: bool,
-    /// Whether the source's columns are made use of, where it keeps any. Part of pushing down.
+    /// Whether to use the source's columns, if it has any. Requires `push_down`.
     pub columns: bool,
     /// Whether a run measures each operator.
     pub explain: bool,
@@ -19,7 +19,7 @@ impl Default for Options {
     }
 }
 
-/// Where states are to be read, as far as the pipeline allows it.
+/// The preferred source of states, used as far as the pipeline allows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SourceChoice {
     #[default]

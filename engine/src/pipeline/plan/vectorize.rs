@@ -1,10 +1,10 @@
-//! What of a plan columns can do: the scan's filter, and the steps right above it.
+//! Selects the parts of a plan that can run over columns: the scan's filter, and the steps directly after the scan.
 
 use super::logical::{Node, Step};
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::vectorized::{Group, Preceding, Selects, Tail, Top, Vectorized};
 
-/// What columns do for a scan with this filter and limit, under these steps.
+/// Returns the vectorized part of a scan with this filter and limit that feeds these steps.
 pub fn vectorize(filter: Option<&Filter>, limit: Option<u64>, nodes: &[Node]) -> Vectorized {
     let (tail, covers) = if limit.is_none() { tail(nodes) } else { (Tail::Rows, 0) };
     Vectorized { selects: Selects::new(filter, limit), tail, covers }

@@ -1,9 +1,10 @@
-//! Which names rows can have: before `$fold` they are events, after it states. A name that cannot be there is no
-//! error, as in MongoDB, but deserves a warning.
+//! Warns about names that rows cannot have. Rows before `$fold` are events, and rows after it are states.
+//!
+//! As in MongoDB, reading a missing field is no error.
 
 use super::logical::{Node, Plan, Source, Step};
 
-/// Every field of an event's row.
+/// Every field of an event row.
 const EVENT_FIELDS: [&str; 12] = [
     "_id",
     "aggregate_id",
@@ -19,7 +20,7 @@ const EVENT_FIELDS: [&str; 12] = [
     "recorded_at",
 ];
 
-/// What is worth telling about names in the plan and the plans inside it.
+/// Returns warnings about names in the plan and in the plans inside it.
 pub fn warnings(plan: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     check(plan, &mut found);
@@ -68,7 +69,7 @@ fn check(plan: &Plan, found: &mut Vec<String>) {
 fn of_event(path: &str) -> Option<String> {
     let first = first(path);
     (!first.is_empty() && !EVENT_FIELDS.contains(&first))
-        .then(|| format!("events have no field '{first}': 'payload.{path}' may be meant, or a $fold before this stage"))
+        .then(|| format!("events have no field '{first}': use 'payload.{path}', or add $fold before this stage"))
 }
 
 fn of_state(path: &str) -> Option<String> {
@@ -83,7 +84,7 @@ fn first(path: &str) -> &str {
     path.split('.').next().unwrap_or(path)
 }
 
-/// Shows the paths that are read in the source's own rows, up to the first step that may give rows other fields.
+/// Visits the paths that steps read from the source's rows, up to the first step that may change the fields.
 fn names(nodes: &[Node], visit: &mut dyn FnMut(&str)) {
     for node in nodes {
         match &node.step {

@@ -1,4 +1,4 @@
-//! What is measured of a run: rows and time of each operator.
+//! Measurements of a run: the rows and the time of each operator.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// Rows that came out of an operator, and the time until then, that of the operators below included.
+/// The number of rows that an operator returned, and the time they took, including that of the operators below.
 #[derive(Debug, Default)]
 pub struct Meter {
     rows: Cell<u64>,
@@ -16,28 +16,28 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Says what was measured of a step that was done over columns.
+    /// Sets the measurements of a step that ran over columns.
     pub fn measured(&self, rows: u64, us: u64) {
         self.rows.set(rows);
         self.us.set(us);
     }
 
-    /// Says that the source was read by columns.
+    /// Records that the source was read by columns.
     pub fn by_columns(&self) {
         self.by_columns.set(true);
     }
 
-    /// Rows so far.
+    /// Returns the number of rows so far.
     pub fn rows(&self) -> u64 {
         self.rows.get()
     }
 
-    /// Microseconds so far.
+    /// Returns the microseconds so far.
     pub fn us(&self) -> u64 {
         self.us.get()
     }
 
-    /// Whether the source was read by columns.
+    /// Returns whether the source was read by columns.
     pub fn is_by_columns(&self) -> bool {
         self.by_columns.get()
     }
@@ -48,7 +48,7 @@ impl Meter {
     }
 }
 
-/// An operator's rows; an error among them is told its stage, and all are measured where a meter is.
+/// The rows of an operator. Errors receive the index of the stage, and a meter, if present, measures all rows.
 pub struct Tracked<'a> {
     pub rows: Rows<'a>,
     pub index: usize,

@@ -1,4 +1,4 @@
-//! Programs at work: rows through operators, and columns in the place of rows where a table keeps them.
+//! Runs programs: passes rows through operators, and uses columns instead of rows where a table keeps them.
 
 pub mod meter;
 pub mod operator;

@@ -1,4 +1,4 @@
-//! A lowered pipeline as it runs: scans' rows, or columns, through operators.
+//! A lowered pipeline, which passes the rows or the columns of scans through operators.
 
 use std::sync::Arc;
 
@@ -11,42 +11,42 @@ use crate::pipeline::language::parse::not_objects;
 use crate::pipeline::source::scan::Scan;
 use crate::pipeline::value::error::Result;
 
-/// Streaming operators that may stand over each other before rows are taken into memory, so that no pipeline's
-/// length is a depth of the stack.
+/// The maximum number of streaming operators in a chain before rows are collected in memory. The limit keeps the depth
+/// of the stack independent of the length of a pipeline.
 const MAX_CHAIN: usize = 16;
 
 /// A lowered pipeline.
 pub struct Program {
     pub feed: Feed,
-    /// Whose the feed's rows are.
+    /// The owner of the feed's rows.
     pub source: Owner,
     pub steps: Vec<Lowered>,
-    /// What columns can do, where the table offers them.
+    /// The work that columns can do, if the table offers columns.
     pub vectorized: Option<Vectorized>,
 }
 
-/// Where a program's rows come from.
+/// The source of a program's rows.
 pub enum Feed {
-    /// One of the scans.
+    /// The scan with this index.
     Scan(usize),
     Literal(Arc<Vec<Value>>),
     Computed(Arc<Expr>),
-    /// Whoever runs the program brings the rows.
+    /// Rows that the caller passes in when the program runs.
     Given,
 }
 
-/// An operator, and the stage that it stems from.
+/// An operator, and the index of the top-level stage it comes from.
 pub struct Lowered {
     pub index: usize,
-    /// For `explain`.
+    /// The description for `explain`.
     pub description: Object,
     pub operator: Box<dyn Operator>,
-    /// Whose rows come out of it.
+    /// The owner of the rows that the operator returns.
     pub owner: Owner,
 }
 
 impl Program {
-    /// The scan that the rows come from.
+    /// Returns the index of the scan that provides the rows.
     pub fn scan(&self) -> Option<usize> {
         match self.feed {
             Feed::Scan(scan) => Some(scan),
@@ -54,7 +54,7 @@ impl Program {
         }
     }
 
-    /// Whether the rows are what an expression gives.
+    /// Returns whether an expression computes the rows.
     pub fn is_computed(&self) -> bool {
         matches!(self.feed, Feed::Computed(_))
     }
@@ -64,7 +64,7 @@ impl Program {
         self.measured(run, None, &[])
     }
 
-    /// Runs the whole program; `read` measures the source, and each step is measured by its meter.
+    /// Runs the whole program. `read` measures the source, and each meter measures one step.
     pub fn measured<'a>(&'a self, run: Run<'a>, read: Option<&'a Meter>, meters: &'a [Meter]) -> Result<Rows<'a>> {
         if let Some((rows, covered)) = self.tail_rows(run, read, meters)? {
             return self.metered(rows, covered, run, meters);
@@ -77,7 +77,7 @@ impl Program {
         self.metered(source, 0, run, meters)
     }
 
-    /// The rows that come out of the steps that columns stand for, and how many steps these are.
+    /// Returns the rows after the steps that columns replace, and the number of these steps.
     fn tail_rows<'a>(
         &'a self,
         run: Run<'a>,
@@ -128,14 +128,14 @@ impl Program {
         Ok(Some((rows, vectorized.covers)))
     }
 
-    /// The scan's filter over the table's columns, where there are any.
+    /// Applies the scan's filter to the table's columns, if there are any.
     fn selection<'a>(&'a self, run: Run<'a>) -> Result<Option<(&'a Vectorized, Selection<'a>)>> {
         let (Some(vectorized), Feed::Scan(scan)) = (&self.vectorized, &self.feed) else { return Ok(None) };
         let Some(columns) = run.tables.get(*scan).and_then(|table| table.columns()) else { return Ok(None) };
         Ok(Some((vectorized, vectorized.selects.bind(columns, run.query)?)))
     }
 
-    /// The source's rows, to be asked for by what they hold at a path; `None` where no column tells that.
+    /// Returns a probe that finds source rows by their value at a path, or `None` if no column provides this value.
     pub fn probe<'a>(&'a self, path: &str, run: Run<'a>) -> Result<Option<Probe<'a>>> {
         match self.selection(run)? {
             Some((_, selection)) => Probe::new(selection, path),
@@ -143,7 +143,7 @@ impl Program {
         }
     }
 
-    /// The rows before the first step.
+    /// Returns the rows before the first step.
     pub fn source_rows<'a>(&'a self, run: Run<'a>, read: Option<&Meter>) -> Result<Rows<'a>> {
         if let Some((_, selection)) = self.selection(run)?
             && selection.is_useful()
@@ -171,12 +171,13 @@ impl Program {
         })))
     }
 
-    /// Puts the steps over `input`.
+    /// Applies the steps to `input`.
     pub fn over<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
         self.metered(input, 0, run, &[])
     }
 
-    /// Puts the steps that are not `covered` over `input`; each is measured by its meter, where there is one.
+    /// Applies the steps after the first `covered` steps to `input`. The meter of a step, if there is one, measures
+    /// the step.
     fn metered<'a>(&'a self, input: Rows<'a>, covered: usize, run: Run<'a>, meters: &'a [Meter]) -> Result<Rows<'a>> {
         let mut rows = input;
         let mut chain = 0;
@@ -198,12 +199,12 @@ impl Program {
         Ok(rows)
     }
 
-    /// Whose rows come out at the end.
+    /// Returns the owner of the final rows.
     pub fn owner(&self) -> Owner {
         self.steps.last().map_or(self.source, |step| step.owner)
     }
 
-    /// Source and steps, for `explain`.
+    /// Returns the source and the steps for `explain`.
     pub fn describe(&self, scans: &[Scan]) -> Value {
         let source = match &self.feed {
             Feed::Scan(scan) => scans.get(*scan).map(Scan::describe),

@@ -1,4 +1,4 @@
-//! Rows on their way, and what an operator is given beside them.
+//! Streams of rows, and the context in which operators process them.
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr::{Env, Frame};
@@ -7,37 +7,38 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 
-/// Rows on their way.
+/// A stream of rows.
 pub type Rows<'a> = Box<dyn Iterator<Item = Result<Value>> + 'a>;
 
 /// One step of a lowered pipeline.
 pub trait Operator: Send + Sync {
-    /// Puts the operator over its input. An operator that needs all rows before its first takes them here.
+    /// Applies the operator to its input. An operator that needs all rows before it returns the first one reads them
+    /// here.
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>>;
 
-    /// Whether [`open`](Operator::open) takes all rows.
+    /// Returns whether [`open`](Operator::open) reads all rows.
     fn is_blocking(&self) -> bool {
         false
     }
 }
 
-/// What operators are given beside rows.
+/// The context in which operators process rows.
 #[derive(Clone, Copy)]
 pub struct Run<'a> {
     pub query: &'a Context<'a>,
     pub tables: &'a [&'a dyn Table],
-    /// Variables of the surrounding `$lookup`s.
+    /// Variables of the enclosing `$lookup` stages.
     pub variables: Option<&'a Frame<'a>>,
 }
 
 impl<'a> Run<'a> {
-    /// What expressions see of one row.
+    /// Returns the environment in which expressions over one row are evaluated.
     pub fn env<'r>(&'r self, row: &'r Value) -> Env<'r> {
         Env { query: self.query, root: row, variables: self.variables }
     }
 
-    /// Runs `work` and gives back the memory that it took: what it makes is gone with the row, or is held by an
-    /// operator that counts it.
+    /// Runs `work` and returns the memory that `work` charged. The result is dropped with the row, or kept by an
+    /// operator that charges it again.
     pub fn passing<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.query.bytes_left.get();
         let made = work()?;
@@ -46,16 +47,16 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Whose rows they are, which says what it costs to keep them.
+/// The owner of rows, which determines the cost of keeping them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The source holds them anyway.
+    /// The source keeps the rows in any case.
     Source,
     Pipeline,
 }
 
 impl Owner {
-    /// Counts a row that is kept.
+    /// Charges the query for a row that is kept.
     pub fn hold(self, row: &Value, query: &Context) -> Result<()> {
         match self {
             Owner::Source => memory::hold_shared(query),
@@ -64,7 +65,7 @@ impl Owner {
     }
 }
 
-/// Takes all rows and counts what they hold.
+/// Collects all rows and charges the query for them.
 pub fn collect(rows: Rows, owner: Owner, query: &Context) -> Result<Vec<Value>> {
     let mut held = Vec::new();
     for row in rows {

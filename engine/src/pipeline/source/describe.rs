@@ -1,4 +1,4 @@
-//! Scans as `explain` shows them.
+//! Describes scans for `explain`.
 
 use super::positions::Positions;
 use super::scan::{AsOf, Read, Scan, Source};
@@ -6,7 +6,7 @@ use super::surrealql::node_query;
 use crate::model::value::{Object, Value};
 
 impl Scan {
-    /// For `explain`.
+    /// Returns the description of the scan for `explain`.
     pub fn describe(&self) -> Object {
         let mut object = Object::new();
         let (streams, filters, of_events, limit) = match &self.read {

@@ -1,4 +1,4 @@
-//! What a pipeline asks of those who hold the rows, and what they hand over.
+//! The interface between a pipeline and the holders of rows: what a pipeline requests and what a source returns.
 
 mod describe;
 pub mod positions;

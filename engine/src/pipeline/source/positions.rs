@@ -1,9 +1,10 @@
-//! The part of the log in which a condition over events can hold, as far as it bounds their positions.
+//! Derives from a filter over events the range of log positions in which the filter can match.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 
-/// Positions from the first to the last, both included. Events outside of them do not match; those within may.
+/// Positions from the first to the last, both included. Events outside this range do not match; events inside may
+/// match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Positions {
     pub first: u64,
@@ -13,12 +14,12 @@ pub struct Positions {
 impl Positions {
     pub const ALL: Positions = Positions { first: 1, last: u64::MAX };
 
-    /// Where a condition over rows of events can hold.
+    /// Returns the range in which a filter over event rows can match.
     pub fn of(filter: Option<&Filter>) -> Positions {
         filter.map_or(Positions::ALL, |filter| Positions::ALL.narrowed(filter.node()))
     }
 
-    /// For `explain`.
+    /// Returns the description of the range for `explain`.
     pub fn describe(self) -> Object {
         let number = |position: u64| Value::Int(i64::try_from(position).unwrap_or(i64::MAX));
         let mut object = Object::from_iter([("first", number(self.first))]);
@@ -48,10 +49,10 @@ impl Positions {
     }
 
     fn compared(self, comparison: Comparison, operand: &Value) -> Positions {
-        // What is no number is compared with none, which the condition itself finds out.
+        // Only numbers narrow the range. For other operands the filter itself decides.
         let (floor, is_whole) = match operand {
             Value::Int(number) => (*number, true),
-            // A conversion keeps to the bounds of integers.
+            // The conversion from a double saturates at the limits of `i64`.
             Value::Double(number) if !number.is_nan() => (number.floor() as i64, number.floor() == *number),
             _ => return self,
         };
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_positions_are_read_from_conditions() {
+    fn conditions_yield_bounds_of_positions() {
         let all = (1, u64::MAX);
         let cases = [
             (serde_json::json!({"position": 7}), (7, 7)),

@@ -1,4 +1,4 @@
-//! What a pipeline reads: the caller serves each scan and hands its rows over.
+//! The scans of a pipeline: the caller serves each scan and passes its rows to the run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,13 +8,13 @@ use crate::model::graph::Direction;
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::Filter;
 
-/// One thing to read.
+/// One read of a pipeline, with the fields and columns that the pipeline needs from it.
 #[derive(Debug, Clone)]
 pub struct Scan {
     pub read: Read,
-    /// Top-level fields that the pipeline looks at; `None` is all of them. More may be given.
+    /// Top-level fields that the pipeline reads; `None` means all. The source may return more.
     pub fields: Option<BTreeSet<Arc<str>>>,
-    /// Paths of which columns would help; `None` if the source need not offer columns.
+    /// Paths whose columns would speed up the pipeline; `None` if the source need not offer columns.
     pub columns: Option<BTreeSet<Arc<str>>>,
 }
 
@@ -22,21 +22,21 @@ pub struct Scan {
 pub enum Read {
     Events(EventScan),
     States(StateScan),
-    /// States that edges of the knowledge graph lead to.
+    /// States that are reached along edges of the knowledge graph.
     Edges(EdgeScan),
 }
 
-/// Which edges are followed, and how far.
+/// The edges to follow, and the distance.
 #[derive(Debug, Clone)]
 pub struct EdgeScan {
-    /// Empty: all kinds.
+    /// The kinds of edges; empty means all kinds.
     pub kinds: Vec<Arc<str>>,
     pub direction: Direction,
     pub depth: u32,
 }
 
 impl EdgeScan {
-    /// For `explain`.
+    /// Returns the description of the scan for `explain`.
     pub fn describe(&self) -> Object {
         Object::from_iter([
             ("source", Value::from("graph")),
@@ -51,32 +51,33 @@ impl EdgeScan {
 #[derive(Debug, Clone)]
 pub struct EventScan {
     pub streams: StreamFilter,
-    /// Holds for every event given.
+    /// The source returns only events that match this filter.
     pub filter: Option<Arc<Filter>>,
-    /// As many rows are enough.
+    /// The maximum number of rows that the pipeline needs.
     pub limit: Option<u64>,
 }
 
-/// Folded streams.
+/// States folded from streams of events.
 #[derive(Debug, Clone)]
 pub struct StateScan {
     pub source: Source,
     pub streams: StreamFilter,
-    /// Which events are folded; only with [`Source::Log`].
+    /// Selects the events to fold; set only with [`Source::Log`].
     pub event_filter: Option<Arc<Filter>>,
     pub as_of: AsOf,
-    /// Whether deleted aggregates are given.
+    /// Whether the source returns deleted aggregates.
     pub deleted: bool,
     /// Whether each state carries `_events`.
     pub events: bool,
-    /// Resident: holds for every state given. Nodes: asked by [`node_query`](super::surrealql::node_query), and
-    /// asked again by the pipeline where that is not exact. Log: never set.
+    /// A filter over states, whose use depends on the source. Resident: the source returns only matching states.
+    /// Nodes: [`node_query`](super::surrealql::node_query) translates the filter for the database, and the pipeline
+    /// applies the filter again if the translation is not exact. Log: never set.
     pub filter: Option<Arc<Filter>>,
-    /// As many rows are enough.
+    /// The maximum number of rows that the pipeline needs.
     pub limit: Option<u64>,
 }
 
-/// Up to which event a stream is folded.
+/// The last event of a stream to fold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AsOf {
     Now,
@@ -86,14 +87,14 @@ pub enum AsOf {
     Position(i64),
 }
 
-/// Where states come from.
+/// The origin of states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     /// The states in memory.
     Resident,
     /// The stored snapshots.
     Nodes,
-    /// The log itself, folded for this query.
+    /// The event log, folded for this query.
     Log,
 }
 

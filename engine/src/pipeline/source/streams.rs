@@ -1,18 +1,19 @@
-//! Which streams a scan is about: sets of ids and names, and what is asked of the fields that all events of a stream share.
+//! Selects the streams of a scan by ids, names, and a filter over the fields that all events of a stream share.
 
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 
-/// Which streams are read. Sets restrict only where they are given; all parts must hold.
+/// Selects streams. An absent set does not restrict; a stream must satisfy all parts that are present.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFilter {
     pub aggregate_ids: Option<Vec<Arc<str>>>,
     pub aggregate_types: Option<Vec<Arc<str>>>,
-    /// As they were written: ids or slugs.
+    /// Ids or slugs, as the client wrote them.
     pub project_ids: Option<Vec<Arc<str>>>,
-    /// A predicate over rows of `aggregate_id`, `aggregate_type` and `project_id`, where the sets do not say it all.
+    /// A filter over rows of `aggregate_id`, `aggregate_type` and `project_id`, for conditions that the sets cannot
+    /// express.
     pub filter: Option<Arc<Filter>>,
 }
 
@@ -25,7 +26,8 @@ impl StreamFilter {
         aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
-    /// Takes a conjunct in if it is a set of ids or names; `id` is the name that the aggregate's id has in the rows.
+    /// Adds a conjunct if it restricts ids or names to a set, and returns whether it does. `id` is the field name of
+    /// the aggregate's id in the rows.
     pub fn take_set(&mut self, conjunct: &Filter, id: &str) -> bool {
         let Node::And(nodes) = conjunct.node() else { return false };
         let [Node::Field(path, test)] = nodes.as_slice() else { return false };
@@ -33,7 +35,7 @@ impl StreamFilter {
         let set = match &**path.text() {
             name if name == id => &mut self.aggregate_ids,
             "aggregate_type" => &mut self.aggregate_types,
-            // A state's project is compared as it stands: only the stream's may be meant by a slug.
+            // In a state, `project_id` is compared literally. Only the project of a stream may be given by its slug.
             "project_id" if id == "aggregate_id" => &mut self.project_ids,
             _ => return false,
         };
@@ -44,7 +46,7 @@ impl StreamFilter {
         true
     }
 
-    /// For `explain`.
+    /// Returns the description of the selection for `explain`.
     pub fn describe(&self) -> Value {
         let mut object = Object::new();
         let sets = [
@@ -64,14 +66,14 @@ impl StreamFilter {
     }
 }
 
-/// Whether a conjunct speaks of nothing but the stream.
+/// Returns whether a conjunct reads only fields that all events of a stream share.
 pub fn is_of_stream(conjunct: &Filter) -> bool {
     let mut of_stream = true;
     let plain = conjunct.visit_paths(&mut |path| of_stream &= STREAM_FIELDS.contains(&path));
     plain && of_stream
 }
 
-/// The texts that a value must be one of, if the test says just that.
+/// Returns the strings that a test accepts, sorted, if the test accepts exactly a set of strings.
 fn texts(test: &Test) -> Option<Vec<Arc<str>>> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.clone()),

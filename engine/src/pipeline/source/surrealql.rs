@@ -1,7 +1,7 @@
-//! The condition over stored snapshots that a state scan asks for: SurrealQL text with bound values.
+//! Translates the filter of a state scan into a SurrealQL condition over stored snapshots, with bound values.
 //!
-//! Columns of the stored record are `aggregate_id`, `aggregate_type`, `project_id` and `deleted`. The folded fields are one
-//! text, which the database cannot look into: conditions on them stay with the pipeline.
+//! The columns of a stored record are `aggregate_id`, `aggregate_type`, `project_id` and `deleted`. The folded fields
+//! form one text that the database cannot read, so the pipeline evaluates conditions on folded fields itself.
 
 use super::scan::StateScan;
 use super::streams::StreamFilter;
@@ -9,27 +9,28 @@ use crate::model::value::Value;
 use crate::pipeline::expression::filter::{Comparison, Filter, Node, Test};
 use crate::pipeline::value::query_path::Path;
 
-/// A condition, to stand after `WHERE`.
+/// A condition for use after `WHERE`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeQuery {
     pub text: String,
-    /// Names without `$`, and their values.
+    /// The names of the parameters without `$`, and their values.
     pub bindings: Vec<(String, Value)>,
-    /// Whether it lets through exactly the rows that the scan's filter lets through; otherwise more.
+    /// Whether the condition accepts exactly the rows that the scan's filter accepts. Otherwise the condition accepts
+    /// more rows.
     pub exact: bool,
 }
 
-/// What a source says when asked to take a condition.
+/// How precisely a source can evaluate a condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It gives just the rows for which the condition holds.
+    /// The source returns exactly the rows that satisfy the condition.
     Exact,
-    /// It gives all of them, and perhaps others.
+    /// The source returns all rows that satisfy the condition, and possibly others.
     Inexact,
     No,
 }
 
-/// How far the stored snapshots can be asked for this part of a `$match`.
+/// Returns how precisely the stored snapshots can evaluate a conjunct of a `$match`.
 pub fn answer(conjunct: &Filter) -> Answer {
     let mut writer = Writer::default();
     match writer.node(conjunct.node()) {
@@ -39,7 +40,7 @@ pub fn answer(conjunct: &Filter) -> Answer {
     }
 }
 
-/// The condition for a scan; a slug among its projects is to be resolved before.
+/// Returns the condition for a scan. The caller must resolve slugs among the scan's projects first.
 pub fn node_query(scan: &StateScan) -> NodeQuery {
     let mut writer = Writer::default();
     let mut parts = Vec::new();
@@ -67,7 +68,7 @@ pub fn node_query(scan: &StateScan) -> NodeQuery {
     NodeQuery { text, bindings: writer.bindings, exact: !writer.inexact }
 }
 
-/// Writes conditions and collects their values.
+/// Writes conditions and collects the values that they bind.
 #[derive(Default)]
 struct Writer {
     bindings: Vec<(String, Value)>,
@@ -82,11 +83,13 @@ impl Writer {
         parameter
     }
 
-    /// A condition that lets through every row for which the predicate holds; `None` if there is none.
+    /// Returns a condition that accepts every row that satisfies the predicate, or `None` if no such condition can be
+    /// written.
     fn node(&mut self, node: &Node) -> Option<String> {
         match node {
             Node::And(nodes) => {
-                // What cannot be asked is left out: more rows come, none is lost.
+                // A conjunct that cannot be translated is left out: the condition then accepts more rows, but loses
+                // none.
                 let known = nodes.len();
                 let parts: Vec<String> = nodes.iter().filter_map(|node| self.node(node)).collect();
                 self.inexact |= parts.len() < known;
@@ -97,18 +100,18 @@ impl Writer {
                 join(&parts, " OR ")
             }
             Node::Field(path, test) => self.own(column(path)?, test),
-            // The negation of a condition that lets more rows through would let fewer through.
+            // The negation of a condition that accepts too many rows would accept too few.
             Node::Nor(_) | Node::Not(_) => None,
             Node::Constant(_) | Node::Expr(_) | Node::Schema(_) => None,
         }
     }
 
-    /// A column that always holds a text (or, for the project, nothing).
+    /// Writes a test of a column that always holds a string. The project column may also be empty.
     fn own(&mut self, column: &str, test: &Test) -> Option<String> {
         match test {
             Test::Compare(comparison, value @ Value::String(_)) => {
                 let operator = operator(*comparison);
-                // Nothing is below any text.
+                // An empty project sorts below any string, so these comparisons accept more rows.
                 self.inexact |= column == "project_id" && *comparison != Comparison::Eq;
                 let parameter = self.bind(value.clone());
                 Some(format!("{column} {operator} {parameter}"))
@@ -133,7 +136,7 @@ impl Writer {
     }
 }
 
-/// The column of a path; `None` for folded fields and for what is not stored.
+/// Returns the column of a path, or `None` for folded fields and for fields that are not stored.
 fn column(path: &Path) -> Option<&'static str> {
     match &**path.text() {
         "_id" => Some("aggregate_id"),
@@ -176,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_asked_and_folded_fields_are_not() {
+    fn filters_translate_for_columns_but_not_for_folded_fields() {
         assert_eq!(ask(r#"{"_id": "x"}"#), (Answer::Exact, Some("aggregate_id = $p0".into())));
         let below = ask(r#"{"project_id": {"$lt": "x"}}"#);
         assert_eq!(below, (Answer::Inexact, Some("project_id < $p0".into())));
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_lose_rows_is_not_asked() {
+    fn filters_that_could_lose_rows_are_not_translated() {
         for filter in [r#"{"a": 1}"#, r#"{"_id": {"$ne": "x"}}"#, r#"{"_version": 1}"#, r#"{"_id": 1}"#] {
             assert_eq!(ask(filter), (Answer::No, None), "{filter}");
         }

@@ -1,4 +1,4 @@
-//! The rows of a scan, as whoever holds them gives them: one by one, or by columns.
+//! The rows of a scan, which their holder offers one by one or by columns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use crate::model::value::Value;
 use crate::pipeline::column::{Column, Mask};
 use crate::pipeline::value::error::Result;
 
-/// Rows that a scan gave. They may be asked for more than once.
+/// The rows that a source returned for a scan. The pipeline may read them more than once.
 pub trait Table {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_>;
 
-    /// The rows around nodes, of a scan that follows edges: the nearest first, each node once.
+    /// Returns the rows around nodes, for a scan that follows edges. The nearest rows come first, and each node occurs
+    /// once.
     fn around(&self, _nodes: &[Arc<str>]) -> Result<Vec<Value>> {
         Ok(Vec::new())
     }
 
-    /// The same rows, before filter and limit of the scan, by columns.
+    /// Returns the same rows by columns, before the scan's filter and limit apply.
     fn columns(&self) -> Option<&dyn Columns> {
         None
     }
@@ -34,23 +35,23 @@ impl Table for Arc<[Value]> {
     }
 }
 
-/// Rows of a table, by columns.
+/// The rows of a table, by columns.
 pub trait Columns {
-    /// How many rows there are, those left out by [`restrict`](Columns::restrict) included.
+    /// Returns the number of rows. Rows excluded by [`restrict`](Columns::restrict) count as well.
     fn count(&self) -> usize;
 
-    /// The column of a path, if it is kept.
+    /// Returns the column of a path, if the table has this column.
     fn column(&self, path: &str) -> Option<&Column>;
 
-    /// Takes those rows of a segment out of a mask that the scan does not ask for.
+    /// Removes from a mask the rows of a segment that the scan does not select.
     fn restrict(&self, segment: usize, mask: &mut Mask) -> Result<()>;
 
-    /// A row's `_id`.
+    /// Returns the `_id` of a row.
     fn id(&self, row_index: usize) -> Option<Arc<str>>;
 
-    /// A row with the fields that the scan asks for.
+    /// Returns a row with the fields that the scan requests.
     fn row(&self, row_index: usize) -> Option<Value>;
 
-    /// A row with these fields, or all of its fields.
+    /// Returns a row with the given fields, or with all of its fields for `None`.
     fn part(&self, row_index: usize, fields: Option<&BTreeSet<Arc<str>>>) -> Option<Value>;
 }

@@ -1,4 +1,4 @@
-//! What one query is given besides its rows: the fixed time, the caller, and the budget that ends it.
+//! The environment of one query besides its rows: the fixed time, the caller, and the budget that ends the query.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -7,30 +7,30 @@ use super::error::{Code, Error, Result};
 use crate::model::pattern::Patterns;
 use crate::model::value::Value;
 
-/// One query's surroundings. Time comes in as data and as a stopwatch, so that this room needs no clock.
+/// The environment of one query. Time enters as data and as a stopwatch, so this module needs no clock.
 pub struct Context<'a> {
     /// `$$NOW`, milliseconds since the epoch, the same for the whole query.
     pub now_ms: i64,
-    /// Seed of `$rand` and `$sample`.
+    /// The seed of `$rand` and `$sample`.
     pub seed: u64,
-    /// `$$USER` and `$$WORKSPACE`.
+    /// The values of `$$USER` and `$$WORKSPACE`.
     pub user: Value,
     pub workspace: Value,
     /// Microseconds since the query began.
     pub elapsed_us: &'a dyn Fn() -> u64,
     pub limit_us: u64,
-    /// Bytes that the query may still build, rows and intermediate values together.
+    /// Bytes that the query may still allocate for rows and intermediate values together.
     pub bytes_left: Cell<i64>,
-    /// Asked for bytes of the memory that this query shares with others; `false` where there are not as many.
+    /// Reserves bytes of the memory that all queries share. Returns `false` if too few bytes are available.
     pub share: Option<&'a dyn Fn(usize) -> bool>,
     limit_bytes: i64,
-    /// What must be left of the bytes after each charge.
+    /// The number of bytes that must remain after each charge.
     floor: Cell<i64>,
-    /// Bytes that were taken of the shared memory.
+    /// Bytes reserved from the shared memory so far.
     granted: Cell<i64>,
-    /// Where compiled patterns are kept for other queries; without it each pattern is compiled anew.
+    /// A cache of compiled patterns that queries share. Without a cache, each query compiles its patterns again.
     pub patterns: Option<Arc<Patterns>>,
-    /// Patterns that the pipeline holds compiled.
+    /// The number of compiled patterns that the pipeline holds.
     pub patterns_held: Cell<usize>,
     ticks: Cell<u32>,
     draws: Cell<u64>,
@@ -57,22 +57,22 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Called once for each row or item looked at; ends the query when its time is over.
+    /// Counts one row or item of work. Ends the query when its time is over.
     pub fn tick(&self) -> Result<()> {
         let ticks = self.ticks.get().wrapping_add(1);
         self.ticks.set(ticks);
-        // Reading the stopwatch costs more than most rows do.
+        // Reading the stopwatch costs more than processing most rows.
         if ticks.is_multiple_of(256) { self.check_time() } else { Ok(()) }
     }
 
-    /// A random number: the same in every run of a query with the same seed, whatever it reads from.
+    /// Returns a random number. Queries with the same seed draw the same numbers, regardless of their source.
     pub fn draw(&self) -> f64 {
         let draw = self.draws.get().wrapping_add(1);
         self.draws.set(draw);
         fastrand::Rng::with_seed(self.seed ^ draw.wrapping_mul(0x9e37_79b9_7f4a_7c15)).f64()
     }
 
-    /// As [`tick`](Context::tick), for many at once.
+    /// Counts `count` rows or items of work, as [`tick`](Context::tick) does for one.
     pub fn tick_many(&self, count: usize) -> Result<()> {
         let before = self.ticks.get();
         let after = before.wrapping_add(count as u32);
@@ -80,33 +80,33 @@ impl<'a> Context<'a> {
         if before / 256 != after / 256 { self.check_time() } else { Ok(()) }
     }
 
-    /// As [`tick`](Context::tick), for work that looks at so many bytes.
+    /// Counts work over `bytes` bytes, as [`tick`](Context::tick) does for one row.
     pub fn tick_bytes(&self, bytes: usize) -> Result<()> {
         self.tick_many(1 + bytes / 256)
     }
 
-    /// Ends the query if its time is over, and reads the stopwatch for it each time.
+    /// Ends the query if its time is over. Each call reads the stopwatch.
     pub fn check_time(&self) -> Result<()> {
         if (self.elapsed_us)() > self.limit_us { Err(self.timeout()) } else { Ok(()) }
     }
 
-    /// The error that ends a query whose time is over.
+    /// Returns the error that ends a query whose time is over.
     pub fn timeout(&self) -> Error {
         let message = "operation exceeded time limit".into();
         Error { code: Code::QueryTimeout, message, stage: None, hint: None }
     }
 
-    /// Counts bytes no longer that were counted before.
+    /// Subtracts bytes that were charged before.
     pub fn give_back(&self, bytes: usize) {
         self.bytes_left.set(self.bytes_left.get().saturating_add_unsigned(bytes as u64));
     }
 
-    /// Bytes that may still be charged.
+    /// Returns the number of bytes that may still be charged.
     pub fn room(&self) -> usize {
         usize::try_from(self.bytes_left.get().saturating_sub(self.floor.get())).unwrap_or(0)
     }
 
-    /// Does work that may charge at most so many bytes, and gives them back.
+    /// Runs `work`, which may charge at most `bytes`, and returns the charged bytes to the query afterwards.
     pub fn within<T>(&self, bytes: i64, work: impl FnOnce() -> T) -> T {
         let (left, floor) = (self.bytes_left.get(), self.floor.get());
         self.floor.set(floor.max(left.saturating_sub(bytes)));
@@ -116,7 +116,7 @@ impl<'a> Context<'a> {
         done
     }
 
-    /// Counts bytes that a value just built holds; ends the query when its memory is spent.
+    /// Counts the bytes of a newly built value. Ends the query when its memory is exhausted.
     pub fn charge(&self, bytes: usize) -> Result<()> {
         let left = self.bytes_left.get().saturating_sub(bytes as i64);
         self.bytes_left.set(left);
@@ -127,14 +127,14 @@ impl<'a> Context<'a> {
         if used > self.granted.get() { self.draw_on_share(used) } else { Ok(()) }
     }
 
-    /// Takes as much of the shared memory as the query uses, in whole parts. What the query builds no longer is its own
-    /// until it ends.
+    /// Reserves shared memory for the `used` bytes of the query, in whole parts of 1 MiB. The query keeps reserved
+    /// memory until it ends, even after it frees the values.
     fn draw_on_share(&self, used: i64) -> Result<()> {
         const PART: u64 = 1 << 20;
         let lacking = used.saturating_sub(self.granted.get()).unsigned_abs().next_multiple_of(PART);
         let bytes = usize::try_from(lacking).unwrap_or(usize::MAX);
         if self.share.is_some_and(|share| !share(bytes)) {
-            return Err(Error::new(146, "the memory that queries share is used up"));
+            return Err(Error::new(146, "the memory shared by all queries is exhausted"));
         }
         self.granted.set(self.granted.get().saturating_add_unsigned(lacking));
         Ok(())

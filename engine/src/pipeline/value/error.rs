@@ -1,25 +1,26 @@
-//! Every way in which a pipeline can be refused or can fail, with MongoDB's codes.
+//! Every error that rejects or ends a pipeline, with MongoDB's codes.
 
 use std::fmt;
 
-/// A refusal. The message is MongoDB's own text where MongoDB has one, so that clients that match it keep working.
+/// An error of a pipeline. The message is MongoDB's text where MongoDB has one, so that clients that match on the text
+/// keep working.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     pub code: Code,
     pub message: String,
-    /// Index of the top-level stage, once known.
+    /// The index of the top-level stage, once it is known.
     pub stage: Option<usize>,
-    /// What may have been meant; never part of the message.
+    /// A suggestion of what the client may have meant. The message does not include it.
     pub hint: Option<String>,
 }
 
-/// Bytes of a message. Values in it are cut to less than that already.
+/// The maximum length of a message in bytes. Values inside a message are already cut to fewer bytes.
 const LONGEST_BYTES: usize = 4_096;
 
-/// What the answer's `code` carries.
+/// The content of `code` in the error response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
-    /// MongoDB's number.
+    /// MongoDB's error number.
     Number(i32),
     /// The query ran longer than the server allows.
     QueryTimeout,
@@ -37,13 +38,13 @@ impl Error {
         self
     }
 
-    /// Says in which stage it happened; the innermost answer stays.
+    /// Sets the stage in which the error occurred. A stage that is already set stays.
     pub fn at_stage(mut self, index: usize) -> Error {
         self.stage.get_or_insert(index);
         self
     }
 
-    /// MongoDB's name of the code.
+    /// Returns MongoDB's name of the code.
     pub fn code_name(&self) -> String {
         match self.code {
             Code::Number(2) => "BadValue".into(),
@@ -61,7 +62,7 @@ impl Error {
     }
 }
 
-/// Cuts what names of the client's own make too long to be read.
+/// Cuts a message that long names from the client would make unreadable.
 fn bounded(mut message: String) -> String {
     if message.len() > LONGEST_BYTES {
         message.truncate(message.floor_char_boundary(LONGEST_BYTES));

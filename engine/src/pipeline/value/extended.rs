@@ -1,5 +1,6 @@
-//! Values that JSON does not tell apart, as MongoDB's Extended JSON writes them: a pipeline may hold them, canonical or
-//! relaxed, wherever a value can stand.
+//! Reads MongoDB's Extended JSON: values that plain JSON cannot distinguish.
+//!
+//! A pipeline may contain such values wherever a value is allowed, in canonical or relaxed form.
 //!
 //! Source: <https://www.mongodb.com/docs/manual/reference/mongodb-extended-json/>
 
@@ -10,33 +11,35 @@ use super::error::{Error, Result};
 use crate::model::date::parse_date;
 use crate::model::value::{Object, Value};
 
-/// The name under which a pattern stands. It is no value, so whoever takes a pattern reads it.
+/// The field name of a regular expression. A pattern is no value, so the operators that accept patterns read the
+/// object themselves.
 pub const REGEX: &str = "$regularExpression";
 
-/// What stands for a value, and what is allowed below it.
+/// The field names that mark a typed value, and what each accepts.
 const TYPES: [(&str, &str); 7] = [
-    ("$date", "a date of RFC 3339, or milliseconds since 1970 as a whole number or as {\"$numberLong\": text}"),
-    ("$numberDecimal", "the text of a number, Infinity, -Infinity or NaN"),
-    ("$numberDouble", "the text of a number, Infinity, -Infinity or NaN"),
-    ("$numberInt", "the text of a whole number of 32 bits"),
-    ("$numberLong", "the text of a whole number of 64 bits"),
-    ("$oid", "a text of 24 hexadecimal digits"),
-    (REGEX, "an object of the texts 'pattern' and 'options'"),
+    ("$date", "an RFC 3339 date, or milliseconds since 1970 as an integer or as {\"$numberLong\": string}"),
+    ("$numberDecimal", "a string that holds a number, Infinity, -Infinity or NaN"),
+    ("$numberDouble", "a string that holds a number, Infinity, -Infinity or NaN"),
+    ("$numberInt", "a string that holds a 32-bit integer"),
+    ("$numberLong", "a string that holds a 64-bit integer"),
+    ("$oid", "a string of 24 hexadecimal digits"),
+    (REGEX, "an object with exactly the strings 'pattern' and 'options'"),
 ];
 
-/// The pipeline with all such values read. A malformed one is refused, with its location and what is allowed there.
+/// Replaces all typed values in a pipeline. The error for a malformed value names its location and what is allowed
+/// there.
 pub fn read(pipeline: &Value) -> Result<Cow<'_, Value>> {
     Ok(inside(pipeline, &Location { outer: None, step: Step::Item(0) })?.map_or(Cow::Borrowed(pipeline), Cow::Owned))
 }
 
-/// Pattern and options of a `$regularExpression`.
+/// Returns the pattern and the options of a `$regularExpression`.
 pub fn regex(value: &Value) -> Option<(&str, &str)> {
     let object = value.as_object().filter(|object| object.len() == 1)?;
     let parts = object.get(REGEX)?.as_object().filter(|parts| parts.len() == 2)?;
     Some((parts.get("pattern")?.as_str()?, parts.get("options")?.as_str()?))
 }
 
-/// Where a value stands, below the pipeline itself.
+/// The location of a value within the pipeline.
 struct Location<'p> {
     outer: Option<&'p Location<'p>>,
     step: Step<'p>,
@@ -68,7 +71,7 @@ impl<'p> Location<'p> {
                 Step::Item(index) => write!(path, "/{index}"),
             };
         }
-        let error = Error::new(9, format!("malformed Extended JSON at {path}: {name} takes {allowed}"));
+        let error = Error::new(9, format!("malformed Extended JSON at {path}: {name} must be {allowed}"));
         match steps.last() {
             Some(Step::Item(stage)) => error.at_stage(*stage),
             _ => error,
@@ -76,7 +79,7 @@ impl<'p> Location<'p> {
     }
 }
 
-/// What becomes of a value; `None` where it stays as it is.
+/// Returns the value with all typed values in it replaced, or `None` if nothing changes.
 fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
     match value {
         Value::Object(object) => match typed(object, location)? {
@@ -106,7 +109,8 @@ fn inside(value: &Value, location: &Location) -> Result<Option<Value>> {
     }
 }
 
-/// The value that an object stands for: `None` where it is one like any other, `Some(None)` where it stays as it is.
+/// Returns the typed value that an object represents: `None` for an ordinary object, `Some(None)` for a typed value
+/// that stays as it is.
 fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> {
     let known = object.iter().find_map(|(name, value)| {
         let (name, allowed) = TYPES.iter().find(|(known, _)| *known == &**name)?;
@@ -114,7 +118,7 @@ fn typed(object: &Object, location: &Location) -> Result<Option<Option<Value>>> 
     });
     let Some((name, allowed, value)) = known else { return Ok(None) };
     if object.len() != 1 {
-        return Err(location.refuse(name, &format!("{allowed}, and has nothing beside it")));
+        return Err(location.refuse(name, &format!("{allowed}, and the only field of its object")));
     }
     let text = value.as_str();
     let read = match name {
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_wherever_they_stand() {
+    fn extended_values_are_parsed_at_any_place() {
         for (text, expected) in [
             (r#"[{"a":{"$numberLong":"-9223372036854775808"}}]"#, r#"[{"a": Int(-9223372036854775808)}]"#),
             (r#"[{"a":[{"$numberInt":"7"},{"$numberDouble":"1e3"}]}]"#, r#"[{"a": [Int(7), Double(1000.0)]}]"#),
@@ -186,16 +190,16 @@ mod tests {
     }
 
     #[test]
-    fn malformed_values_are_refused_with_their_place() {
+    fn malformed_values_are_rejected_with_their_path() {
         for (text, location, allowed) in [
-            (r#"[{},{"$match":{"a":{"$numberInt":"2147483648"}}}]"#, "/1/$match/a", "32 bits"),
-            (r#"[{"$match":{"a/b":[1,{"$numberLong":5}]}}]"#, "/0/$match/a~1b/1", "64 bits"),
+            (r#"[{},{"$match":{"a":{"$numberInt":"2147483648"}}}]"#, "/1/$match/a", "32-bit"),
+            (r#"[{"$match":{"a/b":[1,{"$numberLong":5}]}}]"#, "/0/$match/a~1b/1", "64-bit"),
             (r#"[{"a":{"$numberDouble":"inf"}}]"#, "/0/a", "Infinity"),
             (r#"[{"a":{"$numberDouble":"1e999"}}]"#, "/0/a", "Infinity"),
             (r#"[{"a":{"$oid":"5ab9"}}]"#, "/0/a", "24 hexadecimal"),
             (r#"[{"a":{"$date":"yesterday"}}]"#, "/0/a", "RFC 3339"),
             (r#"[{"a":{"$regularExpression":{"pattern":"x"}}}]"#, "/0/a", "'pattern' and 'options'"),
-            (r#"[{"a":{"$numberInt":"1","b":2}}]"#, "/0/a", "nothing beside"),
+            (r#"[{"a":{"$numberInt":"1","b":2}}]"#, "/0/a", "the only field"),
         ] {
             let error = found(text).expect_err(text);
             assert!(error.message.contains(&format!(" at {location}: ")) && error.message.contains(allowed), "{error}");

@@ -1,8 +1,8 @@
-//! "Did you mean": the nearest known name to one that is not known.
+//! Suggests the known name nearest to an unknown one ("did you mean").
 
-/// The candidate nearest to `name`, if one is near enough to have been meant.
+/// Returns the candidate nearest to `name`, if one is similar enough to be a likely typing error.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Long names cost quadratic time, and nothing known is that long.
+    // Comparing long names takes quadratic time, and no known name is that long.
     if name.len() > 64 {
         return None;
     }
@@ -15,12 +15,12 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The hint's text for `name`, if a candidate is near.
+/// Returns the text of the hint for `name`, if a candidate is similar enough.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     nearest(name, candidates).map(|candidate| format!("did you mean '{candidate}'?"))
 }
 
-/// Edits between two names: insertions, removals, replacements; letter case counts as no edit.
+/// Returns the number of insertions, removals and replacements between two names, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     strsim::levenshtein(&a.to_lowercase(), &b.to_lowercase())
 }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_near_name_is_found_and_a_far_one_is_not() {
+    fn a_hint_suggests_a_similar_name_only() {
         let known = ["$match", "$group", "$sort"];
         assert_eq!(nearest("$mach", known), Some("$match"));
         assert_eq!(nearest("$SORT", known), Some("$sort"));

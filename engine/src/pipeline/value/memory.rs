@@ -1,28 +1,28 @@
-//! What a query's rows cost: how many bytes are held, and how deep a built value may nest.
+//! Measures what a query's rows cost: the bytes they occupy and the depth of nesting.
 
 use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::value::Value;
 
-/// Levels that a value built by a query may nest (MongoDB's own limit for a document).
+/// The number of levels to which a value built by a query may nest (MongoDB's own limit for a document).
 pub const MAX_DEPTH: usize = 200;
 
-/// Bytes of a value without what it points to.
+/// The size of a value in bytes without the data it points to.
 const SLOT: usize = 24;
 
-/// Counts a row that is kept until the query ends.
+/// Charges the query for a row that is kept until the query ends.
 pub fn hold(row: &Value, query: &Context) -> Result<()> {
     let mut bytes = Bytes { counted: 0, query };
     bytes.add(row, MAX_DEPTH)?;
     query.charge(bytes.counted)
 }
 
-/// Counts a row that is kept and belongs to the source: only the reference is new.
+/// Charges the query for a kept row that belongs to the source. Only the reference is new.
 pub fn hold_shared(query: &Context) -> Result<()> {
     query.charge(SLOT)
 }
 
-/// Refuses a value that nests too deeply to be worked on, or that would not fit if it were written out.
+/// Rejects a value that is nested too deeply, or whose written form would exceed the query's remaining memory.
 pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     match value {
         Value::Array(_) | Value::Object(_) => Bytes { counted: 0, query }.add(value, MAX_DEPTH),
@@ -30,9 +30,11 @@ pub fn check_depth(value: &Value, query: &Context) -> Result<()> {
     }
 }
 
-/// Ticks for all of a value that is about to be hashed or compared, and returns how many values it is made of: none where that
-/// takes no time worth counting. One that would not fit if it were written out is refused. What shares its parts may be far
-/// longer than the bytes that it takes.
+/// Ticks for the work of hashing or comparing a value, and returns about how many values the work visits. Returns 0 if
+/// the work takes no notable time.
+///
+/// Rejects a value whose written form would exceed the query's remaining memory. The written form of a value that
+/// shares its parts may be far longer than the bytes it occupies.
 pub fn look(value: &Value, query: &Context) -> Result<usize> {
     match value {
         Value::Array(_) | Value::Object(_) => {
@@ -49,13 +51,13 @@ pub fn look(value: &Value, query: &Context) -> Result<usize> {
     }
 }
 
-/// As [`look`], at all of them.
+/// Calls [`look`] on each value and returns the sum.
 pub fn look_at_all<'v>(values: impl IntoIterator<Item = &'v Value>, query: &Context) -> Result<usize> {
     values.into_iter().try_fold(0usize, |sum, value| Ok(sum.saturating_add(look(value, query)?)))
 }
 
-/// About how many bytes a value takes. Parts that are shared count each time: so often they would be written out, and
-/// so long it would take to look at them.
+/// Counts about how many bytes a value takes. Shared parts count each time they occur, because they are written out
+/// and visited each time.
 struct Bytes<'q> {
     counted: usize,
     query: &'q Context<'q>,
@@ -81,7 +83,7 @@ impl Bytes<'_> {
             Value::Object(object) => {
                 let levels = below(levels)?;
                 self.query.tick_many(object.len())?;
-                // A field's name is shared between rows of one shape; its pointer is not.
+                // Rows of one shape share the name of a field. Each row has its own pointer to the name.
                 self.counted = self.counted.saturating_add(16 * object.len());
                 object.iter().try_for_each(|(_, value)| self.add(value, levels))
             }

@@ -1,5 +1,5 @@
-//! What is known of single values: how they are reached, compared, counted and written, what working on them may take,
-//! and how it fails.
+//! Operations on single values: access by path, comparison, arithmetic and conversion to text, with their limits and
+//! errors.
 
 pub mod context;
 pub mod error;

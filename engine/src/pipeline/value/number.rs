@@ -1,10 +1,10 @@
-//! Arithmetic on the two kinds of number, and reading numbers from arguments.
+//! Arithmetic on integers and doubles, and the reading of numeric arguments.
 
 use super::error::{Error, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
-/// Sum of two numbers; integers that overflow become a double.
+/// Returns the sum of two numbers. Integers that overflow become a double.
 pub fn add(a: &Value, b: &Value) -> Value {
     combine(a, b, i64::checked_add, |a, b| a + b)
 }
@@ -26,7 +26,7 @@ fn combine(a: &Value, b: &Value, ints: fn(i64, i64) -> Option<i64>, doubles: fn(
     Value::Double(doubles(a.as_f64().unwrap_or(f64::NAN), b.as_f64().unwrap_or(f64::NAN)))
 }
 
-/// The whole number that a value is, `1.0` included; `None` beyond 64 bits, too.
+/// Returns the value as an integer. Accepts integral doubles such as `1.0`. Returns `None` for numbers beyond 64 bits.
 pub fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -35,7 +35,7 @@ pub fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// As [`whole`], within 32 bits.
+/// Returns the value as an integer as [`whole`] does, within 32 bits.
 pub fn whole_i32(value: &Value) -> Option<i32> {
     i32::try_from(whole(value)?).ok()
 }
@@ -45,7 +45,7 @@ pub fn whole_double(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && (-LIMIT..LIMIT).contains(&number)).then_some(number as i64)
 }
 
-/// A number as a double, or the code's error.
+/// Returns a number as a double, or an error with the given code.
 pub fn double(name: &str, code: i32, value: &Value) -> Result<f64> {
     value.as_f64().ok_or_else(|| {
         let found = value.type_name();
@@ -53,7 +53,7 @@ pub fn double(name: &str, code: i32, value: &Value) -> Result<f64> {
     })
 }
 
-/// How many values are wanted.
+/// Parses the argument `n` of operators such as `$firstN`: the number of values to return.
 pub fn parse_count(value: &Value) -> Result<usize> {
     if !value.is_number() {
         let message = format!("Value for 'n' must be of integral type, but found {}", excerpt(value));

@@ -1,21 +1,21 @@
-//! Dotted field paths and what they read from a value.
+//! Dotted field paths, and how they read a value.
 
 use std::sync::Arc;
 
 use super::error::{Error, Result};
 use crate::model::value::Value;
 
-/// Segments that one path may have.
+/// The maximum number of segments of a path.
 const MAX_SEGMENTS: usize = 200;
 
-/// A path such as `a.b.c`; without segments it stands for the whole value.
+/// A path such as `a.b.c`. A path without segments denotes the whole value.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FieldPath {
     segments: Arc<[Arc<str>]>,
 }
 
 impl FieldPath {
-    /// Reads `a.b.c`.
+    /// Parses a path such as `a.b.c`.
     pub fn parse(text: &str) -> Result<FieldPath> {
         if text.is_empty() {
             return Err(Error::new(40352, "FieldPath cannot be constructed with empty string"));
@@ -31,7 +31,7 @@ impl FieldPath {
         Ok(FieldPath { segments: segments.into() })
     }
 
-    /// The path of the whole value.
+    /// Returns the path of the whole value.
     pub fn root() -> FieldPath {
         FieldPath { segments: Arc::new([]) }
     }
@@ -40,13 +40,13 @@ impl FieldPath {
         &self.segments
     }
 
-    /// What the path reads; over an array of objects, the array of what it reads in each.
+    /// Returns the value at the path. For an array of objects, returns the array of the values in each object.
     pub fn eval(&self, root: &Value) -> Option<Value> {
         read(&self.segments, root)
     }
 }
 
-/// Refuses what MongoDB accepts in no field path.
+/// Rejects names that MongoDB does not allow in a field path.
 pub fn check_name(name: &str) -> Result<()> {
     if name.is_empty() {
         return Err(Error::new(15998, "FieldPath field names may not be empty strings."));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_mapped_and_numbers_are_names() {
+    fn paths_map_over_arrays_and_treat_numbers_as_names() {
         assert_eq!(eval("a.b", r#"{"a":[{"b":1},2,{"c":3},{"b":4}]}"#).as_deref(), Some("[1,4]"));
         assert_eq!(eval("a.0", r#"{"a":[5]}"#).as_deref(), Some("[]"));
         assert_eq!(eval("a.0", r#"{"a":{"0":5}}"#).as_deref(), Some("5"));
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_paths_are_refused() {
+    fn malformed_paths_are_rejected() {
         for path in ["", "a.", ".a", "a..b", "$a", "a.$b", "a\0"] {
             assert!(FieldPath::parse(path).is_err(), "{path:?}");
         }

@@ -1,4 +1,4 @@
-//! Paths of the query language: they go through arrays, and a number is an index or a key.
+//! Paths of the query language, which lead through arrays and treat a number as an index or a key.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Part {
     index: Option<usize>,
 }
 
-/// What is seen where the path ends at an array.
+/// The values to visit where a path ends at an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaf {
     /// Each element, then the array itself.
@@ -27,11 +27,11 @@ pub enum Leaf {
     Whole,
 }
 
-/// Is told each value at the path's end, `None` where it is missing; `true` ends the walk.
+/// Receives each value at the end of the path, or `None` where the value is missing. Returns `true` to end the walk.
 pub type Visit<'v> = dyn FnMut(Option<&Value>) -> Result<bool> + 'v;
 
 impl Path {
-    /// Reads a dotted path. Query paths have no rules: any text names a field.
+    /// Parses a dotted path. Query paths have no naming rules: any text is a field name.
     pub fn new(text: &str) -> Path {
         let parts = text
             .split('.')
@@ -44,7 +44,7 @@ impl Path {
         &self.text
     }
 
-    /// Whether some value at the path's end satisfies `visit`.
+    /// Returns whether any value at the end of the path satisfies `visit`.
     pub fn any(&self, row: &Value, leaf: Leaf, visit: &mut Visit) -> Result<bool> {
         walk(row, &self.parts, leaf, visit)
     }
@@ -54,7 +54,7 @@ fn is_index(name: &str) -> bool {
     name == "0" || (!name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Goes on inside an object; an array here is an object whose names are its indexes.
+/// Continues the walk inside an object. An array at this point acts as an object whose field names are its indexes.
 fn walk(value: &Value, parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return visit(Some(value)) };
     let field = match value {
@@ -70,7 +70,8 @@ fn walk(value: &Value, parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<
     }
 }
 
-/// Goes on inside an array that is not the path's end: into every object in it, and to the element that a number names.
+/// Continues the walk in an array before the end of the path: in each object in it, and in the element whose index the
+/// path names.
 fn walk_items(items: &[Value], parts: &[Part], leaf: Leaf, visit: &mut Visit) -> Result<bool> {
     let Some((part, rest)) = parts.split_first() else { return Ok(false) };
     for (place, item) in items.iter().enumerate() {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_gone_through() {
+    fn query_paths_descend_into_arrays() {
         assert_eq!(seen("a", r#"{"a": [1, [2]]}"#), ["1", "[2]", "[1,[2]]"]);
         assert_eq!(seen("a.b", r#"{"a": [{"b": 1}, {"c": 2}, 3]}"#), ["1", "missing"]);
         assert_eq!(seen("a.b", r#"{"a": []}"#), [""; 0]);
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_an_index_or_a_key() {
+    fn numbers_in_query_paths_are_indexes_or_keys() {
         assert_eq!(seen("a.1", r#"{"a": [5, 6]}"#), ["6"]);
         assert_eq!(seen("a.1", r#"{"a": {"1": 7}}"#), ["7"]);
         assert_eq!(seen("a.0.b", r#"{"a": [{"b": 1}, {"b": 2}]}"#), ["missing", "1", "missing"]);

@@ -1,4 +1,4 @@
-//! Regular expressions of queries: compiled within the query's budget, and searched until its time is over.
+//! Regular expressions of queries, compiled within the query's budget and searched until its time is over.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::excerpt::excerpt_of;
 pub use crate::model::pattern::Match;
 use crate::model::pattern::{Compiled, Syntax, Unfinished};
 
-/// Patterns that one pipeline may hold.
+/// The maximum number of patterns that one pipeline may hold.
 const MOST_PATTERNS: usize = 200;
 
 /// A compiled pattern.
@@ -17,32 +17,32 @@ pub struct Regex {
     compiled: Arc<Compiled>,
 }
 
-/// Why a pattern was not compiled.
+/// The reason why a pattern was not compiled.
 pub enum Refused {
-    /// The query's budget ended it.
+    /// The query's budget is exhausted.
     Ended(Error),
-    /// What is wrong with the pattern.
+    /// The pattern is invalid. The text describes the problem.
     Invalid(String),
 }
 
 impl Regex {
-    /// Compiles a pattern with those of the options `imsxu` that are known.
+    /// Compiles a pattern. Of the options, `i`, `m`, `s`, `x` and `u` have a meaning; others are ignored.
     pub fn compile(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
         let compiled = match &query.patterns {
             Some(patterns) => patterns.compiled(pattern, options, Syntax::Query),
             None => Compiled::new(pattern, options, Syntax::Query).map(Arc::new),
         };
-        // Compiling may take as long as many rows do: the stopwatch is read after each pattern.
+        // Compiling a pattern may take as long as processing many rows, so the stopwatch is read after each pattern.
         query.check_time().map_err(Refused::Ended)?;
         Ok(Regex { compiled: compiled.map_err(|reason| Refused::Invalid(reason_of(&reason)))? })
     }
 
-    /// As [`compile`](Regex::compile), for a pattern that the pipeline holds until it ends.
+    /// Compiles a pattern that the pipeline keeps until it ends, and charges the query for it.
     pub fn compile_held(pattern: &str, options: &str, query: &Context) -> Result<Regex, Refused> {
         let held = query.patterns_held.get() + 1;
         query.patterns_held.set(held);
         if held > MOST_PATTERNS {
-            let message = format!("a pipeline may hold at most {MOST_PATTERNS} regular expressions");
+            let message = format!("a pipeline may contain at most {MOST_PATTERNS} regular expressions");
             return Err(Refused::Ended(Error::new(51091, message)));
         }
         let regex = Regex::compile(pattern, options, query)?;
@@ -50,7 +50,7 @@ impl Regex {
         Ok(regex)
     }
 
-    /// As [`compile_held`](Regex::compile_held), with the errors that query operators have.
+    /// Compiles a pattern as [`compile_held`](Regex::compile_held) does, and returns the errors of query operators.
     pub fn new(pattern: &str, options: &str, query: &Context) -> Result<Regex> {
         if let Some(unknown) = options.chars().find(|option| !"imsxu".contains(*option)) {
             return Err(Error::new(51108, format!("invalid flag in regex options: {unknown}")));
@@ -64,12 +64,12 @@ impl Regex {
         })
     }
 
-    /// Whether the pattern occurs in the text.
+    /// Returns whether the pattern occurs in the text.
     pub fn is_match(&self, text: &str, query: &Context) -> Result<bool> {
         self.compiled.is_match(text, &|count| query.tick_many(count)).map_err(failed)
     }
 
-    /// The first match at or after a place.
+    /// Returns the first match at or after the byte offset `from`.
     pub fn find<'t>(&self, text: &'t str, from: usize, query: &Context) -> Result<Option<Match<'t>>> {
         self.compiled.find(text, from, &|count| query.tick_many(count)).map_err(failed)
     }
@@ -84,8 +84,8 @@ fn failed(unfinished: Unfinished<Error>) -> Error {
     }
 }
 
-/// What is wrong with a pattern. An engine's text of many lines repeats the pattern, which may be long; its last line tells
-/// the reason.
+/// Returns what is wrong with a pattern. A message of several lines repeats the pattern, which may be long; its last
+/// line gives the reason.
 fn reason_of(text: &str) -> String {
     match text.lines().count() {
         0 | 1 => excerpt_of(text),
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_mean_what_they_mean_to_pcre() {
+    fn patterns_match_like_pcre() {
         assert_eq!(find(r"x\wy", "xéy"), None);
         assert_eq!(find(r"a++a", "aaa"), None);
         assert_eq!(find(r"a+b", "xaab"), Some((1, 4)));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_searched_as_a_short_one() {
+    fn long_and_short_texts_are_searched_alike() {
         let short = format!("{}ab", "é".repeat(100));
         let long = format!("{}ab", "é".repeat(3_000));
         let longest = format!("{}ab", "é".repeat(40_000));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_the_query_ends_a_search() {
+    fn the_time_limit_of_the_query_ends_a_search() {
         let clock = std::cell::Cell::new(0);
         let elapsed = || {
             clock.set(clock.get() + 1);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_holds_so_many_patterns_and_no_more() {
+    fn a_pipeline_holds_a_limited_number_of_patterns() {
         let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
         for _ in 0..MOST_PATTERNS {
             Regex::new("^a", "", &query).expect("a pattern");

@@ -1,4 +1,4 @@
-//! A `sortBy`: the order that is written among an operator's arguments.
+//! The `sortBy` argument of operators: paths with a direction each.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use super::sort_key::{Order, SortKey};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
-/// An order, and the paths that it reads.
+/// A sort order and the paths that it reads.
 #[derive(Debug, Clone)]
 pub struct Sort {
     paths: Arc<[FieldPath]>,
     order: Order,
 }
 
-/// Reads `{a: 1, b: -1}`.
+/// Parses an order such as `{a: 1, b: -1}`.
 pub fn parse_sort(spec: &Value, code: i32) -> Result<Sort> {
     let Value::Object(object) = spec else {
         let message = format!("expected 'sortBy' to be an object, found: {}", spec.type_name());
@@ -48,12 +48,13 @@ impl Sort {
         self.paths.iter().for_each(visit);
     }
 
-    /// What a row is sorted by.
+    /// Returns the sort key of a row.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
         self.order.key(row)
     }
 
-    /// The keys' values as they are, arrays compared whole; a missing one is null.
+    /// Returns the values at the paths without looking into arrays, which are compared whole. A missing value becomes
+    /// null.
     pub fn plain_key(&self, row: &Value) -> SortKey {
         let read = |path: &FieldPath| path.segments().iter().try_fold(row, |value, name| value.get(name)).cloned();
         self.paths.iter().map(|path| Some(read(path).unwrap_or_default())).collect()

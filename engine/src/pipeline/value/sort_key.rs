@@ -1,4 +1,4 @@
-//! What rows are sorted by: of the items of an array those that come first in the order.
+//! Sort keys of rows, where an array contributes the item that comes first in the sort order.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use super::error::{Error, Result};
 use super::query_path::{Leaf, Path};
 use crate::model::value::Value;
 
-/// Paths, each with its direction.
+/// Sort paths, each with its direction.
 #[derive(Debug, Clone)]
 pub struct Order {
     keys: Arc<[Key]>,
-    /// Some name may be the index of an item.
+    /// Whether some name in the paths may be the index of an item.
     has_index: bool,
 }
 
@@ -22,10 +22,10 @@ struct Key {
     descending: bool,
 }
 
-/// What a row has at the paths: `None`, an empty array, comes before everything.
+/// The values of a row at the sort paths. `None` represents an empty array and sorts before everything.
 pub type SortKey = Vec<Option<Value>>;
 
-/// A key as it compares: what stands at its path, and the direction.
+/// A sort value that compares in its direction.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Directed {
     pub value: Option<Value>,
@@ -44,16 +44,16 @@ impl PartialOrd for Directed {
     }
 }
 
-/// The order of two rows by a key, of which the values have this order.
+/// Returns the order of two rows by one key, given the order of their values.
 pub fn direct(order: Ordering, descending: bool) -> Ordering {
     if descending { order.reverse() } else { order }
 }
 
-/// A key's place, and the names that are still to be gone along.
+/// The index of a key, and the names of its path that remain to be followed.
 type Slot<'k> = (usize, &'k [Arc<str>]);
 
 impl Order {
-    /// Paths, and whether they descend.
+    /// Creates an order from paths, each with whether it is descending.
     pub fn new<'p>(keys: impl IntoIterator<Item = (&'p str, bool)>) -> Order {
         let key = |(text, descending): (&str, bool)| Key {
             path: Path::new(text),
@@ -66,10 +66,11 @@ impl Order {
         Order { keys, has_index }
     }
 
-    /// What a row is sorted by. Keys that go through one array take what belongs together in it.
+    /// Returns the sort key of a row. Keys whose paths lead through the same array take their values from the same
+    /// item.
     ///
     /// # Errors
-    /// Keys that go through different arrays.
+    /// Fails if paths lead through different arrays.
     pub fn key(&self, row: &Value) -> Result<SortKey> {
         if self.has_index {
             return self.keys.iter().map(|key| key.alone(row)).collect();
@@ -107,7 +108,7 @@ impl Order {
         Ok(key)
     }
 
-    /// What comes first among an array's items.
+    /// Returns the key that comes first among the items of an array.
     fn first(&self, slots: &[Slot], items: &[Value]) -> Result<SortKey> {
         let mut first: Option<SortKey> = None;
         for item in items {
@@ -133,7 +134,7 @@ impl Order {
     }
 }
 
-/// The order of two rows by some of the keys, which have a value each.
+/// Compares two rows by some of the keys. `a` and `b` hold one value for each of these keys.
 fn compare<'k>(keys: impl Iterator<Item = &'k Key>, a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
     let mut orders = a.iter().zip(b).zip(keys).map(|((a, b), key)| key.direct(a.cmp(b)));
     orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
@@ -144,7 +145,7 @@ impl Key {
         direct(order, self.descending)
     }
 
-    /// What comes first at the path, whatever the other keys read.
+    /// Returns the value that comes first at the path, independently of the other keys.
     fn alone(&self, row: &Value) -> Result<Option<Value>> {
         let mut first: Option<Option<Value>> = None;
         let mut take = |value: Option<Value>| {
@@ -165,7 +166,7 @@ impl Key {
     }
 }
 
-/// Goes along names through objects; stops at an array, and says which names are left.
+/// Follows names through objects. Stops at an array and returns the names that remain.
 fn go<'v, 'n>(mut value: &'v Value, mut names: &'n [Arc<str>]) -> (Option<&'v Value>, &'n [Arc<str>]) {
     while let (Value::Object(object), Some((first, rest))) = (value, names.split_first()) {
         match object.get(first) {
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_through_one_array_belong_together() {
+    fn keys_through_one_array_use_the_same_item() {
         let row = r#"{"a": [{"b": 1, "c": 9}, {"b": 2, "c": 0}], "d": 7}"#;
         assert_eq!(key(&[("a.b", false), ("a.c", false)], row).expect("a key"), ["1", "9"]);
         assert_eq!(key(&[("a.c", false), ("d", false), ("a.b", true)], row).expect("a key"), ["0", "7", "2"]);
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_through_different_arrays_are_refused() {
+    fn keys_through_different_arrays_are_rejected() {
         for row in [r#"{"a": [1, 2], "b": [3]}"#, r#"{"a": [1], "b": []}"#] {
             assert_eq!(
                 key(&[("a", false), ("b", false)], row).expect_err("parallel").message,

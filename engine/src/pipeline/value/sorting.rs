@@ -1,12 +1,12 @@
-//! Sorting that ends with the query's time: values may share what they hold, so that few bytes take long to compare.
+//! Sorting that stops when the query's time is over, because values that share their parts can take long to compare.
 
 use std::cmp::Ordering;
 
 use super::context::Context;
 use super::error::Result;
 
-/// Sorts, equal items in the order in which they came; `look` ticks for an item and says how many values comparing it may
-/// take, none where that takes no time.
+/// Sorts the items stably. `look` ticks for an item and returns about how many values a comparison of the item visits,
+/// or 0 if comparing takes no notable time.
 pub fn sorted<T>(
     mut items: Vec<T>,
     query: &Context,
@@ -28,7 +28,7 @@ pub fn sorted<T>(
     Ok(order.into_iter().filter_map(|place| items[place].take()).collect())
 }
 
-/// The places of so many items in their order: runs are merged with the ones behind them, until there is one.
+/// Returns the indexes `0..count` in sorted order. Merges neighboring runs until one run is left.
 fn merged(count: usize, mut is_before: impl FnMut(usize, usize) -> Result<bool>) -> Result<Vec<usize>> {
     let mut runs: Vec<usize> = (0..count).collect();
     let mut width = 1;
@@ -61,19 +61,20 @@ mod tests {
     use crate::pipeline::value::memory::look;
 
     #[test]
-    fn large_values_are_sorted_as_small_ones_are() {
+    fn large_and_small_values_are_sorted_alike() {
         for count in [0, 1, 2, 3, 7, 64, 1_000] {
             let items: Vec<(usize, usize)> = (0..count).map(|place| (place * 7919 % 31, place)).collect();
             let query = Context::new(0, 0, &|| 0, 1, i64::MAX);
             let of = |is_small: bool| {
-                sorted(items.clone(), &query, |_| Ok(usize::from(!is_small)), |a, b| a.0.cmp(&b.0)).expect("time")
+                sorted(items.clone(), &query, |_| Ok(usize::from(!is_small)), |a, b| a.0.cmp(&b.0))
+                    .expect("enough time")
             };
             assert_eq!(of(true), of(false));
         }
     }
 
     #[test]
-    fn the_time_of_the_query_ends_it() {
+    fn the_time_limit_of_the_query_ends_a_sort() {
         let clock = std::cell::Cell::new(0);
         let elapsed = || {
             clock.set(clock.get() + 1);

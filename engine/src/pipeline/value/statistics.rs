@@ -1,11 +1,11 @@
-//! Spread and ranks of numbers: standard deviation, percentiles, median.
+//! Statistics over numbers: standard deviation, percentiles and median.
 
 use super::context::Context;
 use super::error::{Error, Result};
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;
 
-/// Running mean and squared distance from it (Welford's method).
+/// The running mean and the sum of squared distances from the mean (Welford's method).
 #[derive(Debug, Default)]
 pub struct Deviation {
     count: u64,
@@ -43,7 +43,8 @@ pub fn add_number(numbers: &mut Vec<f64>, value: Option<&Value>, query: &Context
     Ok(())
 }
 
-/// The smallest number that the share `rank` of all does not exceed, for each rank.
+/// Returns a percentile for each rank: the smallest number such that at least the fraction `rank` of all numbers is
+/// less than or equal to it.
 pub fn percentiles(numbers: &mut [f64], ranks: &[f64]) -> Value {
     numbers.sort_unstable_by(f64::total_cmp);
     ranks.iter().map(|rank| percentile(numbers, *rank)).collect::<Vec<_>>().into()
@@ -59,7 +60,7 @@ fn percentile(sorted: &[f64], rank: f64) -> Value {
     sorted.get(place.saturating_sub(1)).copied().into()
 }
 
-/// The method's name; whichever it is, the result is exact and one of the numbers.
+/// Checks the name of a percentile method. Both methods return the same exact result, which is one of the numbers.
 pub fn check_method(name: &str, method: Option<&Value>) -> Result<()> {
     match method {
         None => Err(Error::new(40414, format!("Missing value for 'method' in {name}"))),
@@ -77,7 +78,7 @@ pub fn check_method(name: &str, method: Option<&Value>) -> Result<()> {
     }
 }
 
-/// Shares between 0 and 1.
+/// Parses the ranks of percentiles: a non-empty array of numbers from 0 to 1.
 pub fn parse_shares(spec: Option<&Value>) -> Result<Vec<f64>> {
     let items = spec.and_then(Value::as_array).filter(|items| !items.is_empty()).ok_or_else(|| {
         Error::new(7_750_301, "The $percentile 'p' field must be an array of numbers from [0.0, 1.0]")

@@ -1,31 +1,31 @@
-//! Sums of numbers of both kinds.
+//! Sums of integers and doubles.
 
 use crate::model::value::Value;
 
-/// A number of either kind.
+/// An integer or a double.
 #[derive(Debug, Clone, Copy)]
 pub enum Number {
     Int(i64),
     Double(f64),
 }
 
-/// A sum that stays whole as long as it can, and loses no small summand to a large one.
+/// A sum that stays an integer as long as possible, and keeps small summands next to large ones.
 #[derive(Debug, Default)]
 pub struct Sum {
     whole: i128,
     double: f64,
-    /// What rounding took from `double` so far.
+    /// The rounding error of `double` so far.
     lost: f64,
     has_double: bool,
 }
 
 impl Sum {
-    /// Adds a number; other values count for nothing.
+    /// Adds a number. Ignores other values.
     pub fn add(&mut self, value: Option<&Value>) {
         self.add_number(value);
     }
 
-    /// As [`Sum::add`], and says whether it was a number.
+    /// Adds a number as [`Sum::add`] does. Returns `false` if the value is not a number.
     pub fn add_number(&mut self, value: Option<&Value>) -> bool {
         match value {
             Some(Value::Int(number)) => self.take(Number::Int(*number)),
@@ -54,7 +54,7 @@ impl Sum {
 
     fn as_double(&self) -> f64 {
         let mut all = Sum { double: self.double, lost: self.lost, ..Sum::default() };
-        // One double does not hold every integer, two do.
+        // One double cannot represent every integer, but the sum of two doubles can.
         let most = self.whole as f64;
         for part in [most, self.whole.saturating_sub(most as i128) as f64] {
             all.take(Number::Double(part));

@@ -1,16 +1,18 @@
-//! A name of the language with all that its documentation says: what the tables of stages and operators are made of.
+//! The documentation of one stage, operator or variable: the entries of the tables that parsers and documentation
+//! share.
 
-/// A name of the language as its table describes it.
+/// The name of a stage, operator or variable with its documentation.
 #[derive(Debug)]
 pub struct Word {
     pub name: &'static str,
-    /// The arguments' names: `?` after optional ones, `...` after repeated ones, `: type` where the name does not tell.
+    /// The names of the arguments, separated by commas. `?` marks optional arguments, `...` marks repeated ones, and
+    /// `: type` follows where the name is not the type.
     pub arguments: &'static str,
-    /// One sentence.
+    /// One sentence that describes the effect.
     pub summary: &'static str,
-    /// How it is written, the rows (or the one row) it sees, and the result, each as JSON.
+    /// An example: its source, the rows (or the one row) that it reads, and its result, each as JSON.
     pub example: [&'static str; 3],
-    /// Where it differs from MongoDB, or goes beyond it; empty where it does neither.
+    /// The differences from MongoDB and the additions to it; empty if there are none.
     pub remark: &'static str,
 }
 
@@ -24,7 +26,7 @@ impl Word {
         Word { name, arguments, summary, example, remark: "" }
     }
 
-    /// What MongoDB's users will not expect.
+    /// Adds a remark about what MongoDB users may not expect.
     pub const fn remark(self, remark: &'static str) -> Word {
         Word { remark, ..self }
     }

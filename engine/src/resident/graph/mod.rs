@@ -1,4 +1,5 @@
-//! The knowledge graph of an open workspace, in memory: enrichment facts, open edges both ways, and who waits for whom.
+//! The knowledge graph of an open workspace, in memory: enrichment facts, open edges in both directions, and the
+//! aggregates that refer to targets.
 
 mod reconcile;
 #[cfg(test)]
@@ -20,7 +21,7 @@ use crate::model::graph::{AddressedBy, Edge, EnrichmentFacts, PluginFacts};
 use crate::model::id::AggregateId;
 use crate::resident::sharing::Sharing;
 
-/// The graph, as far as the follower has come.
+/// The graph at the follower's position.
 #[derive(Default)]
 pub struct Graph {
     inner: RwLock<Edges>,
@@ -30,25 +31,25 @@ pub struct Graph {
 #[derive(Default)]
 pub struct Edges {
     facts: FxHashMap<AggregateId, Arc<EnrichmentFacts>>,
-    /// Which aggregates have a desired edge to a target.
+    /// The aggregates with a desired edge to each target.
     referrers: FxHashMap<Target, BTreeSet<AggregateId>>,
-    /// By what some desired edge addresses nodes; only this is looked at in each aggregate.
+    /// The ways in which desired edges address nodes. Only these are indexed.
     addressed: BTreeSet<AddressedBy>,
-    /// Who answers to a target, by the position of their first event.
+    /// The aggregates that each target names, by the position of their first event.
     addresses: FxHashMap<Target, BTreeMap<u64, AggregateId>>,
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     sharing: Sharing,
 }
 
-/// The aggregates as the follower of the log sees them, after the event at which it stands.
+/// The aggregates as the log's follower sees them, after the event that it has reached.
 pub trait StateView {
     fn aggregate(&self, id: &str) -> Option<Arc<Aggregate>>;
     fn definition(&self, type_name: &str) -> Option<Arc<Definition>>;
     fn aggregates(&self) -> Box<dyn Iterator<Item = Arc<Aggregate>> + '_>;
 }
 
-/// One event, the aggregate around it, and what plugins found in it.
+/// An event, the aggregate before and after it, and the facts that plugins found.
 pub struct EnrichedEvent<'a> {
     pub event: &'a Event,
     pub before: Option<&'a Aggregate>,
@@ -56,22 +57,22 @@ pub struct EnrichedEvent<'a> {
     pub found: Vec<(Arc<str>, Facts)>,
 }
 
-/// What an event changed in the graph.
+/// The changes that an event made to the graph.
 #[derive(Debug, Default)]
 pub struct Changes {
     /// Aggregates whose facts changed.
     pub nodes: BTreeSet<AggregateId>,
-    /// Edges as they are now: opened, closed or of another weight.
+    /// Edges that were opened, closed or changed in weight, in their new form.
     pub edges: Vec<Arc<Edge>>,
 }
 
 impl Graph {
-    /// Takes an event in.
+    /// Applies an event.
     pub fn take(&self, view: &dyn StateView, enriched: EnrichedEvent<'_>) -> Changes {
         self.write().take(view, enriched)
     }
 
-    /// Takes in what a plugin found later than the event came by: when the follower stood at a position.
+    /// Applies facts that a plugin found after its event was applied. `position` is the follower's position.
     pub fn amend(
         &self,
         view: &dyn StateView,
@@ -80,23 +81,24 @@ impl Graph {
         facts: Facts,
         position: u64,
     ) -> Changes {
-        // What opens now is told from what the event opened when it came by, and has been closed since.
+        // Edges opened here get the follower's position. With the event's own position they would look like edges that
+        // the event opened when it was applied and that have been closed since.
         let event = Event { position, ..event.clone() };
         self.write().amend(view, plugin, &event, facts)
     }
 
-    /// Puts another graph in this one's place. Returns the aggregates about which this one knew something.
+    /// Replaces the graph. Returns the aggregates that had facts in the old graph.
     pub fn replace(&self, edges: Edges) -> Vec<AggregateId> {
         let before = std::mem::replace(&mut *self.write(), edges);
         before.facts.into_keys().collect()
     }
 
-    /// Bytes that the graph takes, roughly.
+    /// Returns the approximate size of the graph in bytes.
     pub fn size_bytes(&self) -> usize {
         self.read().size_bytes()
     }
 
-    /// Whether nothing was ever found.
+    /// Returns whether no aggregate has facts.
     pub fn is_empty(&self) -> bool {
         self.read().facts.is_empty()
     }
@@ -105,23 +107,23 @@ impl Graph {
         self.read().facts(id)
     }
 
-    /// Every aggregate with facts.
+    /// Returns every aggregate that has facts.
     pub fn all_facts(&self) -> Vec<(AggregateId, Arc<EnrichmentFacts>)> {
         self.read().facts.iter().map(|(id, facts)| (id.clone(), facts.clone())).collect()
     }
 
-    /// The open edges that go out from an aggregate.
+    /// Returns the open edges that start at an aggregate.
     pub fn outgoing(&self, id: &str) -> Vec<Arc<Edge>> {
         self.read().outgoing.get(id).cloned().unwrap_or_default()
     }
 
-    /// What is around a node.
+    /// Returns the neighbourhood of a node.
     pub fn walk(&self, from: &AggregateId, walk: &Walk) -> Neighbourhood {
         walk::walk(&self.read(), from, walk)
     }
 
-    /// What is around several nodes, now or in the past. `proceed` is called for each node and each edge looked at; its
-    /// error ends the walk.
+    /// Returns the neighbourhood of several nodes, now or in the past. `proceed` is called for each node and each edge
+    /// visited; an error from it ends the walk.
     pub fn walk_while<E>(
         &self,
         from: &[AggregateId],
@@ -143,7 +145,7 @@ impl Graph {
 }
 
 impl Edges {
-    /// Takes in what is stored about an aggregate. After the last of them comes [`Edges::restored`].
+    /// Restores the stored facts of an aggregate. Call [`Edges::restored`] after the last one.
     pub fn restore(
         &mut self,
         view: &dyn StateView,
@@ -162,19 +164,19 @@ impl Edges {
         (id, facts)
     }
 
-    /// Takes in open edges that are stored.
+    /// Restores stored open edges.
     pub fn restore_edges(&mut self, open: impl IntoIterator<Item = Edge>) {
         open.into_iter().for_each(|edge| self.link(Arc::new(edge)));
     }
 
-    /// Everything that is stored was taken in.
+    /// Completes the restoration, after all stored facts and edges are restored.
     pub fn restored(&mut self, view: &dyn StateView) {
         for by in self.addressed.clone() {
             self.index(view, &by);
         }
     }
 
-    /// What a plugin found; parts that others have too are held once.
+    /// Replaces parts of a plugin's facts with equal parts that are held already.
     fn shared(&mut self, plugin: &Arc<str>, mut plugin_facts: PluginFacts) -> (Arc<str>, PluginFacts) {
         plugin_facts.derived = self.sharing.facts(&plugin_facts.derived);
         (self.sharing.text(plugin), plugin_facts)
@@ -185,15 +187,15 @@ impl Edges {
     }
 
     fn size_bytes(&self) -> usize {
-        /// What finds something by its id, and the id.
+        /// An id and its entry in a map.
         const ENTRY: usize = 96;
         let facts: usize = self.facts.values().map(|facts| ENTRY + facts.size_bytes()).sum();
-        // An edge stands at both of its ends.
+        // An edge is listed at both of its ends.
         let edges: usize = self.outgoing.values().map(|edges| 2 * ENTRY + edges.len() * (size_of::<Edge>() + 32)).sum();
         facts + edges + (self.referrers.len() + self.addresses.len()) * 2 * ENTRY
     }
 
-    /// How many aggregates have facts, and how many edges are open.
+    /// Returns the number of aggregates with facts and the number of open edges.
     pub fn size(&self) -> (u64, u64) {
         (self.facts.len() as u64, self.outgoing.values().map(|edges| edges.len() as u64).sum())
     }
@@ -230,7 +232,7 @@ impl Edges {
         changes
     }
 
-    /// Replaces what a plugin found. Returns whether it says something else now.
+    /// Replaces what a plugin found about an aggregate. Returns whether it changed.
     fn find(&mut self, view: &dyn StateView, id: &AggregateId, plugin: &Arc<str>, event: &Event, facts: Facts) -> bool {
         let known = self.facts.get(id).and_then(|facts| facts.get(plugin));
         let found = PluginFacts::after(known, facts, &event.event_id);

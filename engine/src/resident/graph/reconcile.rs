@@ -1,4 +1,4 @@
-//! Which edges are open: those whose targets are there.
+//! Opens and closes edges: a desired edge is open while its target exists.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::graph::{AddressedBy, DesiredEdge, Edge, address};
 use crate::model::id::AggregateId;
 
 impl Edges {
-    /// Looks at every aggregate, from now on addressed by this.
+    /// Indexes the addresses of all aggregates of this kind.
     pub(super) fn index(&mut self, view: &dyn StateView, by: &AddressedBy) {
         for aggregate in view.aggregates() {
             if let Some(target) = address_of(view, &aggregate, by) {
@@ -22,7 +22,7 @@ impl Edges {
         }
     }
 
-    /// Keeps the addresses of an aggregate, and adds those who refer to what changed.
+    /// Updates the addresses of an aggregate. Adds the aggregates that refer to a changed address to `affected`.
     pub(super) fn readdress(
         &mut self,
         view: &dyn StateView,
@@ -52,7 +52,7 @@ impl Edges {
         }
     }
 
-    /// Opens and closes the edges that go out from an aggregate, as its desired edges and their targets are now.
+    /// Opens and closes the edges that start at an aggregate, so that they match its desired edges and their targets.
     pub(super) fn reconcile(&mut self, view: &dyn StateView, id: &AggregateId, event: &Event, changes: &mut Changes) {
         let mut wanted = self.wanted(view, id);
         for edge in self.outgoing.get(id).cloned().unwrap_or_default() {
@@ -92,7 +92,7 @@ impl Edges {
         }
     }
 
-    /// The edges that should be open: by kind and end, the heaviest desired edge for it.
+    /// Returns the edges that should be open. If several desired edges have the same kind and end, the heaviest counts.
     fn wanted(
         &self,
         view: &dyn StateView,
@@ -113,7 +113,8 @@ impl Edges {
         wanted
     }
 
-    /// The node that a target means to an aggregate: the oldest of its project that answers, and not itself.
+    /// Returns the node that a target names for an aggregate: the oldest match in the same project, other than the
+    /// aggregate itself.
     fn resolve(&self, view: &dyn StateView, target: &Target, from: &Aggregate) -> Option<AggregateId> {
         if let Target::Id(id) = target {
             let found = view.aggregate(id).filter(|found| !found.deleted && found.id != from.id)?;

@@ -1,4 +1,4 @@
-//! Which edges are open after which events.
+//! Tests which edges are open after which events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn slug(slug: &str) -> Target {
 }
 
 impl Articles {
-    /// One event of an article; `edges` is what the plugin `linker` finds in it.
+    /// Applies one event of an article; `edges` is what the plugin `linker` finds in the event.
     fn event(&mut self, id: &str, verb: &str, payload: &[(&str, &str)], edges: &[EdgeFact]) -> Vec<String> {
         self.position += 1;
         let before = self.known.get(id).cloned();
@@ -82,12 +82,12 @@ impl Articles {
 }
 
 #[test]
-fn an_edge_is_open_while_its_target_is_there() {
+fn an_edge_is_open_while_its_target_exists() {
     let mut articles = Articles::default();
     assert_eq!(articles.event("a", "created", &[("slug", "one")], &[link(slug("two"))]), [""; 0]);
-    // The target comes, and the edge with it; it says in which event it was found.
+    // The target appears and the edge opens; the edge names the event in which it was found.
     assert_eq!(articles.event("b", "created", &[("slug", "two")], &[]), ["a to b of e1 from 2"]);
-    // Another of the same name is younger, and is not meant.
+    // A younger article with the same slug is not the target.
     assert_eq!(articles.event("c", "created", &[("slug", "two")], &[]), [""; 0]);
     assert_eq!(
         articles.event("b", "updated", &[("slug", "three")], &[]),
@@ -95,13 +95,13 @@ fn an_edge_is_open_while_its_target_is_there() {
     );
     assert_eq!(articles.event("c", "deleted", &[], &[]), ["a to c of e1 from 4 until 5"]);
     assert_eq!(articles.event("c", "restored", &[], &[]), ["a to c of e1 from 6"]);
-    // The desired edge goes, and the edge with it.
+    // The desired edge is removed, and the open edge with it.
     assert_eq!(articles.event("a", "updated", &[], &[]), ["a to c of e1 from 6 until 7"]);
     assert_eq!(articles.event("c", "updated", &[("slug", "other")], &[]), [""; 0]);
 }
 
 #[test]
-fn a_target_is_named_by_id_label_or_any_field() {
+fn an_edge_names_its_target_by_id_label_or_field() {
     let mut articles = Articles::default();
     let desired = [
         link(Target::Id("b".into())),
@@ -112,7 +112,7 @@ fn a_target_is_named_by_id_label_or_any_field() {
     articles.event("b", "created", &[("title", "B")], &[]);
     articles.event("c", "created", &[("title", "The C")], &[]);
     articles.event("d", "created", &[("number", "7")], &[]);
-    // It names itself too, which is no edge.
+    // The article also names itself, which gives no edge.
     assert_eq!(
         articles.event("a", "created", &[("slug", "one")], &desired),
         ["a to b of e4 from 4", "a to c of e4 from 4", "a to d of e4 from 4"]
@@ -121,7 +121,7 @@ fn a_target_is_named_by_id_label_or_any_field() {
 }
 
 #[test]
-fn the_same_desired_edge_changes_nothing() {
+fn repeating_a_desired_edge_changes_nothing() {
     let mut articles = Articles::default();
     articles.event("b", "created", &[("slug", "two")], &[]);
     articles.event("a", "created", &[], &[link(slug("two"))]);
@@ -131,7 +131,7 @@ fn the_same_desired_edge_changes_nothing() {
 }
 
 #[test]
-fn a_walk_goes_the_way_that_is_asked_for() {
+fn a_walk_follows_the_requested_direction() {
     let mut articles = Articles::default();
     for (id, to) in [("a", "b"), ("b", "c"), ("c", "a"), ("d", "b")] {
         articles.event(id, "created", &[("slug", id)], &[link(slug(to))]);
@@ -143,7 +143,7 @@ fn a_walk_goes_the_way_that_is_asked_for() {
 }
 
 #[test]
-fn a_graph_that_is_restored_goes_on_as_it_was() {
+fn a_restored_graph_continues_unchanged() {
     let mut articles = Articles::default();
     articles.event("a", "created", &[("slug", "one")], &[link(slug("two")), link(slug("three"))]);
     articles.event("b", "created", &[("slug", "two")], &[]);

@@ -1,4 +1,4 @@
-//! Walks from nodes along edges: those that are open, or those that were open when the log ended at a position.
+//! Walks from nodes along edges: those that are open now, or those that were open when the log ended at a position.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,25 +10,25 @@ use super::Edges;
 use crate::model::graph::{Direction, Edge};
 use crate::model::id::AggregateId;
 
-/// How far, and along which edges.
+/// The depth of a walk, and the edges that it follows.
 #[derive(Debug, Clone)]
 pub struct Walk {
     pub kinds: Kinds,
     pub direction: Direction,
     pub depth: u32,
-    /// The largest number of nodes reached, the starting nodes included; the nearest come first.
+    /// Limit on the nodes reached, including the starting nodes; nearer nodes come first.
     pub most: usize,
 }
 
 /// Kinds of edges.
 #[derive(Debug, Clone, Default)]
 pub struct Kinds {
-    /// Empty: all kinds.
+    /// Empty means all kinds.
     wanted: Arc<FxHashSet<Arc<str>>>,
 }
 
 impl Kinds {
-    /// Whether edges of a kind are followed.
+    /// Returns whether edges of a kind are followed.
     pub fn contains(&self, kind: &str) -> bool {
         self.wanted.is_empty() || self.wanted.contains(kind)
     }
@@ -40,22 +40,22 @@ impl FromIterator<Arc<str>> for Kinds {
     }
 }
 
-/// What turns the edges that are open now into those that were open when the log ended at a position.
+/// Turns the edges that are open now into those that were open when the log ended at a position.
 #[derive(Debug, Default)]
 pub struct Past {
     position: u64,
-    /// Edges that were open then and were closed later, by either end.
+    /// Edges that were open at the position and were closed later, by the node at either end.
     outgoing: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
     incoming: FxHashMap<AggregateId, Vec<Arc<Edge>>>,
 }
 
 impl Past {
-    /// The edges at a position, of which none was closed later.
+    /// Returns the past at a position, without any edge that was closed later.
     pub fn at(position: u64) -> Past {
         Past { position, ..Past::default() }
     }
 
-    /// Adds an edge that was closed after the position. Edges that were opened after it as well are left out.
+    /// Adds an edge that was closed after the position. An edge that was also opened after the position is ignored.
     pub fn add(&mut self, closed: Arc<Edge>) {
         if closed.opened <= self.position {
             self.outgoing.entry(closed.from.clone()).or_default().push(closed.clone());
@@ -64,14 +64,14 @@ impl Past {
     }
 }
 
-/// What a walk found.
+/// The result of a walk.
 #[derive(Debug, Clone, Default)]
 pub struct Neighbourhood {
-    /// The nodes reached and their distance, the starting nodes first, in the order in which they were reached.
+    /// The nodes reached and their distance: the starting nodes first, then in the order in which they were reached.
     pub nodes: Vec<(AggregateId, u32)>,
-    /// The edges between them that were followed.
+    /// The edges between `nodes` that were followed.
     pub edges: Vec<Arc<Edge>>,
-    /// Whether there were more nodes than asked for.
+    /// Whether the limit left out nodes.
     pub truncated: bool,
 }
 
@@ -81,8 +81,8 @@ pub fn walk(edges: &Edges, from: &AggregateId, walk: &Walk) -> Neighbourhood {
     found
 }
 
-/// Walks from several nodes at once, so that a node's distance is the one from the nearest of them. `proceed` is called
-/// for each node and each edge looked at; its error ends the walk.
+/// Walks from several nodes together: a node's distance is the distance from the nearest of them. `proceed` is called
+/// for each node and each edge visited; an error from it ends the walk.
 pub fn walk_while<E>(
     edges: &Edges,
     from: &[AggregateId],
@@ -112,7 +112,7 @@ pub fn walk_while<E>(
             }
         }
         if past.is_some() {
-            // The order of edges may not depend on what was closed since, nor on when the workspace was opened.
+            // The order must not depend on edges closed since, nor on when the workspace was opened.
             at_node.sort_by_key(|(edge, end)| (**end == edge.from, edge.opened, &edge.kind, *end));
         }
         for (edge, end) in at_node {
@@ -132,7 +132,7 @@ pub fn walk_while<E>(
     Ok(found)
 }
 
-/// The edges at a node and their other ends.
+/// Returns the edges at a node with their other ends.
 fn around<'a>(
     edges: &'a Edges,
     id: &AggregateId,

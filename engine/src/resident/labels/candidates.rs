@@ -1,4 +1,4 @@
-//! Which entries are worth a closer look: those that share trigrams or words with what is asked.
+//! Selects the entries that are scored: those that share trigrams or words with the query.
 
 use std::sync::Arc;
 
@@ -6,39 +6,38 @@ use super::fold::{fold, is_pair, trigrams, words};
 use super::index::{Entry, Index, LABEL_BYTES, beginning};
 use super::words::{Sketch, Words};
 
-/// Entries that each way of finding them contributes.
+/// Limit on the candidates by trigrams, and on those by words.
 const MOST: usize = 250;
-/// Words of the index that a word of the query may stand for.
+/// Limit on the indexed words that one query word may stand for.
 const MOST_WORDS: usize = 48;
-/// What an entry must have in common with the query to be looked at for its trigrams alone.
+/// Lowest share of common trigrams at which an entry becomes a candidate by trigrams.
 const LEAST_SHARE: f32 = 0.15;
-/// What a word in the body counts beside one in the label.
+/// Weight of a word in the body, relative to a word in the label.
 pub const BODY_WEIGHT: f64 = 0.5;
-/// Letters from which on the beginning of a word stands for it.
+/// Length, in letters, from which a prefix stands for a word.
 const SHORTEST_PREFIX: usize = 2;
-/// Words of more letters are found as they are or by their beginning: comparing letter by letter takes the square of their
-/// number.
+/// Longer words, in letters, match only exactly or by prefix: the edit distance takes quadratic time.
 const LONGEST_COMPARED: usize = 64;
-/// Words of a query that are looked at.
+/// Limit on the words of a query that are used.
 const WORDS_ASKED: usize = 32;
 
-/// What is asked, folded.
+/// A folded query.
 pub struct LabelQuery {
-    /// As it was asked, without the space around it.
+    /// The query as it was sent, without surrounding whitespace.
     pub written: String,
-    /// As much of it as of a label.
+    /// The folded query, cut to the length of a label.
     pub folded: String,
     pub words: Vec<String>,
     pub trigrams: Vec<u64>,
-    /// Which entries may be found.
+    /// The entries that may be found.
     pub filter: Filter,
 }
 
-/// Which aggregates are searched.
+/// The aggregates that are searched.
 #[derive(Debug, Clone, Default)]
 pub struct Filter {
     pub aggregate_type: Option<Arc<str>>,
-    /// Types that are found only where they are asked for.
+    /// Types that are left out unless `aggregate_type` names them.
     pub without_types: &'static [&'static str],
     pub project_id: Option<Arc<str>>,
 }
@@ -66,7 +65,7 @@ impl LabelQuery {
     }
 }
 
-/// How alike two words are, from 0 to 1. A word that is asked may be unfinished.
+/// Returns how similar two words are, from 0 to 1. `asked` may be unfinished.
 pub fn likeness(asked: &str, word: &str) -> f64 {
     if asked == word {
         return 1.0;
@@ -86,7 +85,7 @@ pub fn likeness(asked: &str, word: &str) -> f64 {
     begun.max(near)
 }
 
-/// Letters that may be wrong in a word of this length.
+/// Returns how many letters may be wrong in a word of this length.
 fn edits(length: usize) -> usize {
     match length {
         0..=3 => 0,
@@ -96,7 +95,7 @@ fn edits(length: usize) -> usize {
 }
 
 impl Words {
-    /// The words that a word of the query may stand for, most alike first.
+    /// Returns the words that a query word may stand for, most similar first.
     fn alike(&self, asked: &str) -> Vec<(u32, f64)> {
         if is_pair(asked) {
             return self.find(asked).map(|number| (number, 1.0)).into_iter().collect();
@@ -111,7 +110,7 @@ impl Words {
         alike
     }
 
-    /// How much it says that an entry has a word that so many have.
+    /// Returns the weight of a word that `with_word` of `entries` entries contain. Rare words weigh more.
     pub fn rarity(entries: usize, with_word: usize) -> f64 {
         let (entries, with_word) = (entries as f64, (with_word as f64).min(entries as f64));
         (1.0 + (entries - with_word + 0.5) / (with_word + 0.5)).ln()
@@ -119,7 +118,7 @@ impl Words {
 }
 
 impl Index {
-    /// The entries most worth a closer look.
+    /// Returns the entries that are worth scoring.
     pub fn candidates(&self, asked: &LabelQuery) -> Vec<u32> {
         let mut found = self.by_trigrams(asked);
         found.extend(self.by_words(asked));
@@ -175,7 +174,7 @@ impl Index {
     }
 }
 
-/// The best of what was found; of equals those that changed last.
+/// Returns the best of the entries found. Of equals, those that changed last are kept.
 fn best(mut found: Vec<(f32, i64, u32)>) -> Vec<u32> {
     if found.len() > MOST {
         found.select_nth_unstable_by(MOST, |a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)).then(a.2.cmp(&b.2)));

@@ -1,23 +1,24 @@
-//! Texts as search sees them: lower case, Latin, Greek and Cyrillic letters without accents, as words and as trigrams.
+//! Folds texts for search: lower case, Latin, Greek and Cyrillic letters without accents, as words and as trigrams.
 //!
-//! Scripts that write no spaces are cut into pairs of neighbouring characters, each of which is a word: any two characters
-//! of a text find it, without a dictionary that says where words begin.
+//! Scripts without spaces are cut into pairs of neighbouring characters, each of which is a word. Any two neighbouring
+//! characters of a text therefore find the text, without a dictionary of word boundaries.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 use super::script::{is_accented, is_hangul, is_ignored, is_symbol, is_unspaced};
 
-/// The longest run of signs behind a letter that belongs to the word, as in `C++`.
+/// The longest run of signs after a letter that belongs to the word, as in `C++`.
 const LONGEST_SIGNS: usize = 3;
 
-/// The words of a text, folded, with one space between them.
+/// Returns the folded words of a text, separated by one space.
 pub fn fold(text: &str) -> String {
     let mut folder = Folder { folded: String::with_capacity(text.len()), ..Folder::default() };
     if text.is_ascii() {
         text.chars().for_each(|c| folder.ascii(c));
     } else {
-        // Composed, a letter and its mark are one character wherever there is one: what is left apart follows its letter.
+        // NFKC composes a letter and its mark into one character where Unicode has one. Any other mark follows its
+        // letter.
         text.nfkc().for_each(|c| folder.push(c));
     }
     folder.finish()
@@ -26,13 +27,13 @@ pub fn fold(text: &str) -> String {
 #[derive(Default)]
 struct Folder {
     folded: String,
-    /// Whether the last word may go on.
+    /// Whether the last word may continue.
     in_word: bool,
-    /// Signs behind the last word, which belong to it if no letter follows.
+    /// Signs after the last word. They belong to the word if no letter follows.
     signs: String,
-    /// The letter that a combining mark belongs to.
+    /// The letter to which a combining mark applies.
     base: Option<char>,
-    /// Characters of a script without spaces that follow one another, each with its marks, and where each begins.
+    /// Consecutive characters of a script without spaces, each with its marks, and the offset at which each begins.
     run: String,
     starts: Vec<usize>,
 }
@@ -42,7 +43,7 @@ impl Folder {
         match c {
             'a'..='z' | '0'..='9' => self.letter(c),
             'A'..='Z' => self.letter(c.to_ascii_lowercase()),
-            // An apostrophe stands within a word.
+            // An apostrophe does not end a word.
             '\'' => {}
             '+' | '#' => self.sign(c),
             _ => self.end_word(),
@@ -92,14 +93,14 @@ impl Folder {
         for c in c.nfkd().filter(|c| !is_combining_mark(*c)).flat_map(char::to_lowercase) {
             match apart(c) {
                 Some(letters) => letters.chars().for_each(|c| self.letter(c)),
-                // A letter in lower case may come with a mark of its own.
+                // The lower case of a letter can contain a combining mark.
                 None if is_combining_mark(c) => {}
                 None => self.letter(c),
             }
         }
     }
 
-    /// Adds a mark to the letter before it, unless it is an accent of one that is read without.
+    /// Adds a combining mark to the letter before it, unless search ignores the accents of that letter.
     fn mark(&mut self, c: char) {
         match self.base {
             Some(base) if is_unspaced(base) && !self.starts.is_empty() => self.run.push(c),
@@ -117,7 +118,7 @@ impl Folder {
         self.run.push(c);
     }
 
-    /// Notes a sign that may belong to the word before it.
+    /// Records a sign that may belong to the word before it.
     fn sign(&mut self, c: char) {
         let goes_on = self.signs.chars().all(|sign| sign == c) && self.signs.len() < LONGEST_SIGNS;
         if self.in_word && goes_on {
@@ -127,7 +128,8 @@ impl Folder {
         }
     }
 
-    /// Signs at the end of a word are part of its name, as in `C#`. One between two letters joins words; two do not.
+    /// Ends a run of signs. At the end of a word, signs belong to the word, as in `C#`. Between two letters, a single
+    /// sign only separates the words, while several stay with the first word.
     fn end_signs(&mut self, before_letter: bool) {
         if self.signs.is_empty() {
             return;
@@ -145,7 +147,8 @@ impl Folder {
         self.in_word = false;
     }
 
-    /// Writes the characters of a run: each pair of neighbours is a word, and so is one that stands alone.
+    /// Writes the characters of a run. Each pair of neighbours becomes a word; a single character becomes a word as
+    /// well.
     fn end_run(&mut self) {
         if self.starts.is_empty() {
             return;
@@ -168,7 +171,7 @@ impl Folder {
     }
 }
 
-/// Letters that no decomposition takes apart, as they are written without them.
+/// Returns the plain spelling of a letter that Unicode does not decompose, such as `ss` for `ß`.
 fn apart(c: char) -> Option<&'static str> {
     Some(match c {
         'ß' => "ss",
@@ -186,18 +189,18 @@ fn apart(c: char) -> Option<&'static str> {
     })
 }
 
-/// The words of a folded text.
+/// Returns the words of a folded text.
 pub fn words(folded: &str) -> impl Iterator<Item = &str> + Clone {
     folded.split(' ').filter(|word| !word.is_empty())
 }
 
-/// Whether a folded word is a character, or a pair of them, of a script without spaces.
+/// Returns whether a folded word is a character, or a pair of characters, of a script without spaces.
 pub fn is_pair(word: &str) -> bool {
     word.chars().next().is_some_and(is_unspaced)
 }
 
-/// The distinct trigrams of a folded text, in ascending order: of each word with two spaces before and one behind it. A
-/// pair of characters has itself and each of its characters instead.
+/// Returns the distinct trigrams of a folded text in ascending order. Each word is padded with two spaces before it and
+/// one after it. A pair of characters contributes itself and each of its characters instead.
 pub fn trigrams(folded: &str) -> Vec<u64> {
     let mut trigrams = Vec::with_capacity(folded.len() + 4);
     for word in words(folded) {
@@ -221,7 +224,8 @@ fn pair_trigrams(word: &str, trigrams: &mut Vec<u64>) {
     let mut before = None;
     let mut letters = word.chars().peekable();
     while let Some(letter) = letters.next() {
-        // A character with marks is told apart from others by all of them, as far as so few bits can.
+        // A character's marks are hashed into its bits, so characters with different marks differ as far as 21 bits
+        // allow.
         let mut character = u32::from(letter);
         while let Some(mark) = letters.next_if(|c| is_combining_mark(*c)) {
             character = (character.wrapping_mul(31) + u32::from(mark)) & CHARACTER;
@@ -234,7 +238,7 @@ fn pair_trigrams(word: &str, trigrams: &mut Vec<u64>) {
     }
 }
 
-/// Bits of a character in a trigram.
+/// Bits per character in a trigram.
 const CHARACTER_BITS: u32 = 21;
 const CHARACTER: u32 = (1 << CHARACTER_BITS) - 1;
 
@@ -242,7 +246,7 @@ fn packed(window: [u32; 3]) -> u64 {
     window.iter().fold(0, |packed, c| packed << CHARACTER_BITS | u64::from(*c))
 }
 
-/// How many of two ascending lists are in both.
+/// Returns how many items two ascending lists have in common.
 pub fn common(a: &[u64], b: &[u64]) -> usize {
     let (mut a, mut b, mut count) = (a, b, 0);
     while let ([first, rest_a @ ..], [second, rest_b @ ..]) = (a, b) {
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_any_length_stay_whole() {
+    fn words_of_any_length_are_not_split() {
         for letter in ["x", "é", "д", "म"] {
             let word = letter.repeat(1_000);
             assert_eq!(words(&fold(&word)).map(|word| word.chars().count()).collect::<Vec<_>>(), [1_000]);
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_behind_a_word_are_part_of_it() {
+    fn signs_after_a_word_are_part_of_the_word() {
         for (text, folded) in [
             ("C", "c"),
             ("C++", "c++"),
@@ -305,18 +309,18 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_carry_meaning_are_kept() {
+    fn meaningful_marks_are_kept() {
         for (one, other) in [("ガス", "カス"), ("कम", "काम"), ("ความ", "ความ่"), ("क़", "क"), ("آب", "اب")]
         {
             assert_ne!(fold(one), fold(other), "{one} {other}");
         }
-        // However they are written.
+        // Different encodings of the same text fold alike.
         for (one, other) in
             [("ガス", "カ\u{3099}ス"), ("ガス", "ｶﾞｽ"), ("क़", "क\u{93C}"), ("한", "\u{1112}\u{1161}\u{11AB}")]
         {
             assert_eq!(fold(one), fold(other), "{one} {other}");
         }
-        // Signs that say how Arabic and Hebrew are read, and how characters look, are left out of most texts.
+        // Most texts omit Arabic and Hebrew reading marks and variation selectors, so these are ignored.
         for (one, other) in [("كِتَاب", "كتاب"), ("שָׁלוֹם", "שלום"), ("👍🏽", "👍"), ("❤\u{FE0F}", "❤")]
         {
             assert_eq!(fold(one), fold(other), "{one} {other}");
@@ -324,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_spaces_become_pairs() {
+    fn texts_without_spaces_are_split_into_pairs() {
         for (text, folded) in [
             ("東京都庁", "東京 京都 都庁"),
             ("中文搜索引擎 2024年", "中文 文搜 搜索 索引 引擎 2024 年"),
@@ -340,14 +344,14 @@ mod tests {
     }
 
     #[test]
-    fn trigrams_know_where_words_begin_and_end() {
+    fn trigrams_mark_where_words_begin_and_end() {
         assert_eq!(trigrams("ab").len(), 3);
         assert_eq!(common(&trigrams("const generics"), &trigrams("generics const")), trigrams("const generics").len());
         assert!(trigrams("").is_empty());
     }
 
     #[test]
-    fn trigrams_of_pairs_know_every_character() {
+    fn trigrams_of_pairs_contain_every_character() {
         let long = trigrams(&fold("東京都庁"));
         assert_eq!(long.len(), 4 + 3);
         for part in ["東", "庁", "京都", "都庁"] {

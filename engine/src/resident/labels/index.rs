@@ -1,4 +1,4 @@
-//! The index itself: an entry for each label, found by its trigrams, its words and the words of its aggregate's body.
+//! The index: one entry for each label, found by its trigrams, its words and the words of its aggregate's body.
 
 use std::sync::Arc;
 
@@ -8,18 +8,18 @@ use super::fold::{fold, trigrams, words};
 use super::words::{MAX_ENTRIES, Words};
 use crate::model::id::AggregateId;
 
-/// How much of a label and of a body is searched, in bytes.
+/// How much of a label and of a body is indexed, in bytes.
 pub const LABEL_BYTES: usize = 512;
 const BODY_BYTES: usize = 20_000;
 
-/// What is searched of one aggregate.
+/// The searchable text of one aggregate.
 #[derive(Debug, Clone)]
 pub struct Text {
     pub id: AggregateId,
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// Its own label first, where it has one.
+    /// The aggregate's own label comes first, if there is one.
     pub labels: Vec<Arc<str>>,
     pub body: Option<Arc<str>>,
 }
@@ -30,42 +30,42 @@ pub struct Entry {
     pub aggregate_type: Arc<str>,
     pub project_id: Option<Arc<str>>,
     pub last_event_at: i64,
-    /// As it is written; the text is the state's own.
+    /// The label as written. Shares its memory with the state.
     pub label: Arc<str>,
     pub folded: Box<str>,
     pub words: u32,
-    /// Of the first label's entry only; the text is the state's own.
+    /// Set in the entry of the first label only. Shares its memory with the state.
     pub body: Option<Arc<str>>,
     pub body_words: u32,
-    /// It is not the aggregate's own label.
+    /// Whether this is not the aggregate's own label.
     pub further: bool,
 }
 
-/// Entries by number, and what finds them.
+/// Entries by number, and the lookups that find them.
 #[derive(Default)]
 pub struct Index {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
-    /// The entry of the first label of each aggregate, and those of further ones.
+    /// The entry of each aggregate's first label, and the entries of its further labels.
     first: FxHashMap<AggregateId, u32>,
     further: FxHashMap<AggregateId, Vec<u32>>,
-    /// Ascending numbers of the entries that have a trigram.
+    /// Ascending numbers of the entries that contain each trigram.
     trigrams: FxHashMap<u64, Vec<u32>>,
-    /// How many trigrams each entry has, apart from the entries: every search reads most of them.
+    /// The number of trigrams of each entry. Kept apart from the entries because every search reads most of it.
     sizes: Vec<u16>,
     pub labels: Words,
     pub bodies: Words,
 }
 
 impl Index {
-    /// Bytes that the index takes, roughly; bodies are the states' own.
+    /// Returns the approximate size of the index in bytes, without the bodies, which belong to the states.
     pub fn size_bytes(&self) -> usize {
         let entries = self.entries.iter().flatten().map(|entry| size_of::<Entry>() + 64 + entry.folded.len());
         let trigrams = self.trigrams.values().map(|numbers| 48 + numbers.capacity() * size_of::<u32>());
         entries.sum::<usize>() + trigrams.sum::<usize>() + self.labels.size_bytes() + self.bodies.size_bytes()
     }
 
-    /// Makes the entries of an aggregate what they should be now.
+    /// Updates the entries of an aggregate to match its text.
     pub fn set(&mut self, text: Text) {
         let mut known = self.entries_of(&text.id);
         known.reverse();
@@ -73,7 +73,7 @@ impl Index {
         for (order, label) in text.labels.iter().enumerate() {
             let body = text.body.clone().filter(|_| order == 0);
             let folded = fold(beginning(label, LABEL_BYTES));
-            // Nothing could find it.
+            // No search could find such an entry.
             if folded.is_empty() && body.is_none() {
                 continue;
             }
@@ -91,7 +91,7 @@ impl Index {
         self.note(&text.id, kept);
     }
 
-    /// Takes an aggregate out.
+    /// Removes an aggregate.
     pub fn remove(&mut self, id: &AggregateId) {
         self.entries_of(id).into_iter().for_each(|number| self.drop_entry(number));
         self.note(id, Vec::new());
@@ -153,7 +153,7 @@ impl Index {
         self.free.push(number);
     }
 
-    /// Replaces what an entry holds; what is as it was costs a comparison.
+    /// Replaces the content of an entry. An unchanged part costs only a comparison.
     fn change(&mut self, number: u32, folded: String, body: Option<Arc<str>>, last_event_at: i64, further: bool) {
         let Some(entry) = self.entries.get_mut(number as usize).and_then(Option::as_mut) else { return };
         (entry.last_event_at, entry.further) = (last_event_at, further);
@@ -200,17 +200,17 @@ impl Index {
         self.entries.get(number as usize)?.as_ref()
     }
 
-    /// How many trigrams each entry has, by its number; 0 where there is none.
+    /// Returns the number of trigrams of each entry, by entry number; 0 for unused numbers.
     pub fn sizes(&self) -> &[u16] {
         &self.sizes
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries.len() - self.free.len()
     }
 
-    /// The entries that have a trigram.
+    /// Returns the entries that contain a trigram.
     pub fn with_trigram(&self, trigram: u64) -> &[u32] {
         self.trigrams.get(&trigram).map_or(&[], Vec::as_slice)
     }
@@ -227,7 +227,7 @@ fn put_in(numbers: &mut Vec<u32>, number: u32) {
     }
 }
 
-/// As much of a text as so many bytes hold.
+/// Returns the beginning of a text, at most `bytes` bytes long.
 pub fn beginning(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
 }

@@ -1,7 +1,7 @@
-//! Search over the labels of aggregates: an index in memory that is made when it is first asked for, and kept up.
+//! Search over the labels of aggregates: an index in memory that is built for the first search and then kept current.
 //!
-//! Until then nothing is paid for it. After that an append marks what changed; the marked aggregates are taken in before
-//! the next search, or by what follows the log.
+//! Before the first search the index costs nothing. After it, an append marks the changed aggregates. They are indexed
+//! before the next search, or earlier by the follower of the log.
 
 pub mod candidates;
 pub mod fold;
@@ -25,9 +25,9 @@ use crate::model::definition::Definition;
 use crate::model::id::AggregateId;
 use crate::model::value::Value;
 
-/// Aggregates that are taken in under one lock; searches wait no longer than that.
+/// Aggregates that are indexed while the lock is held once. A search waits no longer than that.
 const AT_ONCE: usize = 256;
-/// Aggregates that a search takes in itself; more are left to what follows the log.
+/// Limit on the aggregates that one search indexes. The rest is left to the follower of the log.
 const BEFORE_A_SEARCH: usize = 2_048;
 const BODY: &str = "body";
 
@@ -35,20 +35,20 @@ const BODY: &str = "body";
 #[derive(Default)]
 pub struct Labels {
     index: RwLock<Option<Index>>,
-    /// Somebody has searched.
+    /// Whether a search has taken place.
     used: AtomicBool,
     changed: Mutex<FxHashSet<AggregateId>>,
     further: Mutex<FxHashMap<AggregateId, Arc<[Arc<str>]>>>,
 }
 
-/// An aggregate that was found.
+/// An aggregate that a search found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hit {
     pub id: AggregateId,
     pub scores: Scores,
     /// The best of the scores.
     pub score: f64,
-    /// The label is what is asked letter by letter, accents and case included.
+    /// Whether the label equals the query exactly, including accents and case.
     pub as_written: bool,
     pub last_event_at: i64,
 }
@@ -61,7 +61,7 @@ impl Labels {
         }
     }
 
-    /// Says under which further names an aggregate is found, in place of what was said before.
+    /// Replaces the further labels of an aggregate.
     pub fn set_further(&self, id: &AggregateId, labels: Vec<Arc<str>>) {
         {
             let mut further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,23 +73,23 @@ impl Labels {
         self.touch([id]);
     }
 
-    /// Forgets everything that was derived under definitions which are no longer so.
+    /// Drops the index, because it was built under definitions that have changed.
     pub fn forget(&self) {
         *self.write() = None;
     }
 
-    /// Bytes that the index takes, roughly; nothing before somebody has searched.
+    /// Returns the approximate size of the index in bytes; 0 before the first search.
     pub fn size_bytes(&self) -> usize {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         index.as_ref().map_or(0, Index::size_bytes)
     }
 
-    /// Whether marked aggregates wait.
+    /// Returns whether marked aggregates wait to be indexed.
     pub fn is_behind(&self) -> bool {
         !self.changed().is_empty()
     }
 
-    /// What is searched of an aggregate; nothing of one that is deleted or has no label.
+    /// Returns the searchable text of an aggregate; `None` if the aggregate is deleted or has no label.
     pub fn text(&self, aggregate: &Aggregate, definition: &Definition) -> Option<Text> {
         if aggregate.deleted {
             return None;
@@ -111,9 +111,9 @@ impl Labels {
         })
     }
 
-    /// Makes the index, where it is not made yet; `tell` tells everything that there is.
+    /// Builds the index if there is none. `tell` passes the text of every aggregate to its argument.
     pub fn make(&self, tell: impl FnOnce(&mut dyn FnMut(Text))) {
-        // From here on changes are marked; what is read below is at least as new.
+        // Changes are marked from here on, so the texts read below miss no change that is not marked.
         self.used.store(true, Ordering::SeqCst);
         if self.index.read().unwrap_or_else(PoisonError::into_inner).is_some() {
             return;
@@ -126,10 +126,11 @@ impl Labels {
         }
     }
 
-    /// Takes marked aggregates in; `text` is what is searched of one now. Returns whether any are left.
+    /// Indexes marked aggregates; `text` returns their current text. Returns whether any are left.
     pub fn catch_up(&self, text: impl Fn(&AggregateId) -> Option<Text>) -> bool {
         for _ in 0..BEFORE_A_SEARCH / AT_ONCE {
-            // Marks are taken under the lock: whoever finds none and reads then, reads what was made of them.
+            // Marks are removed under the index lock. A search that finds no mark and then reads the index therefore
+            // sees the result.
             if !self.is_behind() {
                 return false;
             }
@@ -153,8 +154,8 @@ impl Labels {
         self.is_behind()
     }
 
-    /// The aggregates that answer a query, best first; of equals the one that is written as asked, then the one that changed
-    /// last, then by id.
+    /// Returns the aggregates that match a query, best first. Of equals, a label written exactly like the query comes
+    /// first, then the aggregate that changed last, then the smaller id.
     pub fn search(&self, query: &str, filter: Filter, most: usize) -> Vec<Hit> {
         let asked = LabelQuery::new(query, filter);
         let slot = self.index.read().unwrap_or_else(PoisonError::into_inner);
@@ -181,7 +182,7 @@ impl Labels {
         found
     }
 
-    // What panicked while it wrote left an index that may miss entries; a search is better than none.
+    // A writer that panicked may have left an index with missing entries, which is better than no search at all.
     fn write(&self) -> RwLockWriteGuard<'_, Option<Index>> {
         self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_was_kept_up_answers_like_a_new_one() {
+    fn an_updated_index_gives_the_same_results_as_a_new_one() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut texts: Vec<Option<Text>> = vec![None; 40];
         let kept = made_of(&texts);
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn an_aggregate_is_found_by_each_of_its_labels_once() {
+    fn an_aggregate_is_found_once_by_each_of_its_labels() {
         let labels = made_of(&[Some(text(1, &["Vienna".into(), "Wien".into(), "Vienna city".into()], None, 0))]);
         let found = labels.search("wien", Filter::default(), 10);
         assert_eq!(found.iter().map(|hit| (hit.id.as_str(), hit.score)).collect::<Vec<_>>(), [("a1", FURTHER)]);
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_differ_in_signs_or_marks_are_each_found_first() {
+    fn labels_that_differ_in_signs_or_marks_each_rank_first() {
         for all in [["C", "C++", "C#"], ["ガス", "カス", "ガスト"], ["कम", "काम", "कमल"], ["Ä", "A", "Å"]]
         {
             let labels = labelled(&all);
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_as_it_is_asked_comes_before_one_that_is_folded_alike() {
+    fn an_exact_label_ranks_before_an_equally_folded_one() {
         let labels = labelled(&["resume", "Résumé", "RESUME"]);
         for (query, first) in [("resume", "a0"), ("Résumé", "a1"), (" RESUME ", "a2"), ("Resumé", "a2")] {
             let found = labels.search(query, Filter::default(), 10);
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_spaces_are_found_by_any_part_of_them() {
+    fn texts_without_spaces_are_found_by_any_part() {
         let labels = labelled(&["東京都庁", "中文搜索引擎", "กรุงเทพมหานคร", "黒猫", "party 🎉", "Handbook"]);
         for (query, first) in [
             ("都庁", "a0"),
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_more_than_64_letters_are_told_apart_at_their_ends() {
+    fn words_over_64_letters_are_distinguished_by_their_ends() {
         let long = "x".repeat(100);
         let labels = labelled(&[&format!("{long}a"), &format!("{long}b"), &"y".repeat(900)]);
         for (query, first) in [(format!("{long}a"), "a0"), (format!("{long}b"), "a1"), ("y".repeat(900), "a2")] {
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn long_and_strange_texts_are_borne() {
+    fn long_and_unusual_texts_are_indexed() {
         let long = "word ".repeat(100_000);
         let labels = made_of(&[Some(text(1, &[long.clone(), "é".repeat(2_000)], Some(long.clone()), 0))]);
         for query in [long.as_str(), "\u{0}", "\u{301}\u{301}", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢", "  ", "ﷺﷺﷺ"] {

@@ -1,4 +1,4 @@
-//! How well an entry answers what is asked, by each measure.
+//! Scores how well an entry matches a query, by several measures.
 
 use rustc_hash::FxHashMap;
 
@@ -7,48 +7,51 @@ use super::fold::{common, is_pair, trigrams, words};
 use super::index::{Entry, Index};
 use super::words::Words;
 
-/// BM25's constants: how soon a repeated word says nothing more, and how much a long text is held against it.
+/// BM25's constants: `K1` sets how soon repeating a word stops raising the score, and `B` how much long texts are
+/// penalized.
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
-/// What anything but the label itself reaches at most.
+/// Highest score of every measure but `exact`.
 const MOST: f64 = 0.99;
-/// What a further label of an aggregate counts beside its own.
+/// Factor for the scores of a further label, relative to the aggregate's own label.
 pub const FURTHER: f64 = 0.98;
-/// Below this two texts have nothing to do with each other.
+/// Lowest score at which two texts count as related.
 const LEAST: f64 = 0.3;
 
-/// What of the token-set measure depends on the query's words alone; the rest on how much else the label says.
+/// Share of the token-set measure that depends on the query's words alone. The rest depends on how much of the label
+/// the query covers.
 const OF_QUERY: f64 = 0.6;
-/// What words in another order cost at most.
+/// Largest deduction for words in a different order.
 const OUT_OF_ORDER: f64 = 0.02;
-/// Of how many letters one may be wrong where texts are compared as a whole.
+/// Letters per wrong letter that is allowed where texts are compared as a whole.
 const LETTERS_AN_EDIT: usize = 4;
 
-/// What texts that are not short must share of their trigrams to be compared as a whole.
+/// Lowest trigram score at which texts longer than [`SHORT`] are compared as a whole.
 const LEAST_TRIGRAM: f64 = 0.2;
 const SHORT: usize = 12;
-/// Letters that may be wrong in the whole.
+/// Limit on the wrong letters where texts are compared as a whole.
 const MOST_EDITS: usize = 4;
-/// Longer texts are compared by their words only, in bytes.
+/// Longer texts, in bytes, are compared by their words only.
 const LONGEST_WHOLE: usize = 120;
 
 /// The measures, each from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Scores {
-    /// The label is what is asked.
+    /// Whether the label equals the query.
     pub exact: f64,
-    /// The label, or with less weight a word in it, begins with what is asked; or a pair of characters ends with it.
+    /// How well the label, or with less weight a word in it, begins with the query. A single character of a script
+    /// without spaces also matches the end of a pair.
     pub prefix: f64,
-    /// Trigrams that both have, of those that either has.
+    /// Trigrams that label and query share, as a part of all their trigrams.
     pub trigram: f64,
-    /// Words that both have, in any order and with letters wrong, weighed by their lengths.
+    /// Words that label and query share, in any order and with wrong letters allowed, weighted by their lengths.
     pub token_set: f64,
-    /// BM25 over label and body, as a share of what is possible.
+    /// BM25 over label and body, as a part of the highest possible value.
     pub bm25: f64,
 }
 
 impl Scores {
-    /// All of them, with their names.
+    /// Returns all measures with their names.
     pub fn named(&self) -> [(&'static str, f64); 5] {
         [
             ("exact", self.exact),
@@ -59,13 +62,13 @@ impl Scores {
         ]
     }
 
-    /// The best of them. Of equals it is the first.
+    /// Returns the best measure. Of equals, the first counts.
     pub fn best(&self) -> (&'static str, f64) {
         let named = self.named();
         named.into_iter().reduce(|best, score| if score.1 > best.1 { score } else { best }).unwrap_or_default()
     }
 
-    /// Whether there is anything in common worth telling.
+    /// Returns whether the entry matches well enough to be a result.
     pub fn says_something(&self) -> bool {
         self.bm25 > 0.0 || self.best().1 >= LEAST
     }
@@ -81,13 +84,13 @@ impl Scores {
     }
 }
 
-/// Measures entries against one query.
+/// Scores entries against one query.
 pub struct Scorer<'a> {
     index: &'a Index,
     asked: &'a LabelQuery,
-    /// Per word that is asked, how alike words of labels are; labels share their words.
+    /// For each query word, the similarity of the label words met so far. Labels share many words.
     likenesses: Vec<FxHashMap<&'a str, f64>>,
-    /// Per word that is asked: its numbers in labels and bodies, and how much it says.
+    /// For each query word, its numbers in labels and bodies, and its rarity.
     terms: Vec<Term>,
 }
 
@@ -109,7 +112,7 @@ impl<'a> Scorer<'a> {
         Scorer { index, asked, likenesses: vec![FxHashMap::default(); asked.words.len()], terms }
     }
 
-    /// All measures of an entry, to four digits.
+    /// Returns all measures of an entry, rounded to four digits.
     pub fn scores(&mut self, number: u32, entry: &'a Entry) -> Scores {
         let share = if entry.further { FURTHER } else { 1.0 };
         let trigram = self.trigram(entry);
@@ -127,11 +130,11 @@ impl<'a> Scorer<'a> {
         let (asked, label) = (self.asked.folded.as_str(), &*entry.folded);
         let share = asked.len() as f64 / label.len().max(1) as f64;
         match label.strip_prefix(asked) {
-            // Whole words say more than the beginning of a longer one.
+            // A match of whole words counts more than the beginning of a longer word.
             Some(rest) if rest.is_empty() || rest.starts_with(' ') => 0.85 + 0.15 * share,
             Some(_) => 0.7 + 0.25 * share,
             None if label.match_indices(asked).any(|(at, _)| label[..at].ends_with(' ')) => 0.6 + 0.3 * share,
-            // A single character of a script without spaces is the end of a pair.
+            // A single character of a script without spaces may be the end of a pair.
             None if is_pair(asked) && label.contains(asked) => 0.5 + 0.3 * share,
             None => 0.0,
         }
@@ -145,7 +148,7 @@ impl<'a> Scorer<'a> {
         both as f64 / either.max(1) as f64
     }
 
-    /// How much of what is asked is in the label, and with less weight how much of the label was asked for.
+    /// Scores how much of the query is in the label and, with less weight, how much of the label the query covers.
     fn token_set(&mut self, entry: &'a Entry) -> f64 {
         let mut best_of_label = vec![0f64; entry.words as usize];
         let (mut asked_for, mut all, mut place, mut backwards) = (0.0, 0.0, 0, 0.0);
@@ -176,11 +179,12 @@ impl<'a> Scorer<'a> {
         asked_for / all * (OF_QUERY + (1.0 - OF_QUERY) * of_label) * in_order
     }
 
-    /// How alike the texts are letter by letter, as where a space was lost; 0 where many differ.
+    /// Scores how similar the texts are letter by letter, for example where a space is missing; 0 if many letters
+    /// differ.
     fn as_a_whole(&self, entry: &Entry, trigram: f64) -> f64 {
         let (asked, label) = (self.asked.folded.as_str(), &*entry.folded);
         let longer = asked.len().max(label.len());
-        // More than a few edits are not made by chance, and few edits leave most trigrams of a longer text.
+        // Typing errors are few, and few errors leave most trigrams of a longer text intact.
         let most = (longer / LETTERS_AN_EDIT).min(MOST_EDITS);
         let hopeless = longer > LONGEST_WHOLE || longer > SHORT && trigram < LEAST_TRIGRAM;
         if hopeless || asked.len().abs_diff(label.len()) > most {

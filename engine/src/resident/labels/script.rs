@@ -1,8 +1,8 @@
-//! What search has to know of letters: which scripts set accents apart from letters, and which write words without spaces.
+//! Character classes for search: scripts with separable accents, scripts without spaces, symbols and ignored marks.
 
 use std::ops::RangeInclusive;
 
-/// Latin, Greek and Cyrillic letters: search reads them without their accents.
+/// Latin, Greek and Cyrillic letters, whose accents search ignores.
 const ACCENTED: [RangeInclusive<char>; 11] = [
     '\u{41}'..='\u{5A}',
     '\u{61}'..='\u{7A}',
@@ -16,7 +16,8 @@ const ACCENTED: [RangeInclusive<char>; 11] = [
     '\u{A640}'..='\u{A7FF}',
     '\u{AB30}'..='\u{AB6F}',
 ];
-/// Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, the kana, Bopomofo, Yi and Chinese characters.
+/// Scripts without spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, the kana, Bopomofo, Yi and Chinese
+/// characters.
 const UNSPACED: [RangeInclusive<char>; 15] = [
     '\u{0E00}'..='\u{0EFF}',
     '\u{0F00}'..='\u{109F}',
@@ -34,7 +35,7 @@ const UNSPACED: [RangeInclusive<char>; 15] = [
     '\u{1B000}'..='\u{1B16F}',
     '\u{20000}'..='\u{3FFFF}',
 ];
-/// Points and signs that tell how Hebrew and Arabic words are read. Most texts leave them out.
+/// Points and signs that show how Hebrew and Arabic words are read. Most texts omit them.
 const READING_MARKS: [RangeInclusive<char>; 5] = [
     '\u{0591}'..='\u{05C7}',
     '\u{0610}'..='\u{061A}',
@@ -42,11 +43,11 @@ const READING_MARKS: [RangeInclusive<char>; 5] = [
     '\u{0656}'..='\u{065F}',
     '\u{06D6}'..='\u{06ED}',
 ];
-/// Arrows, mathematical and technical signs, dingbats and emoji: each means something by itself.
+/// Arrows, mathematical and technical signs, dingbats and emoji: each has a meaning by itself.
 const SYMBOLS: [RangeInclusive<char>; 2] = ['\u{2190}'..='\u{2BFF}', '\u{1F000}'..='\u{1FAFF}'];
-/// Colours of skin, which change how an emoji looks and not what it says.
+/// Skin tones, which change how an emoji looks and not what it means.
 const SKIN_TONES: RangeInclusive<char> = '\u{1F3FB}'..='\u{1F3FF}';
-/// Variation selectors choose how the character before them is drawn.
+/// Variation selectors, which choose how the character before them is drawn.
 const VARIATION_SELECTORS: [RangeInclusive<char>; 2] = ['\u{FE00}'..='\u{FE0F}', '\u{E0100}'..='\u{E01EF}'];
 /// Hangul syllables, which are written with a letter for each sound.
 const HANGUL: RangeInclusive<char> = '\u{AC00}'..='\u{D7A3}';
@@ -56,32 +57,32 @@ fn is_in<const N: usize>(ranges: &[RangeInclusive<char>; N], c: char) -> bool {
     ranges.iter().any(|range| range.contains(&c))
 }
 
-/// Whether accents of the letter are not searched.
+/// Returns whether search ignores the accents of a letter.
 pub fn is_accented(c: char) -> bool {
     is_in(&ACCENTED, c)
 }
 
-/// Whether the script of the letter writes words without spaces between them.
+/// Returns whether a letter belongs to a script without spaces between words.
 pub fn is_unspaced(c: char) -> bool {
     c >= '\u{0E00}' && is_in(&UNSPACED, c)
 }
 
-/// Whether it is a sign that is found by itself.
+/// Returns whether a character is a symbol that is a word by itself.
 pub fn is_symbol(c: char) -> bool {
     is_in(&SYMBOLS, c) && !SKIN_TONES.contains(&c)
 }
 
-/// Whether it is a Hangul syllable.
+/// Returns whether a character is a Hangul syllable.
 pub fn is_hangul(c: char) -> bool {
     HANGUL.contains(&c)
 }
 
-/// Whether a text reads the same without it, behind the letter that stands before it.
+/// Returns whether a character after the letter `after` can be left out without changing the text's meaning.
 pub fn is_ignored(c: char, after: Option<char>) -> bool {
     match c {
-        // A soft hyphen, and what joins emoji or letters into one.
+        // The soft hyphen, the zero width joiner and the word joiner.
         '\u{AD}' | '\u{200D}' | '\u{2060}' => true,
-        // What keeps letters from joining stands within words in India, and between words in Persian.
+        // The zero width non-joiner occurs within words in Indic scripts, and between words in Persian.
         '\u{200C}' => after.is_some_and(|letter| INDIC.contains(&letter)),
         _ => is_in(&VARIATION_SELECTORS, c) || SKIN_TONES.contains(&c) || is_in(&READING_MARKS, c),
     }

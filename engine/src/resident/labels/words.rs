@@ -1,39 +1,40 @@
-//! The words of a field, and in which entries each of them stands.
+//! The words of a field, and the entries that contain each word.
 
 use rustc_hash::FxHashMap;
 
 use super::fold::is_pair;
 
-/// Bits of a posting that count how often the word occurs; the others number the entry.
+/// Bits of a posting that count the occurrences of the word. The other bits hold the number of the entry.
 const COUNT_BITS: u32 = 6;
 const MAX_COUNT: u32 = (1 << COUNT_BITS) - 1;
-/// The most entries that postings can number.
+/// Limit on the entries that postings can number.
 pub const MAX_ENTRIES: usize = 1 << (32 - COUNT_BITS);
 
-/// Words by number, with their postings. Numbers of words that no entry has any more are given to new ones.
+/// Words by number, with their postings. The number of a word that no entry contains any more is reused.
 #[derive(Default)]
 pub struct Words {
     numbers: FxHashMap<Box<str>, u32>,
     words: Vec<Word>,
-    /// What a look through all words is narrowed by, and the numbers of their words. Pairs of characters have none: they
-    /// are what is asked, or are not.
+    /// Sketches that narrow a scan over all words, and the numbers of their words. Pairs of characters have no sketch,
+    /// because they only match exactly.
     sketches: Vec<Sketch>,
     sketched: Vec<u32>,
     free: Vec<u32>,
-    /// Words of all entries, repeated ones too, and how many entries have any.
+    /// Number of words in all entries, including repetitions, and number of entries with at least one word.
     total: u64,
     texts: u64,
 }
 
 struct Word {
     text: Box<str>,
-    /// Ascending.
+    /// In ascending order.
     postings: Vec<u32>,
-    /// Where its sketch stands.
+    /// Index of the word's sketch.
     sketch: Option<u32>,
 }
 
-/// Which letters a word has once and twice, and how many: two words at a small distance differ in few of them.
+/// The letters that a word contains once and more than once, and its length. Words at a small edit distance have
+/// similar sketches.
 #[derive(Clone, Copy, Default)]
 pub struct Sketch {
     letters: u64,
@@ -44,28 +45,29 @@ impl Sketch {
     pub fn of(word: &str) -> Sketch {
         let letters = word.chars().fold(0u64, |letters, c| {
             let once = 1 << (u32::from(c) % 32);
-            // The upper half tells which letters come again.
+            // The upper half marks letters that occur again.
             letters | if letters & once == 0 { once } else { once << 32 }
         });
         Sketch { letters, length: word.chars().count().min(255) as u8 }
     }
 
-    /// Whether so many edits may make one word of the other. Each adds, removes or replaces a letter.
+    /// Returns `false` if `edits` edits cannot turn one word into the other. An edit adds, removes or replaces a
+    /// letter.
     pub fn may_be_near(self, other: Sketch, edits: u32) -> bool {
         u32::from(self.length.abs_diff(other.length)) <= edits
             && (self.letters ^ other.letters).count_ones() <= 2 * edits
     }
 
-    /// Whether the other word may begin with this one.
+    /// Returns `false` if the other word cannot begin with this one.
     pub fn may_begin(self, other: Sketch) -> bool {
         self.length <= other.length && self.letters & !other.letters == 0
     }
 }
 
 impl Words {
-    /// Bytes that the words and their postings take, roughly.
+    /// Returns the approximate size of the words and their postings in bytes.
     pub fn size_bytes(&self) -> usize {
-        // A word stands twice, and what finds it by its text takes as much as a pointer or two.
+        // A word is stored twice; its map entry takes about as much as one or two pointers.
         let of = |word: &Word| 2 * (word.text.len() + 32) + word.postings.capacity() * size_of::<u32>();
         self.words.iter().map(of).sum::<usize>() + self.sketches.capacity() * (size_of::<Sketch>() + size_of::<u32>())
     }
@@ -89,7 +91,7 @@ impl Words {
         }
     }
 
-    /// Takes out what [`Words::insert`] added.
+    /// Removes what [`Words::insert`] added.
     pub fn remove(&mut self, entry: u32, folded: &str) {
         self.texts = self.texts.saturating_sub(u64::from(!folded.is_empty()));
         for (text, count) in counted(folded) {
@@ -130,7 +132,7 @@ impl Words {
         number
     }
 
-    /// Takes a sketch out; the last one takes its place.
+    /// Removes a sketch. The last sketch moves to its index.
     fn remove_sketch(&mut self, place: u32) {
         self.sketches.swap_remove(place as usize);
         self.sketched.swap_remove(place as usize);
@@ -140,13 +142,13 @@ impl Words {
         }
     }
 
-    /// The words that pass a look at their sketches.
+    /// Returns the words whose sketches are admitted.
     pub fn like(&self, admits: impl Fn(Sketch) -> bool) -> impl Iterator<Item = (u32, &str)> {
         let sketches = self.sketches.iter().zip(&self.sketched).filter(move |(sketch, _)| admits(**sketch));
         sketches.filter_map(|(_, number)| Some((*number, &*self.words.get(*number as usize)?.text)))
     }
 
-    /// The entries that have a word, and how often.
+    /// Returns the entries that contain a word, with the number of occurrences.
     pub fn entries(&self, number: u32) -> impl ExactSizeIterator<Item = (u32, u32)> {
         let postings = self.words.get(number as usize).map_or(&[][..], |word| &word.postings);
         postings.iter().map(|posting| (posting >> COUNT_BITS, posting & MAX_COUNT))
@@ -156,14 +158,14 @@ impl Words {
         self.numbers.get(word).copied()
     }
 
-    /// How often a word occurs in an entry.
+    /// Returns how often a word occurs in an entry.
     pub fn count_in(&self, number: u32, entry: u32) -> u32 {
         let Some(word) = self.words.get(number as usize) else { return 0 };
         let posting = place_of(&word.postings, entry).and_then(|place| word.postings.get(place));
         posting.map_or(0, |posting| posting & MAX_COUNT)
     }
 
-    /// Words of an entry that has any, on average.
+    /// Returns the average number of words of the entries that have any.
     pub fn average_length(&self) -> f64 {
         self.total as f64 / self.texts.max(1) as f64
     }
@@ -174,7 +176,7 @@ fn place_of(postings: &[u32], entry: u32) -> Option<usize> {
     postings.get(place).is_some_and(|posting| posting >> COUNT_BITS == entry).then_some(place)
 }
 
-/// The distinct words of a text, with how often each occurs.
+/// Returns the distinct words of a text, with the number of occurrences.
 fn counted(folded: &str) -> impl Iterator<Item = (&str, u32)> {
     let mut counts: FxHashMap<&str, u32> = FxHashMap::default();
     super::fold::words(folded).for_each(|word| *counts.entry(word).or_default() += 1);
@@ -186,11 +188,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_out_leaves_nothing() {
+    fn removed_words_leave_no_entries() {
         let mut words = Words::default();
         words.insert(3, "one two two");
         words.insert(1, "two");
-        let two = words.find("two").expect("it is there");
+        let two = words.find("two").expect("an indexed word");
         assert_eq!(words.entries(two).collect::<Vec<_>>(), [(1, 1), (3, 2)]);
         assert_eq!(words.count_in(two, 3), 2);
         words.remove(3, "one two two");

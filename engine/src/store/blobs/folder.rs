@@ -1,4 +1,4 @@
-//! Bytes in a local folder: written so that they are on the disk before anybody names them.
+//! Stores the bytes of files in a local folder. The bytes are synced to disk before any file refers to them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,22 +14,23 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::store::error::{Error, Result};
 
-/// Bytes that are gathered for one write.
+/// Number of bytes that are gathered for one write.
 const WRITTEN_AT_ONCE: usize = 1 << 20;
-/// Bytes after which the disk is made to take them, while more of them come: so the last of them are not waited for long.
+/// Number of written bytes after which a sync starts while more bytes arrive, which shortens the wait for the last
+/// sync.
 const SYNCED_AT_ONCE: usize = 64 << 20;
-/// Bytes that are read at once. While somebody takes them the next ones are read.
+/// Size of a block in bytes. The next block is read while the consumer processes the current one.
 const BLOCK: u64 = 256 << 10;
 
-/// A block of a file that is read, in its order.
+/// A block that is being read. Blocks are read in order.
 struct Reading {
     block: JoinHandle<io::Result<(File, Bytes)>>,
-    /// Bytes that come behind it.
+    /// Number of bytes after the block.
     behind: u64,
 }
 
 impl Reading {
-    /// Begins with the next block of so many bytes; `None` where there is none.
+    /// Starts to read the next block, with `left` bytes remaining in total. Returns `None` if no bytes remain.
     fn begin(file: File, left: u64) -> Option<Reading> {
         let length = BLOCK.min(left);
         (length > 0).then(|| Reading { block: spawn_blocking(move || read_block(file, length)), behind: left - length })
@@ -51,7 +52,7 @@ pub struct Folder {
 
 impl Folder {
     pub fn open(path: &str) -> Result<Folder> {
-        let failed = |error: io::Error| Error::Opening(format!("the folder for files {path}: {error}"));
+        let failed = |error: io::Error| Error::Opening(format!("cannot open the files folder {path}: {error}"));
         std::fs::create_dir_all(path).map_err(failed)?;
         let files = LocalFileSystem::new_with_prefix(path).map_err(Error::Blobs)?;
         Ok(Folder { files })
@@ -74,7 +75,10 @@ impl Folder {
     pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let found = self.files.get_opts(key, GetOptions::default()).await?;
         if range.end > found.meta.size {
-            return Err(Error::Corrupt(format!("{key} has {} bytes", found.meta.size)));
+            return Err(Error::Corrupt(format!(
+                "{key} has {} bytes; expected at least {}",
+                found.meta.size, range.end
+            )));
         }
         let GetResultPayload::File(mut file, _) = found.payload else {
             return Ok(found.into_stream().map(own).boxed());
@@ -100,7 +104,7 @@ impl Folder {
     }
 }
 
-/// A file that is written. No thread is held while its bytes are waited for.
+/// A file that is being written. No thread is blocked while the writer waits for more bytes.
 pub struct FolderWriter {
     path: PathBuf,
     gathered: Vec<Bytes>,
@@ -126,7 +130,7 @@ impl FolderWriter {
         self.flush().await
     }
 
-    /// Hands what is gathered to the disk, once it has taken what came before.
+    /// Starts to write the gathered bytes, after the previous write has finished.
     async fn flush(&mut self) -> Result<()> {
         let mut file = self.idle().await?;
         self.sync_meanwhile(&file).await?;
@@ -140,7 +144,8 @@ impl FolderWriter {
         Ok(())
     }
 
-    /// Has the disk take what was written so far, beside what comes. Whether it could is asked for, once.
+    /// Starts to sync the bytes written so far, while more are written. Each result is checked once: before the next
+    /// sync, or at the end.
     async fn sync_meanwhile(&mut self, file: &File) -> Result<()> {
         if self.unsynced_bytes < SYNCED_AT_ONCE || self.syncing.as_ref().is_some_and(|syncing| !syncing.is_finished()) {
             return Ok(());
@@ -180,7 +185,7 @@ impl FolderWriter {
     }
 }
 
-/// A new file, in a folder that is made where there is none.
+/// Creates a new file, and its folder if that does not exist.
 fn make(path: &FilePath) -> io::Result<File> {
     let new = || File::options().write(true).create_new(true).open(path);
     match (new(), path.parent()) {
@@ -193,7 +198,7 @@ fn make(path: &FilePath) -> io::Result<File> {
     }
 }
 
-/// Has the disk remember which names are in the folder of a file.
+/// Syncs the folder of a file, so that the file's name survives a crash.
 fn synced_folder(path: &FilePath) -> io::Result<()> {
     match path.parent() {
         Some(folder) => File::open(folder)?.sync_all(),

@@ -1,6 +1,7 @@
-//! The bytes of files: in a local folder, in memory, or in an object store, each upload's under a key of its own.
+//! The bytes of files: in a local folder, in memory, or in an object store. Each upload has its own key.
 //!
-//! A key is written once and never again, so that whoever names it after it was written names all of its bytes.
+//! A key is written once and never again. Anything that refers to a key after it was written refers to all of its
+//! bytes.
 
 mod folder;
 mod objects;
@@ -16,15 +17,15 @@ use objects::{Objects, ObjectsWriter};
 
 use super::error::{Error, Result};
 
-/// What an object store is told of the bytes, so that its own links can tell it too.
+/// Metadata that an object store gets with the bytes, so that downloads through its own links have the same headers.
 #[derive(Debug, Clone)]
 pub struct BlobKind {
     pub mime_type: String,
-    /// As the header of that name has it.
+    /// The value of the `Content-Disposition` header.
     pub content_disposition: String,
 }
 
-/// Where bytes are kept.
+/// The place where the bytes of files are stored.
 pub struct Blobs {
     place: Place,
 }
@@ -34,7 +35,7 @@ enum Place {
     Objects(Objects),
 }
 
-/// Bytes on their way to their place.
+/// A writer for the bytes under one key.
 pub struct BlobWriter {
     writer: Writer,
 }
@@ -45,8 +46,8 @@ enum Writer {
 }
 
 impl Blobs {
-    /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options` are
-    /// what object stores are reached with, under the names that their own programs give them in the environment.
+    /// Opens `file://PATH`, `mem://`, `s3://BUCKET/PREFIX`, `gs://BUCKET/PREFIX` or `az://CONTAINER/PREFIX`. `options`
+    /// configure the object store. Their names are the environment variables that the vendor's own tools use.
     pub fn open(url: &str, options: impl IntoIterator<Item = (String, String)>) -> Result<Blobs> {
         let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
         let place = match scheme {
@@ -57,12 +58,12 @@ impl Blobs {
         Ok(Blobs { place })
     }
 
-    /// Bytes that are gone with the process.
+    /// Creates a place in memory, whose bytes are lost when the process ends.
     pub fn memory() -> Blobs {
         Blobs { place: Place::Objects(Objects::memory()) }
     }
 
-    /// Begins to write under a key that has nothing yet.
+    /// Starts to write under a new key.
     pub async fn write(&self, key: &str, kind: BlobKind) -> Result<BlobWriter> {
         let key = parsed(key)?;
         let writer = match &self.place {
@@ -72,7 +73,7 @@ impl Blobs {
         Ok(BlobWriter { writer })
     }
 
-    /// A part of the bytes under a key. They are read as they are asked for, a few blocks at a time.
+    /// Reads a range of the bytes under a key. The blocks are read on demand, a few at a time.
     pub async fn read(&self, key: &str, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let key = parsed(key)?;
         match &self.place {
@@ -81,8 +82,8 @@ impl Blobs {
         }
     }
 
-    /// Removes what is under a key, and of an upload in parts, where its id is known, the parts. That nothing is there is
-    /// no failure.
+    /// Removes the bytes under a key, and the parts of a multipart upload if its id is given. Succeeds if there is
+    /// nothing to remove.
     pub async fn remove(&self, key: &str, parts_id: Option<&str>) -> Result<()> {
         let key = parsed(key)?;
         match &self.place {
@@ -91,7 +92,7 @@ impl Blobs {
         }
     }
 
-    /// The store's own link to what is under a key; `None` where the store has none.
+    /// Returns the store's own link to the bytes under a key, or `None` if the store has no links.
     pub async fn link(&self, key: &str, valid: Duration) -> Result<Option<String>> {
         match &self.place {
             Place::Folder(_) => Ok(None),
@@ -101,8 +102,8 @@ impl Blobs {
 }
 
 impl BlobWriter {
-    /// Takes the next bytes. Returns the id of an upload in parts, once, before the first of them is sent: who is to remove
-    /// them after a failure has to know it.
+    /// Writes the next bytes. Before the first part of a multipart upload is sent, returns the upload's id once. The id
+    /// is needed to remove the parts after a failure.
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
         match &mut self.writer {
             Writer::Folder(writer) => writer.write(block).await.map(|()| None),
@@ -110,7 +111,7 @@ impl BlobWriter {
         }
     }
 
-    /// Returns when all bytes are where a crash leaves them.
+    /// Completes the write. Afterwards all bytes survive a crash.
     pub async fn finish(self) -> Result<()> {
         match self.writer {
             Writer::Folder(writer) => writer.finish().await,
@@ -140,7 +141,7 @@ mod tests {
 
     /// Writes, reads and removes many bytes in a store.
     async fn check(blobs: &Blobs) {
-        // More than one part, and no multiple of anything.
+        // More than one part, and a size that is not a multiple of the part size.
         let blocks: Vec<Bytes> = (0..150u8).map(|number| Bytes::from(vec![number; 131_071])).collect();
         let whole = blocks.concat();
         let mut writer = blobs.write("w/1", kind()).await.expect("begun");
@@ -166,16 +167,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_keeps_what_is_written() {
+    async fn memory_keeps_written_blobs() {
         check(&Blobs::open("mem://", []).expect("memory")).await;
     }
 
     #[tokio::test]
-    async fn a_folder_keeps_what_is_written_and_has_nothing_else_in_it() {
+    async fn a_folder_contains_only_the_written_blobs() {
         let folder = std::env::temp_dir().join(format!("foldwork-blobs-{}", uuid::Uuid::now_v7()));
         let blobs = Blobs::open(&format!("file://{}", folder.display()), []).expect("a folder");
         check(&blobs).await;
-        // What is broken off is removed like anything else.
+        // An interrupted upload is removed like any other.
         let mut writer = blobs.write("w/4", kind()).await.expect("begun");
         writer.write(Bytes::from(vec![1; 1 << 20])).await.expect("written");
         drop(writer);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_store_and_no_key_is_refused() {
+    async fn invalid_store_urls_and_blob_keys_are_rejected() {
         for url in ["", "file://", "nowhere://x", "s3://"] {
             assert!(Blobs::open(url, []).is_err(), "{url}");
         }

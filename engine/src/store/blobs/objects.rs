@@ -1,4 +1,4 @@
-//! Bytes in an object store, or in memory: what is large is sent in parts, and is there once all of them are.
+//! Stores the bytes of files in an object store, or in memory. Large files are uploaded in parts.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,11 +20,11 @@ use tokio::task::JoinHandle;
 use super::BlobKind;
 use crate::store::error::{Error, Result};
 
-/// Bytes of a part. What is not larger is sent at once.
+/// Size of a part in bytes. Smaller files are sent in one request.
 const PART: usize = 8 << 20;
-/// What the answer of a store says that does not know an operation.
+/// Texts in the response of a store that does not support an operation.
 const UNKNOWN: [&str; 2] = ["405 Method Not Allowed", "501 Not Implemented"];
-/// Parts under way at a time, beside the one that is gathered.
+/// Number of parts that are sent at the same time, in addition to the part being gathered.
 const AT_ONCE: usize = 2;
 
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Objects {
     objects: Arc<dyn ObjectStore>,
     parts: Arc<dyn MultipartStore>,
     signer: Option<Arc<dyn Signer>>,
-    /// What stands before every key.
+    /// Path in front of every key.
     prefix: Path,
 }
 
@@ -48,7 +48,8 @@ impl Objects {
         rest: &str,
         options: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Objects> {
-        // Without what they begin with, names as common as REGION or TOKEN would be taken for theirs.
+        // Only options with the vendor's prefix are used. Other common names, such as REGION or TOKEN, may mean
+        // something else.
         let of = |prefix: &'static str| {
             let options = options.into_iter().map(|(name, value)| (name.to_ascii_lowercase(), value));
             options.filter(move |(name, _)| name.starts_with(prefix))
@@ -69,7 +70,9 @@ impl Objects {
                 let builder = MicrosoftAzureBuilder::new().with_url(url);
                 Objects::of(known.fold(builder, |builder, (key, value)| builder.with_config(key, value)).build()?, rest)
             }
-            _ => Err(Error::Opening("files are kept under file://, mem://, s3://, gs:// or az://".into())),
+            _ => Err(Error::Opening(
+                "files can be stored under file://PATH, mem://, s3://BUCKET, gs://BUCKET or az://CONTAINER".into(),
+            )),
         }
     }
 
@@ -91,7 +94,7 @@ impl Objects {
     }
 
     pub async fn read(&self, key: &Path, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
-        // An empty range is no range to them.
+        // Object stores reject empty ranges.
         let asked = (!range.is_empty()).then_some(GetRange::Bounded(range));
         let head = asked.is_none();
         let options = GetOptions { range: asked, head, ..GetOptions::default() };
@@ -102,13 +105,14 @@ impl Objects {
     pub async fn remove(&self, key: &Path, parts_id: Option<&str>) -> Result<()> {
         let path = self.path(key);
         if let Some(id) = parts_id {
-            // One that was completed, or is gone, is not there any more.
+            // An upload that was completed or removed is not found.
             match self.parts.abort_multipart(&path, &id.to_owned()).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                // Memory has no word of its own for that, and some stores cannot do it: theirs is what becomes of the parts.
+                // The store in memory has no such error, and some stores do not support aborting. They must clean up
+                // the parts themselves.
                 Err(_) if self.signer.is_none() => {}
                 Err(error) if UNKNOWN.iter().any(|answer| error.to_string().contains(answer)) => {
-                    tracing::warn!(%path, "the object store cannot give up an upload in parts");
+                    tracing::warn!(%path, "the object store cannot abort a multipart upload");
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -121,13 +125,13 @@ impl Objects {
 
     pub async fn link(&self, key: &Path, valid: Duration) -> Result<Option<String>> {
         let Some(signer) = &self.signer else { return Ok(None) };
-        let get = "GET".parse().map_err(|_| Error::Corrupt("GET is a method".into()))?;
+        let get = "GET".parse().map_err(|_| Error::Corrupt("GET is not an HTTP method".into()))?;
         let url = signer.signed_url(get, &self.path(key), valid).await?;
         Ok(Some(url.to_string()))
     }
 }
 
-/// Bytes that are gathered and sent.
+/// Gathers bytes and sends them.
 pub struct ObjectsWriter {
     objects: Objects,
     path: Path,
@@ -137,7 +141,7 @@ pub struct ObjectsWriter {
     sent: Sent,
 }
 
-/// The parts of an upload, where it is one in parts.
+/// The sent parts of a multipart upload, and its id if it has started.
 struct Sent {
     id: Option<String>,
     under_way: VecDeque<JoinHandle<object_store::Result<PartId>>>,
@@ -147,7 +151,7 @@ struct Sent {
 
 impl ObjectsWriter {
     pub async fn write(&mut self, block: Bytes) -> Result<Option<String>> {
-        // What is gathered is sent when it is known that there is more of it.
+        // The gathered bytes are sent only when more bytes follow.
         let mut begun = None;
         if self.gathered_bytes >= PART {
             match &self.sent.id {
@@ -164,7 +168,7 @@ impl ObjectsWriter {
         Ok(begun)
     }
 
-    /// Sends what is gathered as the next part.
+    /// Sends the gathered bytes as the next part.
     async fn send(&mut self) -> Result<()> {
         let Some(id) = self.sent.id.clone() else { return Ok(()) };
         self.wait(AT_ONCE - 1).await?;
@@ -177,7 +181,7 @@ impl ObjectsWriter {
         Ok(())
     }
 
-    /// Waits until no more parts than this are under way.
+    /// Waits until at most `most` parts are being sent.
     async fn wait(&mut self, most: usize) -> Result<()> {
         while self.sent.under_way.len() > most {
             let Some(sending) = self.sent.under_way.pop_front() else { break };

@@ -1,4 +1,4 @@
-//! The bytes that files name: where they are, and that they are removed once no file names them.
+//! The stored bytes of files: their keys, and their removal once no file refers to them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,12 +9,12 @@ use crate::model::builtin::FILE;
 use crate::model::file::named_bytes;
 use crate::workspace::entered::Operation;
 
-/// The upload that a file leaves by an event, as it was when that was decided last.
+/// The upload that a file no longer refers to after an event, as of the last decision on that event.
 #[derive(Clone, Default)]
 pub struct Left(Arc<Mutex<Option<Arc<str>>>>);
 
 impl Left {
-    /// Notes what a file names before the event.
+    /// Records the upload that a file refers to before the event.
     pub fn note(&self, before: Option<&Aggregate>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = named_bytes(before).map(|(id, _)| id);
     }
@@ -25,27 +25,27 @@ impl Left {
 }
 
 impl Operation {
-    /// Removes what a file left. Where that fails, it is done later.
+    /// Removes the bytes that a file no longer refers to. If that fails, the periodic cleanup removes them later.
     pub(super) async fn clear(&self, left: Left) {
         let Some(upload) = left.take() else { return };
         let state = self.state();
         if let Err(error) = state.storage.clear(&state.log, &state.record.id, &upload, None).await {
-            tracing::warn!(%error, %upload, "the bytes that a file left are not removed yet");
+            tracing::warn!(%error, %upload, "failed to remove the old bytes of a file; will retry");
         }
     }
 }
 
-/// Whether there is a file still.
+/// Returns whether an aggregate is an existing file.
 pub fn is_live(found: &Aggregate) -> bool {
     &*found.aggregate_type == FILE && !found.deleted
 }
 
-/// There is no file at a path.
+/// Returns the error for a path without a file.
 pub fn not_found(path: &str) -> Error {
     Error::not_found("file", path)
 }
 
-/// Where the bytes that a file names are.
+/// Returns the key of the bytes that a file refers to.
 pub fn key_of(workspace_id: &str, found: &Aggregate) -> Option<String> {
     named_bytes(Some(found)).map(|(upload, _)| Storage::key(workspace_id, &upload))
 }

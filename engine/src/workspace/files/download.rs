@@ -1,4 +1,4 @@
-//! Downloading: links that are good for an hour and one path, and what they lead to.
+//! Downloads: signed links that are valid for one path and one hour, and the files that they name.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,31 +22,31 @@ use crate::store::blobs::Blobs;
 use crate::workspace::articles::Perspective;
 use crate::workspace::rights::ContentReader;
 
-/// How long a link is good for, in seconds.
+/// How long a link is valid, in seconds.
 pub const LINK_S: i64 = 60 * 60;
 
-/// A link to a file, for whoever has it.
+/// A link to a file. It needs no other credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileLink {
-    /// The store's own.
+    /// A link to the object store.
     Stored { url: String, expires_at: i64 },
-    /// One that a server of this store answers.
+    /// A link to a server of this installation.
     Signed(SignedLink),
 }
 
-/// What a link has in it.
+/// The contents of a signed link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedLink {
     pub path: String,
-    /// When it ends, in seconds since the epoch.
+    /// The expiry time, in seconds since the epoch.
     pub expires_s: i64,
-    /// Whether it is good only while the file is attached to a published article.
+    /// Whether the link is valid only while the file is attached to a published article.
     pub published_only: bool,
     pub key_id: String,
     pub signature: Vec<u8>,
 }
 
-/// A file that may be read.
+/// A file that the caller may read.
 pub struct StoredFile {
     pub file: Arc<Aggregate>,
     blobs: Arc<Blobs>,
@@ -54,8 +54,9 @@ pub struct StoredFile {
 }
 
 impl ContentReader {
-    /// A link to a file. Callers who see only published content see the files that are attached to it, and their links
-    /// stop working when it is unpublished: such a link always leads to this server, as an object store could not tell.
+    /// Returns a link to a file. Callers who see only published content see only the files attached to it, and their
+    /// links stop working when it is unpublished. Such a link always leads to this server, since an object store cannot
+    /// check whether content is published.
     pub async fn file_link(&self, path: &str) -> Result<FileLink> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -76,7 +77,7 @@ impl ContentReader {
     }
 }
 
-/// Whether a file is attached to an article that is published.
+/// Returns whether a file is attached to a published article.
 fn is_of_published(state: &State, found: &Aggregate) -> bool {
     let attached = file::text(found, file::ATTACHED_ID).and_then(|id| state.folded.get(id));
     attached.is_some_and(|article| {
@@ -84,13 +85,13 @@ fn is_of_published(state: &State, found: &Aggregate) -> bool {
     })
 }
 
-/// What is signed. A path has no line ends.
+/// Returns the bytes to sign. A path contains no line breaks, so they are unambiguous.
 fn message(path: &str, expires_s: i64, published_only: bool) -> Vec<u8> {
     let of = if published_only { "\npublished" } else { "" };
     format!("GET\n{path}\n{expires_s}{of}").into_bytes()
 }
 
-/// Whether a link was made here and is still good. Whoever has it needs no other right.
+/// Checks that a link was issued by this installation and has not expired. The link is the only credential needed.
 pub async fn check_link(access: &Access, link: &SignedLink, now_ms: i64) -> Result<()> {
     let signature = Signature { key_id: link.key_id.clone(), mac: link.signature.clone() };
     let message = message(&link.path, link.expires_s, link.published_only);
@@ -99,11 +100,11 @@ pub async fn check_link(access: &Access, link: &SignedLink, now_ms: i64) -> Resu
 }
 
 fn refused() -> Error {
-    Error::forbidden("invalid_link", "the link is not valid, or not any more")
+    Error::forbidden("invalid_link", "the link is invalid or has expired")
 }
 
 impl StoredFile {
-    /// The file that a link leads to, in its workspace.
+    /// Returns the file that a link names, in the link's workspace.
     pub async fn find(state: &State, link: &SignedLink) -> Result<StoredFile> {
         let path = &*link.path;
         state.refresh().await?;
@@ -116,7 +117,7 @@ impl StoredFile {
         Ok(StoredFile { file, blobs: state.storage.blobs().clone(), key })
     }
 
-    /// A part of its bytes, read as they are asked for.
+    /// Reads a range of the file's bytes on demand.
     pub async fn read(&self, range: Range<u64>) -> Result<BoxStream<'static, Result<Bytes>>> {
         let blocks = self.blobs.read(&self.key, range).await?;
         Ok(blocks.map(|block| block.map_err(Error::from)).boxed())

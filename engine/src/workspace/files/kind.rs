@@ -1,13 +1,13 @@
-//! What kind a file is of, as its media type says.
+//! The media type of a file.
 
 use mime_guess::Mime;
 
 use crate::error::{Error, Result};
 
-/// The longest name of a kind, in bytes.
+/// The maximum length of a media type, in bytes.
 const LONGEST_TYPE: usize = 255;
 
-/// The kind of a file: as it is given, or as its name tells.
+/// Returns the media type of a file: the given one, or one guessed from the file name.
 pub fn mime_type(given: Option<&str>, filename: &str) -> Result<String> {
     let Some(given) = given.map(str::trim).filter(|given| !given.is_empty()) else {
         return Ok(mime_guess::from_path(filename).first_or_octet_stream().to_string());
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kind_is_given_or_told_by_the_name() {
+    fn a_media_type_is_given_or_derived_from_the_name() {
         assert_eq!(mime_type(None, "a.PNG").expect("a kind"), "image/png");
         assert_eq!(mime_type(Some(" "), "a").expect("a kind"), "application/octet-stream");
         assert_eq!(mime_type(Some("text/plain; charset=utf-8"), "a").expect("a kind"), "text/plain; charset=utf-8");

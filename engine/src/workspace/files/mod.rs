@@ -1,7 +1,7 @@
-//! Files: managed aggregates, one for each path, whose events name bytes that are wholly there.
+//! Files: managed aggregates, one per path. Their events refer only to bytes that are completely stored.
 //!
-//! The order is always the same: room is reserved, the bytes are written, the event is appended, and only then what no
-//! file names any more is removed. Deleting an aggregate leaves the files that are attached to it.
+//! The order is always the same: reserve storage, write the bytes, append the event, and then remove bytes that no file
+//! refers to any more. Deleting an aggregate does not delete the files attached to it.
 
 mod bytes;
 mod download;
@@ -31,27 +31,27 @@ use crate::model::event::NewEvent;
 use crate::model::file;
 use crate::model::file_path::{FilePath, check_segments};
 
-/// How much a workspace keeps.
+/// The storage usage of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes of files, of uploads under way, and of what is to be removed.
+    /// The bytes of files, of running uploads, and of data yet to be removed.
     pub used_bytes: u64,
-    /// As many there may be.
+    /// The limit for `used_bytes`.
     pub quota_bytes: Option<u64>,
     pub files: u64,
-    /// Bytes of the files that are listed.
+    /// The bytes of the existing files.
     pub file_bytes: u64,
 }
 
 impl Entered {
-    /// How many bytes the workspace may keep: as the settings and the owner's plan say, whichever is less; `None` where
-    /// neither sets a bound. This is the one place that is asked.
+    /// Returns the storage quota in bytes: the lower one of the settings' quota and the plan's. `None` means no limit.
+    /// All checks of the quota use this function.
     async fn storage_quota(&self) -> Result<Option<u64>> {
         let quota = Some(self.state().settings.quota_bytes).filter(|quota| *quota > 0);
         Ok(quota.into_iter().chain(self.limits().await?.storage_bytes).min())
     }
 
-    /// The file at a path, among those loaded.
+    /// Returns the file at a path from memory.
     fn find_file(&self, path: &str) -> Result<Arc<Aggregate>> {
         let found = self.state().folded.get(FilePath::aggregate_id(path).as_str());
         found.filter(|found| is_live(found)).ok_or_else(|| not_found(path))
@@ -59,7 +59,7 @@ impl Entered {
 }
 
 impl Reader {
-    /// Files, the one whose path is newest first; those below a prefix, which ends where a segment does.
+    /// Returns files, newest path first. `prefix` selects the files below a path and ends at a segment boundary.
     pub async fn list_files(
         &self,
         prefix: Option<&str>,
@@ -71,7 +71,7 @@ impl Reader {
         if let Some(prefix) = prefix {
             check_segments(prefix).map_err(|message| Error::invalid(format!("prefix: {message}")))?;
             if prefix.split('/').next() != Some(&*self.record().id) {
-                return Err(Error::invalid("prefix: it begins with the workspace's id"));
+                return Err(Error::invalid("prefix: must begin with the workspace's id"));
             }
         }
         let is_below = |path: &str, prefix: &str| {
@@ -83,7 +83,7 @@ impl Reader {
         self.entered.list_aggregates(FILE, before, limit, wanted).await
     }
 
-    /// How much the workspace keeps.
+    /// Returns the storage usage of the workspace.
     pub async fn storage_usage(&self) -> Result<Usage> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -97,7 +97,7 @@ impl Reader {
 }
 
 impl Writer {
-    /// Deletes a file: its bytes are removed and its room is given back. Its history stays.
+    /// Deletes a file: removes its bytes and frees their storage. The file's history stays.
     pub async fn delete_file(&self, path: &str) -> Result<()> {
         let (path, id) = (path.to_owned(), FilePath::aggregate_id(path));
         self.entered.state().refresh().await?;

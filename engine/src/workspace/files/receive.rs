@@ -1,5 +1,4 @@
-//! The bytes of an upload as they come: room is reserved for them before they are written, and they are counted and hashed
-//! on their way.
+//! Receives the bytes of an upload: reserves storage before writing them, and counts and hashes them on the way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,16 +16,16 @@ use crate::store;
 use crate::store::blobs::BlobKind;
 use crate::store::uploads::{Room, Upload};
 
-/// The bytes of a file as they come.
+/// The bytes of a file as they arrive.
 pub type Incoming = BoxStream<'static, Result<Bytes>>;
 
-/// Where nobody said how many bytes will come, so many are waited for before room is reserved: of a small file it is then
-/// known how much it takes.
+/// The number of bytes buffered before storage is reserved, if the length was not announced. The exact size of a small
+/// file is then known.
 const AHEAD: usize = 1 << 20;
-/// Room that is reserved at once for bytes that may come.
+/// The maximum reservation for bytes that have not arrived yet.
 const STEP: u64 = 64 << 20;
 
-/// An upload that is under way, from when room was asked for until a file names it or it is given up.
+/// A running upload, from the reservation of storage until a file refers to it or it is cancelled.
 pub struct Receiving {
     state: Arc<State>,
     upload: Upload,
@@ -36,10 +35,10 @@ pub struct Receiving {
     _renewal: Option<Renewal>,
 }
 
-/// What came.
+/// The result of receiving the bytes.
 pub struct Received {
     pub size: u64,
-    /// In hexadecimal.
+    /// The hash in hexadecimal.
     pub sha256: String,
 }
 
@@ -55,9 +54,9 @@ impl Receiving {
         &self.upload.id
     }
 
-    /// Writes all bytes. Afterwards they are on the disk, and exactly their room is reserved.
+    /// Writes all bytes. Afterwards they are stored durably, and exactly their size is reserved.
     pub async fn write(&mut self, announced: Option<u64>, bytes: Incoming, kind: BlobKind) -> Result<Received> {
-        // They may end while they are gathered, and are asked for again behind that.
+        // The stream may end while it is buffered and is polled again later, so it must be fused.
         let mut bytes = bytes.fuse();
         let mut ahead = Vec::new();
         if announced.is_none() {
@@ -89,7 +88,7 @@ impl Receiving {
             }
         }
         if announced.is_some_and(|announced| announced != size) {
-            return Err(Error::invalid("the body broke off"));
+            return Err(Error::invalid("the body is shorter than its announced length"));
         }
         writer.finish().await?;
         if size < self.reserved {
@@ -101,11 +100,11 @@ impl Receiving {
         Ok(Received { size, sha256: hex::encode(hash.finish()) })
     }
 
-    /// Reserves room for bytes that came unannounced: for more of them at once the more there were.
+    /// Reserves storage for unannounced bytes. The more bytes have arrived, the more are reserved in advance.
     async fn make_room(&mut self, size: u64, announced: Option<u64>) -> Result<()> {
         let Some(wanted) = size.checked_sub(self.reserved).filter(|wanted| *wanted > 0) else { return Ok(()) };
         if announced.is_some() {
-            return Err(Error::invalid("the body is longer than it was said to be"));
+            return Err(Error::invalid("the body is longer than its announced length"));
         }
         match self.reserve(wanted.max(self.reserved.min(STEP))).await {
             Err(Error::Invalid { .. }) => self.reserve(wanted).await,
@@ -135,8 +134,8 @@ impl Receiving {
         if noted { Ok(()) } else { Err(lost()) }
     }
 
-    /// Gives the upload up, unless a file names it: removes its bytes, and gives its room back. What fails here is done
-    /// by whoever looks for leftovers.
+    /// Cancels the upload, unless a file refers to it: removes its bytes and frees their storage. If that fails, the
+    /// periodic cleanup does so later.
     pub async fn give_up(mut self) {
         self._renewal = None;
         let (state, id) = (&self.state, &self.upload.id);
@@ -147,26 +146,26 @@ impl Receiving {
             Ok::<_, Error>(())
         };
         if let Err(error) = given_up.await {
-            tracing::warn!(%error, upload = %id, "the bytes of an upload that failed are not removed yet");
+            tracing::warn!(%error, upload = %id, "failed to remove the bytes of a failed upload; will retry");
         }
     }
 }
 
-/// The upload was taken for dead by another server.
+/// Returns the error for an upload that another server considered dead.
 fn lost() -> Error {
     Error::Unavailable(store::Error::Conflict)
 }
 
 fn exceeded(quota: u64) -> Error {
-    let message = format!("the workspace may keep {quota} bytes of files, and this would be more");
+    let message = format!("the file would exceed the workspace's storage quota of {quota} bytes");
     Error::Invalid { code: "storage_quota_exceeded", message, violations: Vec::new() }
 }
 
-/// Says that an upload goes on, until it is dropped.
+/// Renews the lease of an upload until dropped.
 struct Renewal(JoinHandle<()>);
 
 impl Renewal {
-    /// None where the lease has no length that could be renewed.
+    /// Returns `None` if the lease is too short to be renewed.
     fn start(state: &Arc<State>, upload: &Upload) -> Option<Renewal> {
         let every = upload.lease / 4;
         if every.is_zero() {
@@ -179,7 +178,7 @@ impl Renewal {
                 match state.log.renew_upload(&upload).await {
                     Ok(true) => {}
                     Ok(false) => return,
-                    Err(error) => tracing::warn!(%error, upload = %upload.id, "an upload's lease was not renewed"),
+                    Err(error) => tracing::warn!(%error, upload = %upload.id, "failed to renew the lease of an upload"),
                 }
             }
         })))

@@ -1,4 +1,4 @@
-//! Uploading: from what a client says of a file to the event that names its bytes.
+//! Uploads: from the description of a file to the event that refers to its bytes.
 
 use std::sync::Arc;
 
@@ -21,34 +21,34 @@ use crate::workspace::articles::unknown_project;
 use crate::workspace::entered::{Entered, Operation};
 use crate::workspace::rights::Writer;
 
-/// A file that is to be stored.
+/// A file to store.
 #[derive(Debug, Clone, Default)]
 pub struct NewFile {
     pub filename: String,
     pub mime_type: String,
-    /// What an object store is to send as the header of that name.
+    /// The value of the header `content-disposition` that an object store sends with the file.
     pub content_disposition: String,
     pub place: Place,
-    /// The path, where the client says it: it has to be the one that is made.
+    /// The path given by the client. It must equal the path made from `place` and `filename`.
     pub path: Option<String>,
-    /// How many bytes will come, where that is known.
+    /// The announced number of bytes, if known.
     pub size: Option<u64>,
     pub request: Option<RequestId>,
-    /// What the path's stream has to be at.
+    /// The expected version of the path's stream.
     pub expected: Expected,
 }
 
-/// What became of an upload.
+/// The result of an upload.
 #[derive(Debug)]
 pub struct Uploaded {
     pub file: Arc<Aggregate>,
-    /// There was a file at the path before.
+    /// Whether there was already a file at the path.
     pub replaced: bool,
-    /// It was uploaded for an earlier request.
+    /// Whether an earlier request with the same key uploaded the file.
     pub repeated: bool,
 }
 
-/// Where a file is to be, checked.
+/// The validated target of an upload.
 pub(super) struct Target {
     pub path: FilePath,
     pub id: AggregateId,
@@ -56,8 +56,9 @@ pub(super) struct Target {
 }
 
 impl Writer {
-    /// Stores a file at the path that its place and name make. One that is there is replaced: its bytes are removed once
-    /// the new ones are in their place, and count until then. The same bytes again change nothing.
+    /// Stores a file at the path made from its place and name. An existing file is replaced. Its bytes are removed
+    /// after the new ones are stored, and count toward the quota until then. Uploading the same bytes again changes
+    /// nothing.
     pub async fn upload_file(&self, new: NewFile, bytes: Incoming) -> Result<Uploaded> {
         Operation::perform(self, |operation| async move {
             operation.state().refresh().await?;
@@ -73,7 +74,7 @@ impl Writer {
                 Ok(received) => operation.name_bytes(target, new, received, receiving.upload_id().clone()).await,
                 Err(error) => Err(error),
             };
-            // What a file names is left alone.
+            // Has no effect if a file refers to the bytes.
             receiving.give_up().await;
             stored
         })
@@ -82,12 +83,12 @@ impl Writer {
 }
 
 impl Entered {
-    /// Where a file is to be: its project is there, and so is its type; the aggregate may come later, but where it is
-    /// there it is of this type and project.
+    /// Returns the validated target of an upload. Project and type must exist. The aggregate may be created later; if
+    /// it exists, it must have this type and project.
     pub(super) fn target(&self, new: &NewFile) -> Result<Target> {
         let state = self.state();
         let mut place = new.place.clone();
-        // Before anything is looked up by it: it may be anything.
+        // Validates the place before it is used for lookups.
         self.path_of(&place, &new.filename)?;
         if let Some(project) = &place.project {
             place.project = Some(self.find_project(project).ok_or_else(|| unknown_project(project))?.id.to_string());
@@ -121,20 +122,20 @@ impl Entered {
 }
 
 impl Operation {
-    /// Does something that takes long for as long as the caller's right is held. Where the right ended meanwhile, nothing
-    /// comes of it.
+    /// Runs a long operation while the caller's right lasts. If the right ends meanwhile, the operation fails.
     async fn while_it_stands<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
-        const ENDED: Error = Error::Unauthenticated("the right to upload ended before the bytes had come");
+        const ENDED: Error = Error::Unauthenticated("the right to upload ended before the upload was complete");
         let mut standing = self.entered().standing();
         let done = tokio::select! {
             done = work => done?,
             () = standing.ended() => return Err(ENDED),
         };
-        // It may have ended elsewhere a moment ago.
+        // Another server may have ended the right a moment ago.
         if standing.is_held().await? { Ok(done) } else { Err(ENDED) }
     }
 
-    /// What an earlier request under the same key was answered with. It is asked for before room is: a repeat takes none.
+    /// Returns the response of an earlier request with the same key. Called before storage is reserved, since a repeat
+    /// needs none.
     async fn answered_before(&self, new: &NewFile, id: &AggregateId) -> Result<Option<Uploaded>> {
         let Some(request) = &new.request else { return Ok(None) };
         let state = self.state();
@@ -143,13 +144,13 @@ impl Operation {
         if !kept.values().any(|kept| kept.created_at > expired) {
             return Ok(None);
         }
-        // The appender answers from what is kept, and does not ask what is wanted.
+        // The appender finds the stored response, so it never calls `decide`.
         let gone = || Error::Unavailable(crate::store::Error::Conflict);
         let appended = self.append(Box::new(move |_| Err(gone())), Some(request.clone()), 0).await?;
         self.uploaded(&appended, id).map(Some)
     }
 
-    /// Appends the event by which a file names its bytes, unless it says nothing new.
+    /// Appends the event by which a file refers to its bytes, unless nothing changes.
     async fn name_bytes(&self, target: Target, new: NewFile, received: Received, upload: Arc<str>) -> Result<Uploaded> {
         let left = Left::default();
         let (leaves, id, given_bytes) = (left.clone(), target.id.clone(), target.path.as_str().len());
@@ -181,7 +182,7 @@ impl Operation {
         self.uploaded(&appended, &id)
     }
 
-    /// What is answered: the file as the event made it, or as it was where there was nothing to say.
+    /// Returns the file as of the appended event. If no event was needed, returns the existing file.
     fn uploaded(&self, appended: &Appended, id: &AggregateId) -> Result<Uploaded> {
         let repeated = appended.is_repeat();
         let Some(event) = appended.events.first() else {
@@ -190,7 +191,7 @@ impl Operation {
             return Ok(Uploaded { file, replaced: true, repeated });
         };
         let (mut file, _) = self.entered().made(appended)?;
-        // When the path was first there is told by what is there now.
+        // The current file knows when the path was first created.
         if let Some(now) = self.state().folded.get(event.aggregate_id.as_str()) {
             Arc::make_mut(&mut file).created_at = now.created_at;
         }
@@ -198,7 +199,7 @@ impl Operation {
     }
 }
 
-/// What an event says of a file: all of it, each time.
+/// Returns the payload of a file event. Every event contains all fields.
 fn payload(target: &Target, new: &NewFile, received: &Received, upload: &Arc<str>) -> Object {
     let text = |text: &Option<String>| text.as_deref().map(Value::from);
     object_of([

@@ -1,6 +1,6 @@
-//! Links to upload: what is to be at a path is decided when the link is made, and whoever has the link sends the bytes.
+//! Upload links: the link fixes the path and the state that it may replace; its holder sends the bytes.
 //!
-//! A link stands for whoever made it. What they may do no more, it does no more either.
+//! A link acts for its creator, and may do no more than the creator may at the time of use.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,32 +17,32 @@ use crate::model::id::AggregateId;
 use crate::workspace::entered::Entered;
 use crate::workspace::rights::{Uploader, Writer};
 
-/// How long a link is good for, in milliseconds; one of a caller whose right ends before ends with that.
+/// How long a link is valid, in milliseconds. It expires earlier if its creator's right does.
 pub const VALID_MS: i64 = 15 * 60 * 1_000;
 
-/// A link to upload, for whoever has it.
+/// An upload link. It needs no other credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UploadLink {
-    /// What is shown for it: it stands in a URL as it is.
+    /// The token of the link. It can be part of a URL without escaping.
     pub token: String,
     pub path: String,
-    /// Milliseconds since the epoch.
+    /// The expiry time, in milliseconds since the epoch.
     pub expires_at: i64,
 }
 
-/// What is signed.
+/// The signed contents of a link.
 #[derive(Serialize, Deserialize)]
 struct Claims {
     path: String,
     mime_type: String,
     max_bytes: Option<u64>,
-    /// What the file's stream was at when the link was made.
+    /// The version of the file's stream when the link was created.
     version: u64,
     by: Before,
     expires_at: i64,
 }
 
-/// The right to store the file that a link speaks of.
+/// The right to store the file that a link names.
 pub struct LinkedUpload {
     writer: Writer,
     new: NewFile,
@@ -50,8 +50,8 @@ pub struct LinkedUpload {
 }
 
 impl Writer {
-    /// A link by which whoever has it stores a file of this place, name and kind without a token, once: where something
-    /// else is at its path meanwhile, the link is refused.
+    /// Returns a link that lets its holder store a file of this place, name and media type once, without a token. If
+    /// the file at the path has changed meanwhile, the link is rejected.
     pub async fn upload_link(&self, new: NewFile, max_bytes: Option<u64>) -> Result<UploadLink> {
         let state = self.entered.state();
         state.refresh().await?;
@@ -71,11 +71,11 @@ impl Writer {
     }
 }
 
-/// A link that was made here and is still good.
+/// A link that was issued by this installation and has not expired.
 pub struct CheckedLink(Claims);
 
 impl CheckedLink {
-    /// Whoever made the link is asked for what they may do now.
+    /// Verifies a link. Returns it with its creator, who has the rights they hold now.
     pub async fn check(access: &Access, token: &str, now_ms: i64) -> Result<(CheckedLink, Caller)> {
         let claims: Option<Claims> = access.verified_claims(Purpose::UploadLink, token).await?;
         let claims = claims.filter(|claims| now_ms < claims.expires_at).ok_or_else(refused)?;
@@ -83,7 +83,8 @@ impl CheckedLink {
         Ok((CheckedLink(claims), caller))
     }
 
-    /// The upload, by the right that its maker has still. What would be refused behind the bytes is so before they come.
+    /// Returns the upload, using the right that the creator still has. Checks everything that can be checked before the
+    /// bytes arrive.
     pub async fn upload(self, right: Uploader) -> Result<LinkedUpload> {
         let Claims { path, mime_type, max_bytes, version, .. } = self.0;
         let (_, place, filename) = FilePath::read(&path).map_err(Error::invalid)?;
@@ -91,7 +92,7 @@ impl CheckedLink {
         let new = NewFile { filename, mime_type, place, path: Some(path), expected, ..NewFile::default() };
         let writer = right.into_writer();
         writer.entered.state().refresh().await?;
-        // Its project or type may be gone, or its aggregate be in another project.
+        // The project or type may have been deleted, or the aggregate may be in another project now.
         let target = writer.entered.target(&new).map_err(|_| changed())?;
         match version_of(&writer.entered, &target.id) == version {
             true => Ok(LinkedUpload { writer, new, max_bytes }),
@@ -105,13 +106,12 @@ impl LinkedUpload {
         &self.new.filename
     }
 
-    /// How many bytes the file may have, where the link says so.
+    /// Returns the maximum size in bytes, if the link has one.
     pub fn max_bytes(&self) -> Option<u64> {
         self.max_bytes
     }
 
-    /// Stores the file, as every other one is stored. What the link does not say is its length and how object stores are
-    /// to name it.
+    /// Stores the file like any other upload. The link does not contain the length or the content disposition.
     pub async fn store(self, size: Option<u64>, content_disposition: String, bytes: Incoming) -> Result<Uploaded> {
         let new = NewFile { size, content_disposition, ..self.new };
         self.writer.upload_file(new, bytes).await.map_err(|error| match error {
@@ -127,14 +127,14 @@ fn version_of(entered: &Entered, id: &AggregateId) -> u64 {
 }
 
 fn changed() -> Error {
-    Error::conflict("file_changed", "what is at the path has changed since the link was made")
+    Error::conflict("file_changed", "the file at the path has changed since the link was created")
 }
 
 fn refused() -> Error {
-    Error::forbidden("invalid_link", "the link is not valid, or not any more")
+    Error::forbidden("invalid_link", "the link is invalid or has expired")
 }
 
-/// Whoever has a link is told nothing of who made it.
+/// Hides from the holder of a link why its creator was rejected.
 pub fn refusing(error: Error) -> Error {
     match error {
         Error::Unavailable(_) | Error::Internal(_) | Error::IssuerSilent => error,

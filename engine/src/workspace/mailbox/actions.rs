@@ -1,4 +1,4 @@
-//! What people do with tasks, one at a time.
+//! The actions that people take on single tasks.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::workspace::aside::aside;
 use crate::workspace::entered::Operation;
 use crate::workspace::rights::Writer;
 
-/// How often an edit is worked out anew while agents add output.
+/// How many times an edit is recomputed if agents add output meanwhile.
 const TRIES: usize = 8;
 
 impl Writer {
-    /// The time, as everything here goes by it; milliseconds since the epoch.
+    /// Returns the current time, in milliseconds since the epoch. All deadlines of tasks use this clock.
     pub fn now_ms(&self) -> i64 {
         self.entered.state().clock.now_ms()
     }
 
-    /// Does something with a task, and returns it as it is then.
+    /// Performs an action on a task and returns the task afterwards.
     pub async fn act_on_task(&self, id: &str, command: TaskCommand, expected: Expected) -> Result<Arc<Aggregate>> {
         if let TaskCommand::Assign { assignee, .. } = &command {
             self.entered.check_user(assignee.as_ref()).await?;

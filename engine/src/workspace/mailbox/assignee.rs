@@ -1,11 +1,12 @@
-//! Who may be given a task. Agents are looked for against the log's end; users are no part of the log.
+//! Checks whether a user may be assigned a task. Users are not part of the log; the decision on an append checks
+//! agents.
 
 use crate::error::{Error, Result};
 use crate::model::facts::Assignee;
 use crate::workspace::entered::Entered;
 
 impl Entered {
-    /// Refuses a user who is not of the workspace, as if there were none.
+    /// Rejects a user who is not a member of the workspace, with the same error as for an unknown user.
     pub(super) async fn check_user(&self, assignee: Option<&Assignee>) -> Result<()> {
         match assignee {
             Some(Assignee::User(id)) if !self.is_member(id).await? => Err(Error::not_found("user", id)),

@@ -1,4 +1,4 @@
-//! One action on many tasks: each decides on its own.
+//! One action on many tasks. Each task succeeds or fails independently.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::model::value::{Object, Value};
 use crate::workspace::entered::Operation;
 use crate::workspace::rights::Writer;
 
-/// Tasks of one request.
+/// The maximum number of tasks in one request.
 pub const MAX_TASKS: usize = 500;
-/// Actions that wait for the log at once.
+/// The maximum number of concurrent actions.
 const AT_ONCE: usize = 64;
 
-/// Which tasks are meant.
+/// The tasks to act on.
 #[derive(Debug, Clone)]
 pub enum Which {
     Ids(Vec<String>),
-    /// Those that are as a filter says, if there are as many as expected.
+    /// The tasks that match a filter, if their number is as expected.
     Filter {
         filter: Box<TaskFilter>,
         expected: usize,
     },
 }
 
-/// What came of the action on one task.
+/// The result of the action on one task.
 pub struct Outcome {
     pub id: String,
     pub result: Result<Arc<Aggregate>>,
 }
 
 impl Writer {
-    /// Does one thing with many tasks. Tells what came of each, in the order asked.
+    /// Performs one action on many tasks. Returns the results in the order of the tasks.
     pub async fn act_on_tasks(&self, which: Which, command: TaskCommand) -> Result<Vec<Outcome>> {
         let ids = match which {
             Which::Ids(ids) => ids,
@@ -63,7 +63,8 @@ impl Writer {
         .await
     }
 
-    /// The tasks that a filter means, if there are as many as whoever asks has seen.
+    /// Returns the ids of the tasks that match a filter. Fails if their number differs from the one that the client has
+    /// seen.
     async fn expected_ids(&self, filter: &TaskFilter, expected: usize) -> Result<Vec<String>> {
         if expected > MAX_TASKS {
             return Err(Error::invalid_at("/expected", format!("expected at most {MAX_TASKS}")));
@@ -73,7 +74,7 @@ impl Writer {
             let details = [("count", Value::Int(found.len() as i64)), ("expected", Value::Int(expected as i64))];
             return Err(Error::Conflict {
                 code: "count_mismatch",
-                message: format!("the filter means {} tasks, not {expected}", found.len()),
+                message: format!("the filter matches {} tasks, expected {expected}", found.len()),
                 details: Box::new(Object::from_iter(details)),
             });
         }

@@ -1,4 +1,4 @@
-//! Leases that heartbeats renew.
+//! Renewal of leases by heartbeats.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::workspace::entered::Operation;
 use crate::workspace::rights::Writer;
 
 impl Writer {
-    /// Renews all that these agents hold.
+    /// Renews all leases that the agents hold.
     pub async fn renew_leases(&self, agent_ids: Vec<Arc<str>>) -> Result<Vec<Renewed>> {
         Operation::perform(self, |operation| async move { operation.renew_leases(&agent_ids).await }).await
     }
 }
 
 impl Operation {
-    /// Renews all that these agents hold: what a heartbeat does.
+    /// Renews all leases that the agents hold, as a heartbeat does.
     pub async fn renew_leases(&self, agent_ids: &[Arc<str>]) -> Result<Vec<Renewed>> {
         let state = self.state();
         state.refresh().await?;

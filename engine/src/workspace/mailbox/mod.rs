@@ -1,4 +1,4 @@
-//! The operations on tasks: a file for making and reading them, what people do, what agents do, and many at once.
+//! The operations on tasks: creating and reading them, actions of people, actions of agents, and batches.
 
 pub mod actions;
 mod assignee;
@@ -17,8 +17,8 @@ pub use crate::mailbox::leases::Renewed;
 pub use crate::mailbox::person::TaskCommand;
 
 impl Operation {
-    /// Appends what is decided about a task. A refusal may not come from not knowing yet what another server appended, so that
-    /// is taken in first.
+    /// Appends the events decided about a task. First applies what other servers have appended, since a rejection must
+    /// not be based on an outdated state.
     async fn append_decided(&self, decide: Decide, request: Option<RequestId>, given_bytes: usize) -> Result<Appended> {
         self.state().refresh().await?;
         self.append(decide, request, given_bytes).await

@@ -1,4 +1,4 @@
-//! Tasks: making, finding and reading them.
+//! Tasks: creating, finding and reading them.
 
 use std::sync::Arc;
 
@@ -28,42 +28,42 @@ use crate::workspace::aside::aside;
 use crate::workspace::entered::{Entered, Operation, first_event};
 use crate::workspace::rights::{Reader, Writer};
 
-/// Longest title, in characters, and longest key that makes creation idempotent, in bytes.
+/// The maximum length of a title, in characters, and of an idempotency key, in bytes.
 const MAX_TITLE: usize = 500;
 const MAX_KEY: usize = 255;
-/// Events that a timeline shows at most: the last ones.
+/// The maximum number of events in a timeline. It shows the last ones.
 const TIMELINE: u64 = 1_000;
-/// Where a task may come from.
+/// The allowed sources of a task.
 pub const SOURCE_TYPES: [&str; 4] = ["agent", "event", "user", "api"];
 
-/// A task that is to be made.
+/// A task to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
     pub title: String,
     pub priority: Priority,
     pub assignee: Option<Assignee>,
     pub project: Option<String>,
-    /// One of [`SOURCE_TYPES`]; `api` where it is not given.
+    /// One of [`SOURCE_TYPES`]; `None` means `api`.
     pub source_type: Option<String>,
     pub source: Object,
     pub metadata: Object,
-    /// Milliseconds since the epoch.
+    /// The due date, in milliseconds since the epoch.
     pub due_at: Option<i64>,
-    /// Output that there is from the beginning.
+    /// Artifacts that the task has from the start.
     pub artifacts: Vec<Draft>,
-    /// For ever: the task that was made under it first is the answer.
+    /// A key that never expires. A second request with the same key returns the task created by the first one.
     pub idempotency_key: Option<String>,
     pub request: Option<RequestId>,
 }
 
-/// Which tasks a list is asked for.
+/// A filter for lists of tasks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TaskFilter {
     pub statuses: Option<Vec<Status>>,
-    /// Within: `None` is nobody.
+    /// The inner `None` selects tasks without an assignee.
     pub assignee_type: Option<Option<&'static str>>,
     pub assignee_id: Option<String>,
-    /// A project's id or slug.
+    /// The id or slug of a project.
     pub project: Option<String>,
     pub source_type: Option<String>,
     pub unread: Option<bool>,
@@ -91,7 +91,7 @@ impl NewTask {
         Ok(wrong.finish(())?)
     }
 
-    /// Checks what the metadata says of the review. A schema is compiled for that.
+    /// Checks the review settings in the metadata. Compiles the schema that they contain.
     async fn check_review(&self) -> Result<()> {
         if !review::is_in(&self.metadata) {
             return Ok(());
@@ -101,7 +101,7 @@ impl NewTask {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.into()) }
     }
 
-    /// Bytes of what is given, roughly.
+    /// Returns the approximate size of the input, in bytes.
     fn size_bytes(&self) -> usize {
         let parts = self.artifacts.iter().filter_map(|draft| draft.parts.as_ref()).flatten();
         self.title.len()
@@ -136,13 +136,13 @@ impl NewTask {
 }
 
 impl Writer {
-    /// Makes a task. Tells too whether it was there before.
+    /// Creates a task. Returns the task and whether it existed before.
     pub async fn create_task(&self, new: NewTask) -> Result<(Arc<Aggregate>, bool)> {
         new.check()?;
         new.check_review().await?;
         self.entered.check_user(new.assignee.as_ref()).await?;
         let stamp = self.entered.stamp();
-        // The key is in the id: so it is unique for as long as there is a log.
+        // The id contains the key, so the key is unique for the lifetime of the log.
         let id = match &new.idempotency_key {
             Some(key) => format!("task-{}", self.entered.keyed_id(key)),
             None => stamp.seed.clone(),
@@ -171,17 +171,17 @@ impl Writer {
 }
 
 fn taken() -> Error {
-    Error::conflict("idempotency_key_taken", "the id that the key stands for belongs to something else")
+    Error::conflict("idempotency_key_taken", "the id derived from the idempotency key belongs to another aggregate")
 }
 
 impl Reader {
-    /// A task.
+    /// Returns a task.
     pub async fn task(&self, id: &str) -> Result<Arc<Aggregate>> {
         self.entered.state().refresh().await?;
         find(self.entered.state().folded.get(id), id)
     }
 
-    /// A task as it is shown with messages, artifacts, and as many of the last events of its timeline.
+    /// Returns a task with its messages, its artifacts and the last `timeline` events of its timeline.
     pub async fn whole_task(&self, task: &Aggregate, timeline: Option<u64>) -> Result<Object> {
         let timeline = timeline.unwrap_or(TIMELINE);
         if timeline > TIMELINE {
@@ -196,7 +196,7 @@ impl Reader {
         Ok(shown::shown_whole(task, entries))
     }
 
-    /// Tasks, newest first; the place of the next page is a first position.
+    /// Returns tasks, newest first. The cursor of a page is a first position.
     pub async fn list_tasks(
         &self,
         filter: &TaskFilter,
@@ -208,7 +208,7 @@ impl Reader {
 }
 
 impl Entered {
-    /// Tasks, newest first, with those of other servers.
+    /// Returns tasks, newest first, including those that other servers created.
     pub(super) async fn select_tasks(
         &self,
         filter: &TaskFilter,
@@ -234,13 +234,13 @@ impl Entered {
         Ok(Page { items: selected.items, next: selected.next })
     }
 
-    /// Who does something now, for what is kept of it.
+    /// Returns the stamp that records the caller and the time in task contents.
     pub(super) fn stamp(&self) -> Stamp {
         let clock = &self.state().clock;
         Stamp { seed: clock.new_id().to_string(), by: self.caller().user_id().to_owned(), at_ms: clock.now_ms() }
     }
 
-    /// What an idempotency key of this workspace's tasks stands for.
+    /// Returns the id that stands for an idempotency key of this workspace's tasks.
     fn keyed_id(&self, key: &str) -> Uuid {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("{}/task/{key}", self.record().id).as_bytes())
     }

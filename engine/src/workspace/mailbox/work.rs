@@ -1,4 +1,4 @@
-//! What agents do with tasks.
+//! The actions that agents take on tasks.
 
 use std::sync::Arc;
 
@@ -16,19 +16,19 @@ use crate::workspace::answers::RequestId;
 use crate::workspace::entered::Operation;
 use crate::workspace::rights::Writer;
 
-/// What came of an agent's work.
+/// The result of an agent's action.
 pub struct Worked {
     pub task: Arc<Aggregate>,
-    /// `None` where a claim was renewed.
+    /// `None` if a claim was renewed.
     pub event: Option<Arc<Event>>,
-    /// Until when the agent holds the task now; milliseconds since the epoch.
+    /// The time at which the agent's lease expires, in milliseconds since the epoch.
     pub lease_until: Option<i64>,
-    /// It was done for an earlier request.
+    /// Whether an earlier request with the same key had this result.
     pub repeated: bool,
 }
 
 impl Writer {
-    /// Does what an agent wants with a task, and returns it as it is then.
+    /// Performs an agent's action on a task and returns the task afterwards.
     pub async fn work_on_task(
         &self,
         id: &str,
@@ -69,9 +69,9 @@ impl Writer {
 }
 
 impl Operation {
-    /// Moves the end of the claim that holds a task, unless it has ended.
+    /// Extends the lease of the claim on a task. Fails if the lease has expired.
     async fn renew_claim(&self, task: &Aggregate, until: i64) -> Result<i64> {
-        let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has ended");
+        let ended = || Error::conflict(NOT_LEASE_HOLDER, "the lease has expired");
         let lease = Task::new(task).lease().ok_or_else(ended)?;
         let row = LeaseRow { task_id: task.id.text(), claim: lease.claim, until, expired: false };
         leases::renew_rows(self.state(), &[row]).await?.into_iter().flatten().next().ok_or_else(ended)

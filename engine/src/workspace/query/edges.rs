@@ -1,4 +1,5 @@
-//! The knowledge graph as a source of rows: the states that edges lead to, both as they were at the query's moment.
+//! The knowledge graph as a source of rows: the states that edges lead to. Edges and states are those of the query's
+//! moment.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use crate::pipeline::{self, EdgeScan, Table};
 use crate::resident::graph::{Kinds, Past, Walk};
 use crate::store::key_range::KeyRange;
 
-/// The largest number of nodes reached from one row.
+/// The maximum number of nodes reached from one row.
 const MOST: usize = 10_000;
-/// Bytes that a node or an edge takes while it is looked at, roughly.
+/// The approximate memory that a node or an edge takes while it is visited, in bytes.
 const ENTRY: usize = 96;
 
-/// The edges that a scan asks for.
+/// The edges that a scan selects.
 pub struct EdgeTable<'a> {
     reader: &'a Reader<'a>,
     walk: Walk,
@@ -32,7 +33,7 @@ impl<'a> EdgeTable<'a> {
         Ok(EdgeTable { reader, walk: Walk { kinds, direction: *direction, depth: *depth, most: MOST }, past })
     }
 
-    /// The state of a node, with its distance from the row's as `_distance`.
+    /// Returns the row of a node, with its distance from the starting row as `_distance`.
     fn row(&self, id: &AggregateId, distance: u32) -> Result<Option<Value>> {
         let then = self.reader.state_then(id.as_str())?;
         let Some(aggregate) = then.filter(|aggregate| !aggregate.deleted) else { return Ok(None) };
@@ -71,7 +72,7 @@ impl Table for EdgeTable<'_> {
     }
 }
 
-/// The edges at the query's moment. Those that were closed since are read from the store, a part at a time.
+/// Returns the edges at the query's moment. Edges closed since then are read from the store in parts.
 fn past(reader: &Reader<'_>, kinds: &Kinds) -> Result<Past> {
     let mut past = Past::at(reader.position);
     if reader.position == reader.snapshot.position() {

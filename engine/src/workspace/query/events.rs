@@ -1,4 +1,4 @@
-//! The log as a source of rows: events in the order of their positions, read page by page as they are asked for.
+//! The log as a source of rows: events in the order of their positions, read page by page on demand.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -14,18 +14,18 @@ use crate::pipeline::{EventScan, Filter, Positions, Table};
 use crate::store;
 use crate::store::log::{EventRef, take_part};
 
-/// Events read at a time, in number and bytes, and how many such pages are on their way at once. The first page is
-/// smaller, and read alone: it may be enough.
+/// The number of events per page, the bytes per page, and the number of pages read concurrently. The first page is
+/// smaller and is read alone, since it may be enough.
 const FIRST_PAGE: usize = 16;
 const PAGE: usize = 128;
 const PAGE_BYTES: usize = 4 << 20;
 const AT_ONCE: usize = 3;
 
-/// The events that a scan asks for.
+/// The events that a scan selects.
 pub struct EventTable<'a> {
     pub reader: &'a Reader<'a>,
     pub scan: &'a EventScan,
-    /// What the pipeline looks at.
+    /// The fields that the pipeline reads.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: Streams<'a>,
 }
@@ -58,20 +58,20 @@ impl Table for EventTable<'_> {
     }
 }
 
-/// What of the log a walk needs; the rest is not read, as far as it can be told without reading it.
+/// The part of the log that a walk needs. Other events are skipped without reading them where possible.
 pub struct Wanted {
-    /// Up to this version, and to this time of happening.
+    /// The last version, and the latest time of occurrence.
     pub version: Option<u64>,
     pub at: Option<i64>,
-    /// Behind this position, and up to this one.
+    /// The position before the first event, and the position of the last one.
     pub after: u64,
     pub position: u64,
-    /// Top-level fields of payloads; `None` is all of them.
+    /// The top-level fields of payloads that are read. `None` means all fields.
     pub fields: Option<Arc<BTreeSet<Arc<str>>>>,
 }
 
 impl Wanted {
-    /// Whether an event may be wanted, from what its commit tells of it.
+    /// Returns whether an event may be wanted, judging by its reference.
     pub fn may_take(&self, event_ref: &EventRef) -> bool {
         event_ref.position <= self.position
             && self.version.is_none_or(|version| event_ref.version <= version)
@@ -79,23 +79,23 @@ impl Wanted {
     }
 }
 
-/// Walks the events of the streams that are read. While those of one page are looked at, the next are on their way.
+/// Walks over the events of the streams that are read. Reads the next pages while one page is processed.
 pub struct Pages<'a> {
     reader: &'a Reader<'a>,
     streams: &'a Streams<'a>,
     wanted: Wanted,
     ahead: std::vec::IntoIter<Arc<Event>>,
-    /// Where the events stand that are to be read, as far as they are listed, and where to list more.
+    /// The references of the events to read, as far as they are listed, and the source of further ones.
     refs: VecDeque<EventRef>,
     places: Places,
     reading: VecDeque<JoinHandle<store::Result<Vec<Event>>>>,
-    /// Events of the next page, and pages that may be on their way.
+    /// The number of events in the next page, and the maximum number of pages read concurrently.
     page: usize,
     at_once: usize,
 }
 
 impl<'a> Pages<'a> {
-    /// `rows` is how many events are likely to be enough: the first page has no more.
+    /// `rows` is the number of events that are likely to be enough. It limits the first page.
     pub fn new(reader: &'a Reader<'a>, streams: &'a Streams<'a>, wanted: Wanted, rows: usize) -> Pages<'a> {
         let places = Places::new(reader, streams, &wanted).unwrap_or_else(|error| {
             reader.fail::<()>(error);
@@ -105,14 +105,14 @@ impl<'a> Pages<'a> {
         Pages { reader, streams, wanted, ahead, refs, places, reading, page: FIRST_PAGE.min(rows).max(1), at_once: 1 }
     }
 
-    /// Makes the next events ready; `false` where there are no more.
+    /// Loads the next events. Returns `false` if there are no more.
     fn next_page(&mut self) -> Result<bool> {
         let state = self.reader.state;
         while self.reading.len() < self.at_once {
             if self.refs.is_empty() {
                 self.reader.context.check_time()?;
                 if self.places.are_in_memory(self.reader) {
-                    // What is on its way comes first.
+                    // Pages that are already being read come first.
                     if !self.reading.is_empty() {
                         break;
                     }
@@ -135,7 +135,7 @@ impl<'a> Pages<'a> {
         let Some(read) = self.reading.pop_front() else { return Ok(false) };
         let events = self.reader.handle.block_on(read).map_err(Error::internal)??;
         self.ahead = events.into_iter().map(Arc::new).collect::<Vec<_>>().into_iter();
-        // The query goes on: more is read at a time, and ahead.
+        // The query needs more events: read larger pages, and more of them ahead.
         (self.page, self.at_once) = (PAGE.min(self.page * 2), AT_ONCE.min(self.at_once + 1));
         self.reader.context.check_time()?;
         Ok(true)
@@ -180,7 +180,7 @@ impl Iterator for Pages<'_> {
     }
 }
 
-/// Whether a filter over events looks at none of their payloads.
+/// Returns whether a filter over events reads no payload.
 fn leaves_payloads(filter: &Filter) -> bool {
     Filter::fields(filter).is_some_and(|asked| !asked.contains("payload"))
 }

@@ -1,5 +1,5 @@
-//! Pages of an answer: its rows are kept for a while, and where they are gone the pipeline runs again as of the moment
-//! at which it was first asked.
+//! Pages of a query result. The rows are cached for a while. If they have been evicted, the pipeline runs again as of
+//! the moment of the first request.
 
 use sha2::{Digest, Sha256};
 
@@ -9,16 +9,17 @@ use crate::model::json;
 use crate::model::value::Value;
 use crate::workspace::rights::Reader;
 
-/// Which part of an answer is asked for.
+/// The part of a result that is requested.
 #[derive(Debug, Clone, Copy)]
 pub struct Paging {
-    /// Rows of a page; with a continuation, as many as before where it is not said.
+    /// The number of rows per page. With a continuation, `None` means the number of the previous page.
     pub limit: Option<u32>,
     pub after: Option<Continuation>,
 }
 
 impl Reader {
-    /// What continuations of a pipeline are bound to: who asks what, and the types by which states are folded.
+    /// Returns the value that continuations of a query are bound to: a hash of workspace, user, pipeline and type
+    /// definitions.
     pub(super) fn binding(&self, pipeline: &Value) -> u64 {
         let mut digest = Sha256::new();
         for part in [&self.record().id, self.caller().user_id()] {
@@ -28,7 +29,7 @@ impl Reader {
         let definitions = self.entered.state().types.all();
         let mut types: Vec<_> = definitions.values().collect();
         types.sort_unstable_by_key(|known| &known.type_name);
-        // What a new type adds to rows, rows of before do not have.
+        // New types are left out: earlier rows cannot contain their aggregates.
         for known in types.into_iter().filter(|known| known.revision > 1 || !known.traits.is_empty()) {
             digest.update(format!("{}/{}/{:?}/", known.type_name, known.revision, known.traits));
         }
@@ -38,12 +39,12 @@ impl Reader {
     }
 }
 
-/// The refusal of a continuation of something else.
+/// Returns the error for a continuation that belongs to another query.
 pub fn refused() -> Error {
-    Error::invalid_cursor("the cursor is not one of this pipeline, or a type was redefined since")
+    Error::invalid_cursor("the cursor does not belong to this pipeline, or a type was redefined since")
 }
 
-/// The page that begins where the continuation says, and the continuation of the one after it.
+/// Returns the page at a continuation, and the continuation of the next page.
 pub fn cut(all: &[Value], page: Continuation) -> Result<(Vec<Value>, Option<Continuation>)> {
     let from = usize::try_from(page.offset).ok().filter(|from| *from <= all.len()).ok_or_else(refused)?;
     let to = from.saturating_add(page.limit as usize).min(all.len());

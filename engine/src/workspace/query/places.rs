@@ -1,5 +1,5 @@
-//! Where the events of a scan stand: in the log, in one stream, or in several streams, merged by position. No event is
-//! read for it but to find where a part of a stream begins and ends.
+//! Finds the positions of the events of a scan: in the log, in one stream, or in several streams merged by position.
+//! Events are read only to find the start and end of a part of a stream.
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
@@ -13,32 +13,32 @@ use crate::model::event::Event;
 use crate::model::id::AggregateId;
 use crate::store::log::EventRef;
 
-/// Places listed at a time, at least; of each of several streams.
+/// The minimum number of event references listed at a time, in total and for each of several streams.
 const LISTED: usize = 1_024;
 const LISTED_OF_STREAM: u64 = 64;
-/// Past this many streams one walk over the log costs less.
+/// The maximum number of streams listed separately. With more, one walk over the log is cheaper.
 const FEW: usize = 100;
 
-/// The places of events that are left to be listed, in the order of the log.
+/// The events of a scan whose references are not listed yet, in the order of the log.
 pub enum Places {
-    /// Of the whole log, after one position and up to another.
+    /// The events of the whole log, after one position and up to another.
     Log { after: u64, end: u64 },
-    /// Of one stream.
+    /// The events of one stream.
     Stream { id: AggregateId, versions: RangeInclusive<u64> },
-    /// Of several streams.
+    /// The events of several streams.
     Streams(Vec<Head>),
 }
 
-/// A stream among several.
+/// One of several streams.
 pub struct Head {
     id: AggregateId,
-    /// Versions that are not listed yet.
+    /// The versions that are not listed yet.
     versions: RangeInclusive<u64>,
     listed: VecDeque<EventRef>,
 }
 
 impl Places {
-    /// The places of what is wanted. Streams that are asked for by id are listed by themselves.
+    /// Returns the places of the wanted events. Streams requested by id are listed separately.
     pub fn new(reader: &Reader<'_>, streams: &Streams<'_>, wanted: &Wanted) -> Result<Places> {
         let Some(ids) = streams.filter.aggregate_ids.as_ref().filter(|ids| ids.len() <= FEW) else {
             return Ok(Places::Log { after: wanted.after, end: wanted.position });
@@ -63,7 +63,7 @@ impl Places {
         }
     }
 
-    /// Whether the next events are in memory.
+    /// Returns whether the next events are in memory.
     pub fn are_in_memory(&self, reader: &Reader<'_>) -> bool {
         match self {
             Places::Log { after, end } => after < end && reader.state.folded.last_events(*after, 0).is_some(),
@@ -71,7 +71,7 @@ impl Places {
         }
     }
 
-    /// The next events, where they are in memory.
+    /// Returns the next events if they are in memory.
     pub fn in_memory(&mut self, reader: &Reader<'_>, most: usize) -> Option<Vec<Arc<Event>>> {
         let Places::Log { after, end } = self else { return None };
         if after >= end {
@@ -82,7 +82,7 @@ impl Places {
         Some(events)
     }
 
-    /// The next places, which may be none where others follow; `None` where no others follow.
+    /// Returns the next event references. The list may be empty although more follow; `None` marks the end.
     pub fn list(
         &mut self,
         reader: &Reader<'_>,
@@ -114,7 +114,7 @@ impl Places {
                 let (first, end) = (*versions.start(), *versions.end());
                 let last = end.min(first.saturating_add(LISTED as u64 - 1));
                 *versions = last + 1..=end;
-                // A stream is read by its versions: their positions are told by the events.
+                // A single stream is read by version. The events themselves contain their positions.
                 let place = |version| EventRef {
                     aggregate_id: id.text(),
                     version,
@@ -130,7 +130,7 @@ impl Places {
     }
 }
 
-/// The next places of several streams.
+/// Returns the next event references of several streams.
 fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<EventRef>>> {
     let mut places = Vec::new();
     while places.len() < LISTED {
@@ -151,7 +151,7 @@ fn merged(reader: &Reader<'_>, heads: &mut Vec<Head>) -> Result<Option<Vec<Event
     Ok((!places.is_empty()).then_some(places))
 }
 
-/// The versions of a stream among which the wanted ones are.
+/// Returns the range of versions that contains the wanted events of a stream.
 fn versions(reader: &Reader<'_>, aggregate: &Aggregate, wanted: &Wanted) -> Result<RangeInclusive<u64>> {
     let version_at = |position| reader.handle.block_on(reader.state.version_at(aggregate, position));
     let first = if wanted.after == 0 { 1 } else { version_at(wanted.after)? + 1 };
@@ -159,7 +159,7 @@ fn versions(reader: &Reader<'_>, aggregate: &Aggregate, wanted: &Wanted) -> Resu
     Ok(first..=wanted.version.map_or(last, |version| last.min(version)))
 }
 
-/// Whether the stream of an event is read. Streams that are not known are read, and looked at by their events.
+/// Returns whether the stream of an event is read. Unknown streams are read; their events are checked later.
 fn is_read(reader: &Reader<'_>, streams: &Streams<'_>, event_ref: &EventRef) -> Result<bool> {
     if streams.is_all() {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! What the tables of one query share: the moment it reads, and which streams a scan admits.
+//! The state that the tables of one query share: the moment it reads, and the streams that a scan admits.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,20 +17,20 @@ use crate::pipeline::context::Context;
 use crate::pipeline::{self, StreamFilter};
 use crate::resident::Snapshot;
 
-/// What the tables of one query read from: one state of the workspace for all of them.
+/// The source of all tables of one query. All of them read the same state of the workspace.
 pub struct Reader<'a> {
     pub state: &'a Arc<State>,
     pub handle: &'a Handle,
     pub context: &'a Context<'a>,
     pub snapshot: Snapshot,
-    /// Where the log ends for the query.
+    /// The position at which the log ends for this query.
     pub position: u64,
     pub definitions: Arc<Definitions>,
     pub failed: RefCell<Option<Error>>,
 }
 
 impl Reader<'_> {
-    /// An aggregate as it is for the query; only where that is now.
+    /// Returns an aggregate from the query's snapshot. Correct only if the query's moment is the snapshot's.
     pub fn state(&self, id: &str) -> Option<Arc<Aggregate>> {
         self.state.folded.get_in(&self.snapshot, id)
     }
@@ -44,7 +44,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The same of an aggregate as it is now.
+    /// Like [`Reader::state_then`], for an aggregate in its current state.
     pub fn then(&self, now: Arc<Aggregate>) -> Result<Option<Arc<Aggregate>>> {
         if now.position <= self.position {
             return Ok(Some(now));
@@ -66,7 +66,7 @@ impl Reader<'_> {
         Ok(Some(Arc::new(then)))
     }
 
-    /// The error that ends a pipeline because of a failure. What is none of the pipeline's own is kept.
+    /// Returns the error that ends the pipeline. An error from outside the pipeline is stored in `failed`.
     pub fn ended(&self, error: Error) -> pipeline::error::Error {
         match error {
             Error::Pipeline(error) => error,
@@ -77,18 +77,18 @@ impl Reader<'_> {
         }
     }
 
-    /// Keeps the first failure; whoever met it ends.
+    /// Stores the first failure. Returns `None` so that the failing iterator ends.
     pub fn fail<T>(&self, error: impl Into<Error>) -> Option<T> {
         self.failed.borrow_mut().get_or_insert(error.into());
         None
     }
 }
 
-/// Which streams a scan reads, with the slugs of projects resolved.
+/// The streams that a scan reads, with project slugs resolved to ids.
 pub struct Streams<'a> {
     pub filter: &'a StreamFilter,
     pub project_ids: Option<Vec<Arc<str>>>,
-    /// Fields that the filter over their states reads, where those can be told.
+    /// The fields that the filter over states reads, if they can be determined.
     pub asked: Option<BTreeSet<Arc<str>>>,
 }
 
@@ -103,13 +103,13 @@ impl<'a> Streams<'a> {
         Streams { filter, project_ids, asked: None }
     }
 
-    /// Whether every stream is read.
+    /// Returns whether every stream is read.
     pub fn is_all(&self) -> bool {
         let StreamFilter { aggregate_ids, aggregate_types, project_ids, filter } = self.filter;
         aggregate_ids.is_none() && aggregate_types.is_none() && project_ids.is_none() && filter.is_none()
     }
 
-    /// Whether a stream is read.
+    /// Returns whether a stream is read.
     pub fn admits(
         &self,
         id: &str,

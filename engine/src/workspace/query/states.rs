@@ -19,23 +19,23 @@ use crate::pipeline::{self, AsOf, Columns, Positions, StateScan, Table};
 use crate::resident::Base;
 use crate::store::nodes::{Snapshot, Unreadable};
 
-/// The states in memory that a scan asks for.
+/// The states in memory that a scan selects.
 pub struct ResidentTable<'a> {
     pub reader: &'a Reader<'a>,
     pub scan: &'a StateScan,
-    /// What the pipeline looks at; rows need hold no more.
+    /// The fields that the pipeline reads. Rows contain only these.
     pub fields: Option<&'a BTreeSet<Arc<str>>>,
     pub streams: Streams<'a>,
-    /// What columns need to know of the scan, where they are made use of.
+    /// The scan's restrictions on columns, if columns are used.
     pub offered: Option<Offered<'a>>,
 }
 
-/// The streams of a scan by the numbers that their types and projects have in columns.
+/// The streams of a scan, as the codes that their types and projects have in columns.
 pub struct Offered<'a> {
     base: &'a Base,
-    /// By the type's number, whether it is read.
+    /// For each type code, whether the type is read.
     types: Vec<bool>,
-    /// The projects read; `None` is all of them.
+    /// The codes of the projects that are read. `None` means all projects.
     projects: Option<Vec<u32>>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Offered<'a> {
         Some(Offered { base, types: types.collect(), projects })
     }
 
-    /// Takes the rows of other types and projects out of the mask.
+    /// Removes the rows of other types and projects from the mask.
     fn restrict(&self, segment: usize, mask: &mut Mask, deleted: bool) {
         let segment_of = |column: &'a Column| column.segments().get(segment).map(|segment| segment.cells());
         if !deleted && let Some(Cells::Bools(deleted)) = segment_of(&self.base.deleted) {
@@ -74,7 +74,7 @@ impl<'a> Offered<'a> {
 impl Table for ResidentTable<'_> {
     fn rows(&self) -> Box<dyn Iterator<Item = Value> + '_> {
         let limit = self.scan.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-        // Ids tell which states are read; everything else looks at all of them.
+        // Given ids select states directly; any other filter examines all states.
         let states: Box<dyn Iterator<Item = Arc<Aggregate>> + '_> = match &self.scan.streams.aggregate_ids {
             Some(ids) => {
                 let mut found: Vec<_> = ids.iter().filter_map(|id| self.reader.state(id)).collect();
@@ -140,14 +140,14 @@ impl Columns for ResidentTable<'_> {
     }
 }
 
-/// The stored snapshots that a scan asks for. They stand where their follower stands, so later events are folded over
-/// them: the answer is the same as from memory.
+/// Returns the rows of the stored snapshots that a scan selects. Snapshots may be behind the log, so states with later
+/// events are taken from memory. The result is the same as from memory alone.
 pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams<'a>) -> Result<Vec<Value>> {
     let mut resolved = scan.clone();
     resolved.streams.project_ids = streams.project_ids.clone();
     let query = node_query(&resolved);
     let log = &reader.state.log;
-    // Before the snapshots are read: one written meanwhile is newer than needed, never older.
+    // The checkpoint is read before the snapshots: a snapshot written meanwhile is newer than needed, never older.
     let mut position = reader.handle.block_on(log.checkpoint(crate::core::NODES))?;
     let definition = |name: &str| reader.definitions.get(name).cloned();
     let found = reader.handle.block_on(log.select_nodes(&query.text, &query.bindings, definition))?;
@@ -161,7 +161,8 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
             Ok(snapshot) if is_current(&snapshot) => {
                 (snapshot.aggregate.id.clone(), Some(Arc::new(snapshot.aggregate)))
             }
-            // The state in memory was folded again: under the definition of now, or from the log when this was not readable.
+            // The snapshot has an older revision of its type or is unreadable. The state in memory has been folded
+            // again under the current definition.
             Ok(Snapshot { aggregate: Aggregate { id, .. }, .. }) | Err(Unreadable { id, .. }) => {
                 let now = reader.state(id.as_str());
                 (id, now)
@@ -174,7 +175,7 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
         let Some(last) = events.last() else { break };
         position = last.position;
         for event in &events {
-            // What changed since is taken from memory: the snapshot may not even have been selected.
+            // A state that changed since comes from memory, as its snapshot may not have been selected.
             if let Some(now) = reader.state(event.aggregate_id.as_str()) {
                 states.insert(event.aggregate_id.clone(), now);
             }
@@ -183,7 +184,7 @@ pub fn stored<'a>(reader: &'a Reader<'a>, scan: &'a StateScan, streams: &Streams
     rows_of(reader, scan, streams, states.into_values(), |_| None)
 }
 
-/// The log folded as the scan asks: up to a moment, or only some of the events.
+/// Returns the rows of a fold over the log: up to a moment, or over some of the events.
 pub fn folded<'a>(
     reader: &'a Reader<'a>,
     scan: &'a StateScan,
@@ -218,18 +219,18 @@ pub fn folded<'a>(
     rows_of(reader, scan, streams, states, |id| kept.swap_remove(id))
 }
 
-/// What the states of a fold take of the query's memory. An event may add to a state or replace what is in it: so states
-/// are measured now and then, when events of some bytes were folded since.
+/// The share of the query's memory that the states of a fold take. An event may add to a state or replace parts of it,
+/// so the states are measured whenever events of a certain total size have been folded.
 struct Held<'a> {
     reader: &'a Reader<'a>,
     counted: usize,
     folded: usize,
-    /// Bytes of events between two measurements.
+    /// The size of the events folded between two measurements, in bytes.
     between: usize,
 }
 
 impl<'a> Held<'a> {
-    /// The part of the query's memory between two measurements.
+    /// The share of the query's memory between two measurements, as a divisor.
     const PART: i64 = 8;
 
     fn new(reader: &'a Reader<'a>) -> Held<'a> {
@@ -237,7 +238,7 @@ impl<'a> Held<'a> {
         Held { reader, counted: 0, folded: 0, between: usize::try_from(part).unwrap_or(0) }
     }
 
-    /// An event of so many bytes was folded.
+    /// Counts a folded event, and measures the states if enough events were folded.
     fn add(&mut self, bytes: usize, measured: impl FnOnce() -> usize) -> Result<()> {
         self.folded = self.folded.saturating_add(bytes);
         if self.folded > self.between { self.count(measured()) } else { Ok(()) }
@@ -250,8 +251,8 @@ impl<'a> Held<'a> {
     }
 }
 
-/// The states at the query's moment, which is not the one of the states in memory. Those that have not changed since are
-/// taken from there, the others are folded again.
+/// Returns the rows of the states at the query's moment, which differs from that of the states in memory. States that
+/// have not changed since are taken from memory, the others are folded again.
 pub fn then<'a>(
     reader: &'a Reader<'a>,
     scan: &'a StateScan,
@@ -266,7 +267,7 @@ pub fn then<'a>(
         reader.context.tick()?;
         let project_id = now.project_id.as_deref();
         let id = now.id.as_str();
-        // Type and project of a stream do not change.
+        // The type and the project of a stream never change.
         if now.first_position > reader.position
             || !streams.admits(id, &now.aggregate_type, project_id, reader.context)?
         {
@@ -278,7 +279,7 @@ pub fn then<'a>(
     Ok(rows)
 }
 
-/// What must be read of the log: each field of a state depends on that field of the payloads alone.
+/// Returns the part of the log that a fold must read. Each field of a state depends only on that field of the payloads.
 fn wanted(reader: &Reader<'_>, scan: &StateScan, fields: Option<&BTreeSet<Arc<str>>>, streams: &Streams<'_>) -> Wanted {
     let unsigned = |number: i64| u64::try_from(number).unwrap_or(0);
     let (mut version, mut at, mut position) = (None, None, reader.position);
@@ -319,7 +320,7 @@ fn rows_of(
         if scan.limit.is_some_and(|limit| rows.len() as u64 >= limit) {
             break;
         }
-        // What is derived is kept as of now, beside the states in memory; of a past state nothing is.
+        // Derived facts exist only for current states, in memory. Past states have none.
         if scan.as_of == AsOf::Now
             && let Some(now) = reader.state(aggregate.id.as_str()).filter(|now| !now.facts.is_empty())
         {
@@ -336,7 +337,7 @@ fn rows_of(
     Ok(rows)
 }
 
-/// The row of a state, if the scan asks for it.
+/// Returns the row of a state if the scan selects it.
 fn row(
     reader: &Reader<'_>,
     scan: &StateScan,
@@ -354,7 +355,7 @@ fn row(
     let Some(definition) = reader.definitions.get(&aggregate.aggregate_type) else { return Ok(None) };
     let whole = || aggregate.row_of(definition, fields);
     let Some(filter) = &scan.filter else { return Ok(Some(whole())) };
-    // Most rows go no further: they are looked at with what the filter reads of them, and no more.
+    // Most rows are rejected here, so the filter gets a row with only the fields that it reads.
     match &streams.asked {
         Some(asked) if !filter.matches_row(&aggregate.row_of(definition, Some(asked)), reader.context)? => Ok(None),
         Some(_) => Ok(Some(whole())),

@@ -18,11 +18,12 @@ use crate::mcp::words::Word;
 const WORDS: Words = Words {
     name: "act_on_task",
     title: "Act on a task",
-    description: "Does something with a task of the mailbox: `approve` accepts what was delivered, and its effects are \
-        carried out; `edit` accepts it with changes (`modifications` for fields of data, or `content` for a text); `reject` \
-        refuses it (`text`: why); `ask` asks the agent something or answers it (`text`); `defer` sets it aside (`until`); `assign` \
-        gives it to somebody (`agent_id` or `user_id`, neither: nobody); `read` and `unread` mark it. What is allowed now stands \
-        in the task's `allowed_actions`; anything else is a `task_state_conflict`. Decide for people only when they have said so.",
+    description: "Performs a person's action on a task of the mailbox: `approve` accepts the output and carries out \
+        its effects; `edit` accepts it with changes (`modifications` for fields of data, or `content` for a text); \
+        `reject` rejects it (`text`: the reason); `ask` sends the agent a question or an answer (`text`); `defer` \
+        postpones the task (`until`); `assign` assigns it to an agent or user (`agent_id` or `user_id`; neither: to \
+        nobody); `read` and `unread` mark it. The task's `allowed_actions` lists what is possible now; any other \
+        action is a `task_state_conflict`. Decide for people only if they have told you to.",
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -30,27 +31,27 @@ const WORDS: Words = Words {
 struct Arguments {
     task_id: String,
     action: Word<Action>,
-    /// The comment of approve and edit, the reason of reject and defer, the message of ask.
+    /// The comment of `approve` and `edit`, the reason of `reject` and `defer`, the message of `ask`.
     text: Option<String>,
-    /// Of edit: fields that are merged into what was delivered as data.
+    /// For `edit`: fields to merge into the data that was delivered.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     modifications: Option<Object>,
-    /// Of edit: the text that the output is to be.
+    /// For `edit`: the new text of the output.
     content: Option<String>,
-    /// Of defer: when it wakes, RFC 3339.
+    /// For `defer`: when the task wakes, RFC 3339.
     until: Option<String>,
-    /// Of assign.
+    /// For `assign`: the agent.
     agent_id: Option<String>,
-    /// Of assign.
+    /// For `assign`: the user.
     user_id: Option<String>,
-    /// The version that the task must have. Another one is a `version_conflict`.
+    /// The version that the task must have. Any other version is a `version_conflict`.
     #[schemars(range(min = 1))]
     expected_version: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// The task as it is then.
+    /// The task after the action.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     task: Object,
 }
@@ -80,7 +81,7 @@ fn command(arguments: Arguments, now_ms: i64) -> Result<TaskCommand> {
         }
         Action::Ask => {
             let said = text.filter(|text| !text.trim().is_empty());
-            let said = said.ok_or_else(|| Error::invalid_at("/text", "required: what is asked"))?;
+            let said = said.ok_or_else(|| Error::invalid_at("/text", "required: the message to the agent"))?;
             TaskCommand::Ask { message: Message::of_text(&said) }
         }
         Action::Assign => {
@@ -106,5 +107,5 @@ fn edit(modifications: Option<Object>, content: Option<String>) -> Result<Edit> 
 fn wakes_at(text: &str, now_ms: i64) -> Result<i64> {
     let time = parse_date(text).ok_or_else(|| Error::invalid_at("/until", "expected an RFC 3339 time"))?;
     let is_to_come = time > now_ms;
-    is_to_come.then_some(time).ok_or_else(|| Error::invalid_at("/until", "expected a time that is to come"))
+    is_to_come.then_some(time).ok_or_else(|| Error::invalid_at("/until", "expected a time in the future"))
 }

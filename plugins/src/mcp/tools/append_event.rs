@@ -1,4 +1,4 @@
-//! `append_event`: something happened to an aggregate.
+//! `append_event`: appends an event to an aggregate.
 
 use foldwork_engine::model::event::{Expected, NewEvent};
 use foldwork_engine::model::value::Object;
@@ -12,16 +12,16 @@ use crate::mcp::tool::{Call, Effect, Tool, Words};
 const WORDS: Words = Words {
     name: "append_event",
     title: "Append an event",
-    description: "Appends one event to an aggregate; the first event of an id creates it. The event type is \
-        `<aggregate_type>.<verb>`, as `invoice.created`. Fields of the payload become fields of the state, null sets null. \
-        Give an `event_id` of your own (any unique text) so that a repeated call appends nothing. Articles are made with \
-        `create_article`. Events are never taken back; `<type>.deleted` hides an aggregate.",
+    description: "Appends one event to an aggregate. The first event of an id creates the aggregate. The event type \
+        is `<aggregate_type>.<verb>`, such as `invoice.created`. Fields of the payload become fields of the state; \
+        null sets null. Pass your own `event_id` (any unique text), so that a repeated call appends nothing. Articles \
+        are created with `create_article`. Events cannot be removed; `<type>.deleted` hides an aggregate.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The aggregate: an id that is there, or a new one of letters, digits and `._:-`.
+    /// The id of an existing aggregate, or a new id of letters, digits and `._:-`.
     aggregate_id: String,
     aggregate_type: String,
     /// `<aggregate_type>.<verb>`
@@ -30,18 +30,19 @@ struct Arguments {
     payload: Option<Object>,
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     metadata: Option<Object>,
-    /// A project's id or slug; of the first event of an aggregate.
+    /// A project's id or slug; only for the first event of an aggregate.
     project_id: Option<String>,
-    /// Makes the call safe to repeat: the same id is never appended twice.
+    /// Makes the call safe to repeat: an event with the same id is appended only once.
     event_id: Option<String>,
-    /// The version that the aggregate must have; 0 for one that is not there yet. Another one is a `version_conflict`.
+    /// The version that the aggregate must have, or 0 if it must not exist yet. Any other version is a
+    /// `version_conflict`.
     expected_version: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     event: ShownEvent,
-    /// Whether an earlier call has appended it.
+    /// Whether an earlier call has appended the event.
     repeated: bool,
 }
 

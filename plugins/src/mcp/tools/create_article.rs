@@ -1,4 +1,4 @@
-//! `create_article`: a draft.
+//! `create_article`: creates an article as a draft.
 
 use foldwork_engine::workspace::answers::RequestId;
 use foldwork_engine::workspace::articles::NewArticle;
@@ -13,8 +13,9 @@ use crate::mcp::tool::{Call, Effect, Tool, Words};
 const WORDS: Words = Words {
     name: "create_article",
     title: "Create an article",
-    description: "Makes an article as a draft, with a body in Markdown. Nobody reads it before `publish_article`. Give an \
-        `idempotency_key` (any unique text) so that a repeated call makes no second one.",
+    description: "Creates an article as a draft, with a body in Markdown. Readers see it only after \
+        `publish_article`. Pass an `idempotency_key` (any unique text), so that a repeated call creates no second \
+        article.",
 };
 
 #[derive(Deserialize, Serialize, JsonSchema)]
@@ -25,7 +26,7 @@ struct Arguments {
     body: Option<String>,
     /// A project's id or slug.
     project_id: Option<String>,
-    /// Unique in its project; made from the title where it is not given.
+    /// Unique in its project; derived from the title by default.
     slug: Option<String>,
     tags: Option<Vec<String>>,
     /// Makes the call safe to repeat within a day.
@@ -35,7 +36,7 @@ struct Arguments {
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     article: ShownArticle,
-    /// Whether an earlier call has made it.
+    /// Whether an earlier call has created the article.
     repeated: bool,
 }
 
@@ -52,7 +53,7 @@ async fn create_article(writer: Writer, arguments: Arguments, _call: Call) -> Re
     Ok(Answer { article: ShownArticle::from(&*article), repeated })
 }
 
-/// What identifies a user's call under its key.
+/// Returns the identity of a user's call with an idempotency key.
 fn request_id(user_id: &str, key: &str, arguments: &Arguments) -> Result<RequestId> {
     let text = serde_json::to_vec(arguments).map_err(Error::internal)?;
     let fingerprint = Sha256::new().chain_update("mcp/").chain_update(WORDS.name).chain_update([0]).chain_update(text);

@@ -1,4 +1,4 @@
-//! `get_aggregate`: the state of one aggregate.
+//! `get_aggregate`: returns the state of one aggregate.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::date::{format_date, parse_date};
@@ -14,18 +14,18 @@ use crate::mcp::tool::{Call, Tool, Words};
 const WORDS: Words = Words {
     name: "get_aggregate",
     title: "Get an aggregate",
-    description: "Shows one aggregate by its id: the state that its events fold to, now or at an earlier version or time. \
-        Ids come from `search`, `query` or `list_events`.",
+    description: "Returns one aggregate by its id: the state that its events fold to, now or at an earlier version or \
+        time. Ids come from `search`, `query` or `list_events`.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     aggregate_id: String,
-    /// As it was after the event of this version.
+    /// Returns the state after the event with this version.
     #[schemars(range(min = 1))]
     version: Option<u64>,
-    /// As it was at this time, RFC 3339. Give this or `version`, not both.
+    /// Returns the state at this time, RFC 3339. Give this or `version`, not both.
     at: Option<String>,
 }
 
@@ -35,16 +35,16 @@ pub struct ShownAggregate {
     aggregate_id: String,
     aggregate_type: String,
     project_id: Option<String>,
-    /// Events that it is folded from.
+    /// Number of events that the state is folded from.
     version: u64,
     created_at: String,
     last_event_at: String,
-    /// Traits of its type.
+    /// Traits of the aggregate's type.
     traits: Vec<String>,
-    /// Its fields.
+    /// The aggregate's fields.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     state: Object,
-    /// What plugins derived from it, by plugin.
+    /// Facts that plugins derived from the aggregate, by plugin.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     facts: Object,
 }
@@ -66,7 +66,7 @@ async fn get_aggregate(reader: Reader, arguments: Arguments, _call: Call) -> Res
     Ok(shown(&aggregate, &definition))
 }
 
-/// An aggregate as models are shown it.
+/// Returns an aggregate as models see it.
 pub(in crate::mcp) fn shown(aggregate: &Aggregate, definition: &Definition) -> ShownAggregate {
     ShownAggregate {
         aggregate_id: aggregate.id.to_string(),

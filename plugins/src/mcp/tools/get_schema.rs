@@ -1,4 +1,4 @@
-//! `get_schema`: the types that there are, and the fields and events of one.
+//! `get_schema`: lists the types, or returns the fields and events of one type.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::mcp::tool::{Call, Tool, Words};
 const WORDS: Words = Words {
     name: "get_schema",
     title: "Get the schema",
-    description: "Tells which aggregate types there are; with `aggregate_type` the fields, traits and events of that one, \
-        those that were declared and those that were seen in the log. Ask before you write a pipeline or append an event.",
+    description: "Lists the aggregate types. With `aggregate_type`, returns the traits, fields and events of that \
+        type, both declared ones and those seen in the log. Use this before you write a pipeline or append an event.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The type to tell about; without it all types are named.
+    /// The type to describe. If it is missing, all types are listed.
     aggregate_type: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// All types, by name; those of `aggregate_type` in full.
+    /// All types without details, or the type `aggregate_type` with them.
     types: Vec<ShownType>,
 }
 
@@ -38,22 +38,22 @@ pub struct ShownType {
     type_name: String,
     display_name: String,
     traits: Vec<String>,
-    /// Whether only operations of its own change it; `append_event` does not.
+    /// Whether only dedicated operations change aggregates of the type; `append_event` cannot.
     managed: bool,
-    /// Told where the type was asked for.
+    /// The type's fields. Only with `aggregate_type`.
     #[schemars(with = "Option<Vec<serde_json::Map<String, serde_json::Value>>>")]
     fields: Option<Value>,
-    /// Told where the type was asked for: by event type, the fields of its payload.
+    /// The payload of each event type. Only with `aggregate_type`.
     events: Option<BTreeMap<String, ShownEventType>>,
 }
 
 /// The payload of an event type.
 #[derive(Serialize, JsonSchema, Default)]
 struct ShownEventType {
-    /// As it was declared.
+    /// The declared payload.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     declared: Option<Value>,
-    /// Fields that were seen, with the types of their values.
+    /// Fields seen in events, with the types of their values.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     seen: Option<Object>,
 }
@@ -70,7 +70,7 @@ async fn get_schema(reader: Reader, arguments: Arguments, _call: Call) -> Result
     Ok(Answer { types })
 }
 
-/// A type with its fields and events.
+/// Returns a type with its fields and events.
 pub(in crate::mcp) fn shown(schema: &Schema) -> ShownType {
     let declaration = declaration::to_value(&schema.definition);
     let mut events: BTreeMap<String, ShownEventType> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `get_task`: a task with what was said and delivered.
+//! `get_task`: returns a task with its messages and output.
 
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::{Reader, Result};
@@ -10,16 +10,16 @@ use crate::mcp::tool::{Call, Tool, Words};
 const WORDS: Words = Words {
     name: "get_task",
     title: "Get a task",
-    description: "Shows a task of the mailbox with its messages, every version of what was delivered (artifacts), and what \
-        happened to it in order (timeline). `allowed_actions` are what `act_on_task` may do with it now; `source.aggregate_id` \
-        is what it is about.",
+    description: "Returns a task of the mailbox with its messages, every version of its output (artifacts) and its \
+        events in order (timeline). `allowed_actions` lists what `act_on_task` may do now; `source.aggregate_id` is \
+        the aggregate that the task is about.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
     task_id: String,
-    /// Whether to show the timeline too; it may be long.
+    /// Whether to include the timeline, which may be long.
     timeline: Option<bool>,
 }
 
@@ -38,7 +38,7 @@ async fn get_task(reader: Reader, arguments: Arguments, _call: Call) -> Result<A
     let task = reader.task(&arguments.task_id).await?;
     let mut whole = reader.whole_task(&task, None).await?;
     if !arguments.timeline.unwrap_or(false) {
-        // What happened is told with everything else that was said.
+        // The timeline repeats what the other fields contain.
         whole = whole.into_iter().filter(|(name, _): &(_, Value)| &**name != "timeline").collect();
     }
     Ok(Answer { task: whole })

@@ -1,4 +1,4 @@
-//! `list_events`: what happened, in the workspace or to one aggregate.
+//! `list_events`: lists events of the workspace or of one aggregate.
 
 use std::time::Duration;
 
@@ -10,31 +10,32 @@ use serde::{Deserialize, Serialize};
 use super::shown::ShownEvent;
 use crate::mcp::tool::{Call, Tool, Words};
 
-/// Events where it is not said.
+/// Default number of events.
 const USUAL: usize = 50;
 
 const WORDS: Words = Words {
     name: "list_events",
     title: "List events",
-    description: "Lists what happened, oldest first: in the whole workspace, or with `aggregate_id` to one aggregate (there \
-        also newest first). To go on, call again with `after` set to the answer's `next_after`. To count or group events use \
-        `query`.",
+    description: "Lists events, oldest first: those of the whole workspace, or with `aggregate_id` those of one \
+        aggregate (also newest first). To continue, call again with `after` set to the answer's `next_after`. To \
+        count or group events use `query`.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// Only the history of this aggregate.
+    /// Lists only the history of this aggregate.
     aggregate_id: Option<String>,
-    /// Only events of this aggregate type. Not with `aggregate_id`.
+    /// Lists only events of this aggregate type. Not with `aggregate_id`.
     aggregate_type: Option<String>,
-    /// Only events of these types, such as `article.published`. Not with `aggregate_id`.
+    /// Lists only events of these types, such as `article.published`. Not with `aggregate_id`.
     event_types: Option<Vec<String>>,
-    /// Events after this position of the log; with `aggregate_id` after (newest first: before) this version.
+    /// Lists events after this position of the log. With `aggregate_id`: after this version, or before it if
+    /// `newest_first` is set.
     after: Option<u64>,
-    /// With `aggregate_id`: the newest first.
+    /// Lists the newest events first. Only with `aggregate_id`.
     newest_first: Option<bool>,
-    /// Events at most; 50 where it is not said.
+    /// Maximum number of events; 50 by default.
     #[schemars(range(min = 1, max = 200))]
     limit: Option<usize>,
 }
@@ -42,7 +43,7 @@ struct Arguments {
 #[derive(Serialize, JsonSchema)]
 struct Answer {
     events: Vec<ShownEvent>,
-    /// The `after` of the next call; null where there is nothing more.
+    /// The `after` of the next call; null if there are no more events.
     next_after: Option<u64>,
 }
 
@@ -51,12 +52,12 @@ pub(super) fn tool() -> Tool {
 }
 
 async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result<Answer> {
-    // An event takes more as text than in memory, and one is answered at least.
+    // An event takes more bytes as text than in memory. At least one event is returned.
     let limit = Limit { events: arguments.limit.unwrap_or(USUAL), bytes: call.answer_bytes / 2 };
     let newest_first = arguments.newest_first.unwrap_or(false);
     if let Some(id) = arguments.aggregate_id {
         if arguments.aggregate_type.is_some() || arguments.event_types.is_some() {
-            return Err(Error::invalid_at("/aggregate_id", "one aggregate's events are listed without other filters"));
+            return Err(Error::invalid_at("/aggregate_id", "cannot be combined with other filters"));
         }
         let direction = if newest_first { Direction::Backward } else { Direction::Forward };
         let page = reader.stream(&id, arguments.after, limit, direction).await?;
@@ -64,7 +65,7 @@ async fn list_events(reader: Reader, arguments: Arguments, call: Call) -> Result
         return Ok(Answer { events, next_after: page.next });
     }
     if newest_first {
-        return Err(Error::invalid_at("/newest_first", "needs an aggregate_id"));
+        return Err(Error::invalid_at("/newest_first", "requires aggregate_id"));
     }
     let filter =
         LogFilter { event_types: arguments.event_types.unwrap_or_default(), aggregate_type: arguments.aggregate_type };

@@ -1,4 +1,4 @@
-//! `list_tasks`: what waits in the mailbox.
+//! `list_tasks`: lists the tasks of the mailbox.
 
 use foldwork_engine::model::task::{Status, shown};
 use foldwork_engine::model::value::Object;
@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 use crate::mcp::tool::{Call, Tool, Words};
 use crate::mcp::words::{WantedTasks, Word};
 
-/// Tasks where it is not said.
+/// Default number of tasks.
 const USUAL: usize = 20;
 
 const WORDS: Words = Words {
     name: "list_tasks",
     title: "List tasks",
-    description: "Lists the tasks of the mailbox, newest first: work for agents and people, with who it waits for and what \
-        may be done with it. Without `status` it lists those that are open. `get_task` shows what was said and delivered.",
+    description: "Lists the tasks of the mailbox, newest first: work for agents and people, with the assignee and the \
+        allowed actions. Without `status`, lists open tasks. `get_task` returns messages and output.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// `review` waits for a person's decision on what was delivered, `input_required` for an answer to an agent.
+    /// `review` tasks wait for a person's decision on the output, `input_required` tasks for an answer to an agent.
     status: Option<Word<WantedTasks>>,
-    /// Only tasks of this agent or user.
+    /// Lists only tasks of this agent or user.
     assignee_id: Option<String>,
-    /// Only those of this project: its id or slug.
+    /// Lists only tasks of this project, by its id or slug.
     project_id: Option<String>,
     unread: Option<bool>,
-    /// The `next_cursor` of the answer before.
+    /// The `next_cursor` of the previous answer.
     #[schemars(range(min = 1))]
     cursor: Option<u64>,
-    /// Tasks at most; 20 where it is not said.
+    /// Maximum number of tasks; 20 by default.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<usize>,
 }
@@ -43,7 +43,7 @@ struct Answer {
     /// Each with `id, title, status, priority, assignee_type, assignee_id, waiting_on, allowed_actions, source, …`.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     tasks: Vec<Object>,
-    /// The `cursor` of the next call; null where there is nothing more.
+    /// The `cursor` of the next call; null if there are no more tasks.
     next_cursor: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ async fn list_tasks(reader: Reader, arguments: Arguments, call: Call) -> Result<
         let shown = shown::shown(task);
         let size = serde_json::to_string(&shown).map_err(Error::internal)?.len();
         if size > left && index > 0 {
-            // The next page begins with what does not fit here.
+            // The next page begins with the tasks that do not fit here.
             next_cursor = page.items.get(index - 1).map(|last| last.first_position);
             break;
         }

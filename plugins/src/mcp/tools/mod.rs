@@ -1,4 +1,4 @@
-//! The tools that are there without any script, a file for each.
+//! The built-in tools, with a file for each.
 
 mod act_on_task;
 mod append_event;
@@ -17,7 +17,7 @@ mod shown;
 
 use super::tool::Tool;
 
-/// Their names, as they are listed.
+/// The names of the built-in tools, in the order in which they are listed.
 pub(super) const NAMES: [&str; 12] = [
     "search",
     "query",
@@ -33,7 +33,7 @@ pub(super) const NAMES: [&str; 12] = [
     "upload_file_link",
 ];
 
-/// All of them: those that read, then those that change something.
+/// Returns the built-in tools: first those that read, then those that write.
 pub(super) fn all() -> Vec<Tool> {
     vec![
         search::tool(),
@@ -56,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_are_those_that_are_named() {
+    fn the_tools_match_the_list_of_names() {
         let tools = all();
         let names: Vec<&str> = tools.iter().map(|tool| &*tool.description.name).collect();
         assert_eq!(names, NAMES);
     }
 
     #[test]
-    fn schemas_are_of_objects_and_refer_to_nothing() {
+    fn tool_schemas_are_objects_without_references() {
         for tool in all() {
             let description = tool.description;
             let output = description.output_schema.expect("typed answers");

@@ -1,4 +1,4 @@
-//! `publish_article`: a draft becomes what readers see.
+//! `publish_article`: publishes the current revision of an article.
 
 use foldwork_engine::model::event::Expected;
 use foldwork_engine::{Result, Writer};
@@ -11,8 +11,8 @@ use crate::mcp::tool::{Call, Effect, Tool, Words};
 const WORDS: Words = Words {
     name: "publish_article",
     title: "Publish an article",
-    description: "Publishes an article as it is now: readers see this revision until another is published. Publishing \
-        again what is published already changes nothing.",
+    description: "Publishes the current revision of an article. Readers see this revision until another one is \
+        published. Publishing a revision that is already published changes nothing.",
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ const WORDS: Words = Words {
 struct Arguments {
     /// The article's id.
     aggregate_id: String,
-    /// The version that the article must have. Another one is a `version_conflict`.
+    /// The version that the article must have. Any other version is a `version_conflict`.
     #[schemars(range(min = 1))]
     expected_version: Option<u64>,
 }
@@ -31,7 +31,7 @@ struct Answer {
 }
 
 pub(super) fn tool() -> Tool {
-    // The revision that was published before is not shown any more.
+    // Replaces the revision that was published before.
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: true }, publish_article)
 }
 

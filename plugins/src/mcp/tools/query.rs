@@ -1,4 +1,4 @@
-//! `query`: a pipeline over events and states.
+//! `query`: runs a pipeline over events and states.
 
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
@@ -10,21 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::mcp::tool::{Call, Tool, Words};
 
-/// Rows where it is not said.
+/// Default number of rows.
 const USUAL: u32 = 100;
 
 const WORDS: Words = Words {
     name: "query",
     title: "Query",
-    description: "Runs a pipeline in MongoDB's aggregation language over the workspace. Rows are events until the stage \
-        {\"$fold\": {}} turns them into the states of aggregates; so a question about things as they are now begins \
-        [{\"$match\": {\"aggregate_type\": \"article\"}}, {\"$fold\": {}}, …], and one about what happened leaves $fold out. A \
-        state has its type's fields and `_id`, `aggregate_type`, `project_id`, `_version`, `_created_at`, `_last_event_at`; an \
-        event has `_id`, `aggregate_id`, `event_type`, `payload`, `occurred_at`, `position`. Examples: articles by status: \
-        [{\"$match\": {\"aggregate_type\": \"article\"}}, {\"$fold\": {}}, {\"$group\": {\"_id\": \"$status\", \"n\": {\"$sum\": 1}}}]; \
-        events a day: [{\"$group\": {\"_id\": {\"$dateTrunc\": {\"date\": \"$occurred_at\", \"unit\": \"day\"}}, \"n\": {\"$sum\": 1}}}]. \
-        Times in filters are written {\"$date\": \"2026-01-31T00:00:00Z\"}. End with $project to keep rows small. Fields are told \
-        by `get_schema`, operators by the resource foldwork://operators. It changes nothing.",
+    description: "Runs a pipeline in MongoDB's aggregation language over the workspace. Rows are events until the \
+        stage {\"$fold\": {}} turns them into the states of aggregates. A question about the current state therefore \
+        begins with [{\"$match\": {\"aggregate_type\": \"article\"}}, {\"$fold\": {}}, …]; a question about what \
+        happened omits $fold. A state has its type's fields and `_id`, `aggregate_type`, `project_id`, `_version`, \
+        `_created_at`, `_last_event_at`; an event has `_id`, `aggregate_id`, `event_type`, `payload`, `occurred_at`, \
+        `position`. Examples: articles by status: [{\"$match\": {\"aggregate_type\": \"article\"}}, {\"$fold\": {}}, \
+        {\"$group\": {\"_id\": \"$status\", \"n\": {\"$sum\": 1}}}]; events per day: [{\"$group\": {\"_id\": \
+        {\"$dateTrunc\": {\"date\": \"$occurred_at\", \"unit\": \"day\"}}, \"n\": {\"$sum\": 1}}}]. Write times in \
+        filters as {\"$date\": \"2026-01-31T00:00:00Z\"}. End with $project to keep rows small. `get_schema` returns \
+        the fields, and the resource foldwork://operators the operators. A query changes nothing.",
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -33,10 +34,10 @@ struct Arguments {
     /// The stages, each an object with one operator.
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     pipeline: Value,
-    /// Rows at most; 100 where it is not said.
+    /// Maximum number of rows; 100 by default.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-    /// Whether to tell too how the answer was come by.
+    /// Whether to explain how the answer was computed.
     explain: Option<bool>,
 }
 
@@ -44,13 +45,13 @@ struct Arguments {
 struct Answer {
     #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
     rows: Vec<Value>,
-    /// Rows in this answer.
+    /// Number of rows in this answer.
     count: usize,
-    /// Whether there are more rows than were asked for or than fit: narrow the pipeline, or go on with $skip.
+    /// Whether there are more rows than requested or than fit. Narrow the pipeline, or continue with $skip.
     more: bool,
-    /// What was not as asked.
+    /// Deviations of the answer from the request.
     warnings: Vec<String>,
-    /// Asked for by `explain`.
+    /// Present if `explain` is set.
     #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     explain: Option<Value>,
 }
@@ -74,7 +75,7 @@ async fn query(reader: Reader, arguments: Arguments, call: Call) -> Result<Answe
     })
 }
 
-/// The first rows, as many as fit into half of what an answer may have, and one at least; whether others are left out.
+/// Returns the first rows that fit into half of the answer's limit, at least one, and whether rows were left out.
 fn fitting(mut rows: Vec<Value>, bytes: usize) -> (Vec<Value>, bool) {
     let mut left = bytes / 2;
     let fits = rows.iter().take_while(|row| {
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_do_not_fit_are_left_out_but_never_all() {
+    fn rows_over_the_limit_are_omitted_but_never_all() {
         let rows = |count: usize| vec![Value::from("x".repeat(98)); count];
         let (left, is_cut) = fitting(rows(3), 1_000);
         assert_eq!((left.len(), is_cut), (3, false));

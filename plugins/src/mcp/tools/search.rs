@@ -1,4 +1,4 @@
-//! `search`: aggregates by words.
+//! `search`: finds aggregates by words.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::workspace::search::{Hit, Search};
@@ -12,9 +12,9 @@ use crate::mcp::words::{MatchKind, Word};
 const WORDS: Words = Words {
     name: "search",
     title: "Search",
-    description: "Finds aggregates (articles, projects, anything with a label) by words of their labels and texts, best \
-        first. Words may be misspelt, in another order, or begun only. Start here when you know what something is called \
-        but not its id. For counting, filtering by fields or grouping use `query`.",
+    description: "Finds aggregates (articles, projects, anything with a label) by words of their labels and texts, \
+        best first. Words may be misspelt, reordered or incomplete. Start here if you know a name but not the id. For \
+        counting, filtering by fields or grouping use `query`.",
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -22,20 +22,20 @@ const WORDS: Words = Words {
 struct Arguments {
     /// Words of a label or text.
     query: String,
-    /// Only aggregates of this type; without it all but tasks.
+    /// Finds only aggregates of this type. By default all types but tasks are searched.
     aggregate_type: Option<String>,
-    /// Only those of this project: its id or slug.
+    /// Finds only aggregates of this project, by its id or slug.
     project_id: Option<String>,
-    /// Results at most; 10 where it is not said.
+    /// Maximum number of results; 10 by default.
     #[schemars(range(min = 1, max = 100))]
     limit: Option<u64>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// The best first.
+    /// The results, best first.
     results: Vec<Found>,
-    /// What was not as asked.
+    /// Deviations of the answer from the request.
     warnings: Vec<String>,
 }
 
@@ -45,9 +45,9 @@ struct Found {
     aggregate_type: String,
     project_id: Option<String>,
     label: String,
-    /// From 0 to 1, where 1 is the very label.
+    /// From 0 to 1, where 1 is an exact match of the label.
     score: f64,
-    /// How it was found.
+    /// The measure by which the aggregate was found.
     kind: Word<MatchKind>,
     last_event_at: String,
 }

@@ -1,4 +1,4 @@
-//! Events and articles as models are shown them.
+//! Events and articles as models see them.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::article::{published_at, published_version};
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::mcp::words::Word;
 
-/// Something that happened.
+/// An event.
 #[derive(Serialize, JsonSchema)]
 pub struct ShownEvent {
     event_id: String,
@@ -20,15 +20,15 @@ pub struct ShownEvent {
     /// `<type>.<verb>`
     event_type: String,
     project_id: Option<String>,
-    /// Its place in the aggregate's history, from 1.
+    /// The event's position in the aggregate's history, from 1.
     version: u64,
-    /// Its place in the workspace's log, from 1.
+    /// The event's position in the workspace's log, from 1.
     position: u64,
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     payload: Object,
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     metadata: Object,
-    /// Who appended it.
+    /// The principal that appended the event.
     actor: String,
     occurred_at: String,
     recorded_at: String,
@@ -53,7 +53,7 @@ impl From<&Event> for ShownEvent {
     }
 }
 
-/// An article, without its body.
+/// An article without its body.
 #[derive(Serialize, JsonSchema)]
 pub struct ShownArticle {
     aggregate_id: String,

@@ -1,4 +1,4 @@
-//! `upload_file_link`: a URL to which the bytes of a file are sent, past the model.
+//! `upload_file_link`: creates a URL to which a file is uploaded without passing through the model.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::file_path::Place;
@@ -12,25 +12,25 @@ use crate::mcp::tool::{Call, Effect, Tool, Words};
 const WORDS: Words = Words {
     name: "upload_file_link",
     title: "Get a link to upload a file",
-    description: "Gives a URL by which a file is stored: send its bytes, as they are, with HTTP PUT, as in `curl -T FILE URL`. \
-        The URL needs no key, so tell it to nobody else; it is good for 15 minutes and one file, which it names and bounds. A \
-        file that is at the path already is replaced. Once anything is stored there the URL is used up (409): get another one. \
-        Nothing is stored before the bytes are sent.",
+    description: "Returns a URL for uploading one file: send its bytes unchanged with HTTP PUT, as in `curl -T FILE \
+        URL`. The URL needs no key, so keep it secret. It is valid for 15 minutes and one file, and fixes the file's \
+        name and maximum size. A file that is already at the path is replaced. Once a file has been stored with it, \
+        the URL is used up (409): request another one. Nothing is stored before the bytes are sent.",
 };
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Arguments {
-    /// The name that the file is to have, such as `report.pdf`. No slashes.
+    /// The name of the file, such as `report.pdf`. No slashes.
     filename: String,
-    /// Its media type, such as `application/pdf`; told by the name where it is not given.
+    /// The media type, such as `application/pdf`. Derived from the name by default.
     mime_type: Option<String>,
-    /// Bytes that it may have at most; as many as the server takes where it is not given.
+    /// Maximum size of the file in bytes. By default the server's limit.
     #[schemars(range(min = 1))]
     max_bytes: Option<u64>,
-    /// The aggregate that the file is attached to.
+    /// The aggregate to which the file is attached.
     aggregate_id: Option<String>,
-    /// The type of that aggregate, where it is not there yet.
+    /// The type of that aggregate, if the aggregate does not exist yet.
     aggregate_type: Option<String>,
     /// A project's id or slug.
     project_id: Option<String>,
@@ -38,27 +38,27 @@ struct Arguments {
 
 #[derive(Serialize, JsonSchema)]
 struct Answer {
-    /// Where the bytes are sent to.
+    /// The URL to which the bytes are sent.
     url: String,
     /// `PUT`.
     method: &'static str,
-    /// Where the file will be: `workspace/project/type/aggregate/filename`.
+    /// The path of the stored file: `workspace/project/type/aggregate/filename`.
     path: String,
     mime_type: String,
-    /// Null: there is no bound.
+    /// Null means no limit.
     max_bytes: Option<u64>,
     expires_at: String,
 }
 
 pub(super) fn tool() -> Tool {
-    // The file that was at the path is replaced, once the link is used.
+    // Using the link replaces a file that is already at the path.
     Tool::writing(&WORDS, Effect { destructive: true, idempotent: false }, upload_file_link)
 }
 
 async fn upload_file_link(writer: Writer, arguments: Arguments, call: Call) -> Result<Answer> {
     let Arguments { filename, mime_type: given, max_bytes, aggregate_id, aggregate_type, project_id } = arguments;
     if let (Some(wanted), Some(most)) = (max_bytes, call.upload_bytes.filter(|most| max_bytes > Some(*most))) {
-        return Err(Error::invalid_at("/max_bytes", format!("a file may have {most} bytes here, not {wanted}")));
+        return Err(Error::invalid_at("/max_bytes", format!("the limit for a file is {most} bytes, found {wanted}")));
     }
     let max_bytes = max_bytes.or(call.upload_bytes);
     let mime_type = mime_type(given.as_deref(), &filename)?;

@@ -1,4 +1,4 @@
-//! What a case gives to a hook: the parts that it writes, and the usual for the others.
+//! The input of a hook in a case: the parts that the case specifies, and defaults for the others.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use foldwork_engine::model::value::{Object, Value};
 use super::Case;
 use crate::suggestion::nearest;
 
-/// When everything happens in a case that does not say so: 2024-05-01T12:00:00Z.
+/// The default time of everything in a case: 2024-05-01T12:00:00Z.
 const NOW_MS: i64 = 1_714_564_800_000;
 const EVENT: [&str; 12] = [
     "event_id",
@@ -32,7 +32,7 @@ const EVENT: [&str; 12] = [
     "recorded_at",
 ];
 
-/// What a case gives, complete.
+/// The complete input of a case.
 pub(super) struct Given {
     event: Event,
     aggregate: Aggregate,
@@ -40,7 +40,7 @@ pub(super) struct Given {
     agents: Vec<Value>,
     task: Value,
     messages: Vec<Value>,
-    /// For `work`: the aggregate's row.
+    /// The aggregate's row, for `work`.
     row: Value,
     related: Vec<Value>,
     arguments: Object,
@@ -146,20 +146,20 @@ impl Given {
         Tool { arguments: &self.arguments, rows: &self.rows, now_ms: self.event.occurred_at }
     }
 
-    /// Why the arguments are refused before the tool is called, if they are.
+    /// Returns why the arguments are rejected before the tool is called, if they are.
     pub(super) fn refused_arguments(&self, script: &impl Plugin) -> Option<String> {
         let violations = script.check_arguments(&self.arguments);
         (!violations.is_empty()).then(|| Error::from(violations).to_string())
     }
 
-    /// A case of an event that the plugin is never called for shows nothing.
+    /// Rejects a case with an event for which the plugin is never called, because such a case tests nothing.
     fn admitted(&self, about: &About) -> Result<(), String> {
         match about.on.admits(&self.event.event_type, &self.definition.traits) {
             true => Ok(()),
             false => {
                 let traits = self.definition.traits.join(", ");
                 Err(format!(
-                    "the plugin is not called on {} of a type with the traits [{traits}]",
+                    "the plugin is not called for {} of a type with the traits [{traits}]",
                     self.event.event_type
                 ))
             }
@@ -176,23 +176,23 @@ fn event(written: &Object) -> Result<Event, String> {
         match written.get(name) {
             None => Ok(usual.into()),
             Some(Value::String(text)) => Ok(text.clone()),
-            Some(_) => Err(format!("event.{name} is no string")),
+            Some(_) => Err(format!("event.{name} is not a string")),
         }
     };
     let object = |name: &str| match written.get(name) {
         None => Ok(Arc::default()),
         Some(Value::Object(object)) => Ok(object.clone()),
-        Some(_) => Err(format!("event.{name} is no table")),
+        Some(_) => Err(format!("event.{name} is not a table")),
     };
     let number = |name: &str| match written.get(name) {
         None => Ok(1),
         Some(Value::Int(number)) if *number > 0 => Ok(*number as u64),
-        Some(_) => Err(format!("event.{name} is no number from 1")),
+        Some(_) => Err(format!("event.{name} is not a positive integer")),
     };
     let time = |name: &str, usual: i64| match written.get(name) {
         None => Ok(usual),
-        Some(Value::String(text)) => parse_date(text).ok_or_else(|| format!("event.{name} is no time in RFC 3339")),
-        Some(_) => Err(format!("event.{name} is no time in quotes")),
+        Some(Value::String(text)) => parse_date(text).ok_or_else(|| format!("event.{name} is not an RFC 3339 time")),
+        Some(_) => Err(format!("event.{name} is not a time in quotes")),
     };
     let named = written.get("aggregate_type").and_then(Value::as_str).unwrap_or("article");
     let event_type = text("event_type", &format!("{named}.created"))?;
@@ -201,7 +201,7 @@ fn event(written: &Object) -> Result<Event, String> {
     let occurred_at = time("occurred_at", NOW_MS)?;
     Ok(Event {
         event_id: text("event_id", "event-1")?,
-        aggregate_id: AggregateId::parse(&aggregate_id).ok_or("event.aggregate_id is no id")?,
+        aggregate_id: AggregateId::parse(&aggregate_id).ok_or("event.aggregate_id is not a valid id")?,
         aggregate_type,
         event_type,
         project_id: written.get("project_id").and_then(Value::as_str).map(Arc::from),
@@ -216,7 +216,7 @@ fn event(written: &Object) -> Result<Event, String> {
     })
 }
 
-/// The program's own type of this name, or one with the traits that the case or the plugin names.
+/// Returns the built-in type of this name, or a type with the traits that the case or the plugin names.
 fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<Definition, String> {
     let own = builtin::definitions().into_iter().find(|definition| *definition.type_name == *name);
     match (own, traits) {
@@ -229,7 +229,7 @@ fn definition(name: &str, traits: Option<Vec<String>>, about: &About) -> Result<
     }
 }
 
-/// An object, with the usual for the fields that it does not have.
+/// Returns an object with defaults for its missing fields.
 fn over<const N: usize>(mut object: Object, usual: [(&str, Value); N]) -> Value {
     for (name, value) in usual {
         if !object.contains(name) {

@@ -1,4 +1,4 @@
-//! JSON texts to values, and back.
+//! Functions that convert between JSON text and values.
 
 use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
@@ -11,18 +11,18 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "parse_json",
         &["text: string", "?"],
-        "Reads a JSON text; throws where it is none.",
+        "Parses a JSON text. Throws if the text is not valid JSON.",
         r#"parse_json("{\"a\": [1, null]}") == #{a: [1, ()]}"#,
     )
     .register_into_engine(engine, |text: &str| -> Result<Dynamic, Refused> {
         json::parse(text.as_bytes())
             .map(|value| to_dynamic(&value))
-            .map_err(|error| thrown(format!("no JSON: {error}")))
+            .map_err(|error| thrown(format!("not valid JSON: {error}")))
     });
     function(
         "to_json",
         &["value: ?", "string"],
-        "Writes a value as JSON, the fields of maps in alphabetical order.",
+        "Returns a value as JSON, with the fields of maps in alphabetical order.",
         r#"to_json(#{b: 1, a: [true, ()]}) == "{\"a\":[true,null],\"b\":1}""#,
     )
     .register_into_engine(engine, |context: NativeCallContext, value: Dynamic| {
@@ -30,15 +30,16 @@ pub(super) fn register(engine: &mut Engine) {
     });
 }
 
-/// A value as JSON, within the size that texts may have; also what maps and arrays look like as texts.
+/// Returns a value as JSON, limited to the maximum size of strings. Maps and arrays are also converted to strings this
+/// way.
 pub(in crate::script) fn written(
     context: &NativeCallContext,
     read: impl FnOnce(&mut Reader) -> Result<Value, String>,
 ) -> Result<ImmutableString, Refused> {
-    // An item of an array takes at least this many bytes as a value, and two as JSON.
+    // An item of an array takes at least `size_of::<Value>()` bytes as a value, and two bytes as JSON.
     let bytes = context.engine().max_string_size().saturating_mul(size_of::<Value>() / 2);
     let value = read(&mut Reader::new("value", bytes)).map_err(|message| match message.starts_with("too large") {
-        true => too_large("a text of JSON is"),
+        true => too_large("a JSON text is"),
         false => thrown(message),
     })?;
     Ok(json::text(&value).into())

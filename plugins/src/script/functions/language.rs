@@ -1,9 +1,9 @@
-//! Which language a text is written in.
+//! Guesses the language of a text.
 
-/// Bytes that the guess looks at.
+/// Number of bytes that are examined.
 const SAMPLE: usize = 4_000;
 
-/// ISO 639-1 codes of the languages that the guess knows by those of ISO 639-3; the others keep their three letters.
+/// ISO 639-1 codes of languages by their ISO 639-3 codes. Other languages keep their three-letter code.
 const TWO_LETTERS: [(&str, &str); 68] = [
     ("epo", "eo"),
     ("eng", "en"),
@@ -75,7 +75,7 @@ const TWO_LETTERS: [(&str, &str); 68] = [
     ("tgl", "tl"),
 ];
 
-/// The code of the language, or nothing where the beginning of the text does not tell.
+/// Returns the code of the language, or an empty text if the beginning of the text is not conclusive.
 pub(super) fn guess(text: &str) -> &'static str {
     let end = (0..=text.len().min(SAMPLE)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     let Some(info) = whatlang::detect(&text[..end]).filter(whatlang::Info::is_reliable) else { return "" };

@@ -1,13 +1,13 @@
-//! Lists that functions of the host return, bounded before they grow: a limit that is reached is part of the result.
+//! Lists that host functions return. A list is limited while it grows, and reports whether items were left out.
 
 use rhai::{Array, Dynamic, INT, Map, NativeCallContext};
 
 use super::{Refused, thrown, too_large};
 
-/// Items that the map around a listing takes: `items` and `more`.
+/// Number of entries of the map around a list: `items` and `more`.
 const AROUND: usize = 2;
 
-/// A list within the limits that the engine sets to arrays, maps and texts.
+/// A list within the engine's limits on arrays, maps and strings.
 pub(super) struct Listing {
     items: Array,
     most: usize,
@@ -16,12 +16,12 @@ pub(super) struct Listing {
 }
 
 impl Listing {
-    /// An empty listing of items that take so many places each, where items of arrays and maps are places. It holds `most`
-    /// items where the caller says so, and never more than the limits of the engine allow.
+    /// Creates an empty list. Each item counts as `places` entries of arrays and maps. The list holds at most `most`
+    /// items, if given, and never more than the engine's limits allow.
     pub(super) fn new(context: &NativeCallContext, places: usize, most: Option<INT>) -> Result<Listing, Refused> {
         let engine = context.engine();
         let room = engine.max_array_size().min(engine.max_map_size());
-        // A script can hold what a function returns only while the map around it fits, too.
+        // The map around the list counts as well when a script stores the result.
         let around = if most.is_some() { AROUND } else { 0 };
         let allowed = room.saturating_sub(around) / places.max(1);
         let most = match most.map(usize::try_from) {
@@ -32,7 +32,7 @@ impl Listing {
         Ok(Listing { items: Array::new(), most, bytes_left: engine.max_string_size(), more: false })
     }
 
-    /// Adds an item with texts of so many bytes. Returns whether there was room.
+    /// Adds an item whose texts have this many bytes. Returns `false` if the list is full.
     pub(super) fn push(&mut self, bytes: usize, item: impl FnOnce() -> Dynamic) -> bool {
         match self.bytes_left.checked_sub(bytes).filter(|_| self.items.len() < self.most) {
             Some(left) => {
@@ -47,12 +47,12 @@ impl Listing {
         }
     }
 
-    /// Notes that something is not in the list.
+    /// Records that something was left out.
     pub(super) fn leave_out(&mut self) {
         self.more = true;
     }
 
-    /// `#{items, more}`: the list, and whether something was left out.
+    /// Returns `#{items, more}`: the list, and whether something was left out.
     pub(super) fn bounded(self) -> Map {
         Map::from_iter([
             ("items".into(), Dynamic::from_array(self.items)),
@@ -60,12 +60,12 @@ impl Listing {
         ])
     }
 
-    /// The list alone, for callers that do not look at `more`: fails where something was left out.
+    /// Returns only the list. Fails if something was left out, because the caller does not see `more`.
     pub(super) fn whole(self, what: &str) -> Result<Array, Refused> {
         match self.more {
             false => Ok(self.items),
             true => Err(too_large(format!(
-                "a list of more than {} {what} (the function takes the number of {what} to list, too) is",
+                "a list of more than {} {what} (pass the number of {what} to list as well) is",
                 self.items.len()
             ))),
         }

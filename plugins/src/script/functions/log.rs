@@ -1,4 +1,4 @@
-//! Lines for the server's log.
+//! The function that writes to the server's log.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rhai::Engine;
 use super::{Refused, function, thrown};
 use crate::script::guard::may_log;
 
-/// Characters of a line that are kept.
+/// Maximum length of a line, in characters.
 const LONGEST: usize = 1_000;
 
 pub(super) fn register(engine: &mut Engine, plugin: &str) {
@@ -16,7 +16,8 @@ pub(super) fn register(engine: &mut Engine, plugin: &str) {
     function(
         "log",
         &["level: string", "text: string", "()"],
-        "Writes a line into the server's log, as \"debug\", \"info\", \"warn\" or \"error\"; of a call the first 100.",
+        "Writes a line to the server's log. Levels are \"debug\", \"info\", \"warn\" and \"error\". Only the first \
+         100 lines of a call are logged.",
         r#"log("debug", "seen") == ()"#,
     )
     .register_into_engine(engine, move |level: &str, text: &str| log(&plugin, level, text));
@@ -31,13 +32,13 @@ fn log(plugin: &str, level: &str, text: &str) -> Result<(), Refused> {
         return Ok(());
     }
     match level {
-        "debug" => tracing::debug!(plugin, text, "a plugin says"),
-        "info" => tracing::info!(plugin, text, "a plugin says"),
-        "warn" => tracing::warn!(plugin, text, "a plugin says"),
-        "error" => tracing::error!(plugin, text, "a plugin says"),
+        "debug" => tracing::debug!(plugin, text, "message of a plugin"),
+        "info" => tracing::info!(plugin, text, "message of a plugin"),
+        "warn" => tracing::warn!(plugin, text, "message of a plugin"),
+        "error" => tracing::error!(plugin, text, "message of a plugin"),
         other => {
             let other: String = other.chars().take(20).collect();
-            return Err(thrown(format!("log knows debug, info, warn and error, not '{other}'")));
+            return Err(thrown(format!("unknown log level '{other}'; allowed are debug, info, warn and error")));
         }
     }
     Ok(())

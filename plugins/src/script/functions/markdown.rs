@@ -1,4 +1,4 @@
-//! Functions on Markdown: CommonMark with tables, footnotes and strikethrough.
+//! Functions for Markdown: CommonMark with tables, footnotes and strikethrough.
 
 use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use rhai::{Dynamic, Engine, INT, ImmutableString, Map, NativeCallContext};
@@ -7,21 +7,21 @@ use super::listing::Listing;
 use super::{Refused, function};
 use crate::script::guard::checkpoint;
 
-/// Places that a link or a heading takes in a list: the map itself, and its two entries.
+/// Entries that a link or a heading takes in a list: the map itself, and its two fields.
 const PLACES: usize = 3;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
         "markdown_text",
         &["markdown: string", "string"],
-        "Gives the text of Markdown without its marks, a line a block; code stays.",
+        "Returns the plain text of Markdown, one line per block. Code is kept.",
         r##"markdown_text("# A *title*\n\nAnd `code`.") == "A title\nAnd code.""##,
     )
     .register_into_engine(engine, markdown_text);
     function(
         "markdown_links",
         &["markdown: string", "array"],
-        "Lists the links of Markdown as `#{text, url}`: inline, by reference, and in angle brackets.",
+        "Lists the links of Markdown as `#{text, url}`: inline links, reference links and autolinks.",
         r##"markdown_links("[a](b.md) <http://c.d>") == [#{text: "a", url: "b.md"}, #{text: "http://c.d", url: "http://c.d"}]"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str| {
@@ -30,7 +30,7 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "markdown_links",
         &["markdown: string", "most: int", "map"],
-        "Lists the first links of Markdown as `#{items, more}`: `more` tells whether the text has links that are not listed.",
+        "Lists the first `most` links of Markdown as `#{items, more}`. `more` is true if the text has further links.",
         r##"markdown_links("[a](b.md) <http://c.d>", 1) == #{items: [#{text: "a", url: "b.md"}], more: true}"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
@@ -48,7 +48,8 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "markdown_headings",
         &["markdown: string", "most: int", "map"],
-        "Lists the first headings of Markdown as `#{items, more}`: `more` tells whether the text has headings that are not listed.",
+        "Lists the first `most` headings of Markdown as `#{items, more}`. `more` is true if the text has further \
+         headings.",
         r##"markdown_headings("# One\n\n## Two", 1) == #{items: [#{level: 1, text: "One"}], more: true}"##,
     )
     .register_into_engine(engine, |context: NativeCallContext, markdown: &str, most: INT| {
@@ -92,7 +93,7 @@ fn end_line(text: &mut String) {
 }
 
 fn markdown_links(markdown: &str, mut links: Listing) -> Result<Listing, Refused> {
-    // The link that is open, and its text so far.
+    // The open link, and its text so far.
     let mut open: Option<(ImmutableString, String)> = None;
     for event in parser(markdown) {
         checkpoint()?;

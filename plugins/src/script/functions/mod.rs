@@ -1,7 +1,8 @@
-//! The functions of the host: what scripts can do beyond the language. Each is documented by a sentence and an example.
+//! The host functions: what scripts can do beyond the language. Each function is documented by a sentence and an
+//! example.
 //!
-//! They compute and touch nothing. Arguments are bounded before the work begins, since no call inside one of them is
-//! seen by the interpreter. Functions that list things return `#{items, more}` where the caller says how many it takes.
+//! Host functions only compute. They limit their arguments before they start, because the interpreter cannot interrupt
+//! them. Functions that list things return `#{items, more}` if the caller limits the number of items.
 
 mod json;
 mod language;
@@ -19,7 +20,7 @@ pub(super) use json::written;
 
 type Refused = Box<EvalAltResult>;
 
-/// Registers all of them, for one plugin.
+/// Registers all host functions for a plugin.
 pub(super) fn register(engine: &mut Engine, plugin: &str) {
     text::register(engine);
     markdown::register(engine);
@@ -30,19 +31,19 @@ pub(super) fn register(engine: &mut Engine, plugin: &str) {
     log::register(engine, plugin);
 }
 
-/// Begins a function: its name, its parameters and at their end what it returns, what it does, and an expression that
-/// is true.
+/// Begins a function's registration. The last item of `signature` is the return type, and `example` is an expression
+/// that is true.
 fn function(name: &str, signature: &[&str], sentence: &str, example: &str) -> FuncRegistration {
     let comments = [format!("/// {sentence}"), "///".to_owned(), format!("/// `{example}`")];
     FuncRegistration::new(name).with_params_info(signature).with_comments(comments)
 }
 
-/// An error that a script can catch.
+/// Returns an error that a script can catch.
 fn thrown(message: impl Into<String>) -> Refused {
     EvalAltResult::ErrorRuntime(message.into().into(), Position::NONE).into()
 }
 
-/// What is larger than a function works on.
+/// Returns an error for something that exceeds a size limit.
 fn too_large(what: impl Into<String>) -> Refused {
     EvalAltResult::ErrorDataTooLarge(what.into(), Position::NONE).into()
 }

@@ -1,4 +1,4 @@
-//! Paths into nested values.
+//! The function that reads nested values by their path.
 
 use rhai::{Dynamic, Engine};
 
@@ -8,7 +8,7 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "get",
         &["value: map", "path: string", "?"],
-        "Follows a path of names and places into a value; `()` where it leads nowhere.",
+        "Returns the value at a path of field names and array indices, or `()` if there is none.",
         r#"get(#{a: #{b: [7, 8]}}, "a.b.1") == 8 && get(#{a: 1}, "a.x") == ()"#,
     )
     .register_into_engine(engine, |value: &mut rhai::Map, path: &str| {

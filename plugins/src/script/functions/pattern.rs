@@ -1,5 +1,5 @@
-//! Regular expressions whose cost is bounded: a lazily built automaton that gives up where it grows too often, and for
-//! groups a search within one match that visits each of its places once.
+//! Regular expressions with bounded cost. A lazily built automaton gives up if it is rebuilt too often. Groups are
+//! found by a search within one match that visits each of its states once.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -20,13 +20,13 @@ use crate::script::convert::text_to_dynamic;
 use crate::script::guard::checkpoint;
 
 const LONGEST_PATTERN: usize = 2_000;
-/// Patterns that an engine keeps compiled.
+/// Number of compiled patterns that an engine keeps.
 const KEPT: usize = 16;
 const PROGRAM_BYTES: usize = 1 << 20;
 const STATES_BYTES: usize = 512 << 10;
-/// Times that the automaton may start anew within one search.
+/// Number of times that the automaton may be rebuilt within one search.
 const RESTARTS: usize = 3;
-/// Places that the search for groups may visit: program times text.
+/// Limit on the states that the search for groups may visit: positions of the program times positions of the text.
 const VISITED_BYTES: usize = 256 << 10;
 
 pub(super) fn register(engine: &mut Engine) {
@@ -35,7 +35,8 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "regex_find_all",
         &["text: string", "pattern: string", "array"],
-        "Lists what a regular expression matches in a text; where the expression has groups, the first group of each match.",
+        "Lists the matches of a regular expression in a text. If the expression has groups, lists the first group of \
+         each match.",
         r#"regex_find_all("a1 b22", "[a-z]([0-9]+)") == ["1", "22"]"#,
     )
     .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str| {
@@ -45,8 +46,9 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "regex_find_all",
         &["text: string", "pattern: string", "most: int", "map"],
-        "Lists the first matches as `#{items, more}`: `more` tells whether there are matches that are not listed. Matches that \
-         are too long to look for their groups are not, and neither is the rest of a text that the expression is too expensive for.",
+        "Lists the first `most` matches as `#{items, more}`. `more` is true if matches are missing: further ones, \
+         those too long to search for groups, and those in the rest of a text for which the expression is too \
+         expensive.",
         r#"regex_find_all("a1 b22 c", "[a-z]([0-9]+)", 1) == #{items: ["1"], more: true}"#,
     )
     .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, most: INT| {
@@ -60,15 +62,19 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "regex_replace",
         &["text: string", "pattern: string", "replacement: string", "string"],
-        "Replaces what a regular expression matches; `$1` or `${1}` in the replacement is the first group, `$$` a dollar.",
+        "Replaces the matches of a regular expression. In the replacement, `$1` or `${1}` is the first group and `$$` \
+         is a dollar sign.",
         r#"regex_replace("2024-05", "([0-9]+)-([0-9]+)", "${2}/${1}") == "05/2024""#,
     )
-    .register_into_engine(engine, move |context: NativeCallContext, text: &str, pattern: &str, replacement: &str| {
-        patterns.compiled(pattern)?.replace(text, replacement, context.engine().max_string_size())
-    });
+    .register_into_engine(
+        engine,
+        move |context: NativeCallContext, text: &str, pattern: &str, replacement: &str| {
+            patterns.compiled(pattern)?.replace(text, replacement, context.engine().max_string_size())
+        },
+    );
 }
 
-/// Compiled patterns of an engine.
+/// The compiled patterns of an engine.
 #[derive(Default)]
 struct Patterns {
     compiled: Mutex<HashMap<String, Arc<Pattern>>>,
@@ -81,7 +87,7 @@ impl Patterns {
         }
         let made = Arc::new(Pattern::compile(pattern)?);
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        // A script that makes patterns up as it goes starts over; one that has its few never comes here.
+        // A script that keeps creating patterns empties the cache; a script with a few patterns never does.
         if compiled.len() >= KEPT {
             compiled.clear();
         }
@@ -93,7 +99,7 @@ impl Patterns {
 struct Pattern {
     regex: Regex,
     cache: Mutex<Option<Cache>>,
-    /// For patterns with groups.
+    /// Present if the pattern has groups.
     groups: Option<BoundedBacktracker>,
 }
 
@@ -108,7 +114,7 @@ impl Pattern {
             .unicode_word_boundary(true)
             .minimum_cache_clear_count(Some(RESTARTS));
         let program = thompson::Config::new().nfa_size_limit(Some(PROGRAM_BYTES));
-        let refused = |error: &dyn std::error::Error| thrown(format!("no regular expression: {}", reason(error)));
+        let refused = |error: &dyn std::error::Error| thrown(format!("invalid regular expression: {}", reason(error)));
         let regex = Regex::builder()
             .dfa(automaton)
             .thompson(program.clone())
@@ -123,7 +129,8 @@ impl Pattern {
         Ok(Pattern { regex, cache: Mutex::new(None), groups: has_groups.then_some(groups) })
     }
 
-    /// Adds the matches in a text to a list that may begin with no room. A match whose groups are not known is left out.
+    /// Adds the matches in a text to a list, which may be full from the start. A match whose groups are unknown is left
+    /// out.
     fn find_all(&self, text: &str, mut found: Listing) -> Result<(Listing, End), Refused> {
         let mut is_one_left_out = false;
         let end = self.each(text, |matched, groups| {
@@ -164,7 +171,7 @@ impl Pattern {
                 };
                 out.push_str(span.and_then(|span| text.get(span)).unwrap_or_default());
             };
-            // A replacement can name a group many times: it is written out beside, and measured.
+            // A replacement can name a group many times, so its result is built and measured separately.
             let mut inserted = String::new();
             if replacement.matches('$').count().saturating_mul(matched.len()) > most {
                 return Err(too_large("a text after replacing is"));
@@ -183,7 +190,8 @@ impl Pattern {
         Ok(Dynamic::from(ImmutableString::from(out)))
     }
 
-    /// Calls a function for each match, with its groups where the pattern has some, until the function ends the search.
+    /// Calls a function for each match until the function ends the search. If the pattern has groups, passes the groups
+    /// of the match.
     fn each(
         &self,
         text: &str,
@@ -207,7 +215,7 @@ impl Pattern {
                     break;
                 }
             };
-            // An empty match right behind the last one is none; the next begins a character further on.
+            // An empty match directly after the last match does not count; the search continues one character later.
             if matched.is_empty() && last_end == Some(matched.end()) {
                 at = text[at..].chars().next().map_or(text.len() + 1, |next| at + next.len_utf8());
                 continue;
@@ -229,7 +237,7 @@ impl Pattern {
             last_end = Some(matched.end());
             at = matched.end();
         }
-        // What gave up once would give up sooner the next time.
+        // An automaton that was rebuilt once would give up earlier in the next search.
         if cache.forward().clear_count() + cache.reverse().clear_count() == 0 {
             *self.cache.lock().unwrap_or_else(PoisonError::into_inner) = Some(cache);
         }
@@ -242,16 +250,16 @@ enum Groups<'a> {
     /// The pattern has no groups.
     None,
     Known(&'a Captures),
-    /// The match is too long to look for them.
+    /// The match is too long to search it for groups.
     TooLong,
 }
 
 /// How a search ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// At the end of the text, or where its caller ended it.
+    /// The search reached the end of the text, or the caller ended it.
     Complete,
-    /// The automaton gave up, or a match was too long to look for its groups.
+    /// The automaton gave up, or a match was too long to search it for groups.
     TooExpensive,
 }
 
@@ -260,14 +268,14 @@ fn is_quit(error: &MatchError) -> bool {
 }
 
 fn quit() -> Refused {
-    thrown("\\b meets a letter beyond ASCII; write (?-u:\\b)")
+    thrown("\\b met a letter outside ASCII; write (?-u:\\b)")
 }
 
 fn too_expensive() -> Refused {
     thrown("the regular expression is too expensive for this text")
 }
 
-/// The innermost reason, which says what is wrong in one line.
+/// Returns the innermost reason, which describes the error in one line.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut error = error;
     while let Some(source) = error.source() {

@@ -1,46 +1,48 @@
-//! Functions on texts.
+//! Functions for texts.
 
 use rhai::{Dynamic, Engine, INT, ImmutableString};
 use sha2::{Digest, Sha256};
 
 use super::{function, language};
 
-/// Longest text that is compared for similarity, in characters: the time grows with the square.
+/// Longest text that is compared for similarity, in characters. The time is quadratic.
 const COMPARED: usize = 2_000;
 
 pub(super) fn register(engine: &mut Engine) {
     function(
         "slugify",
         &["text: string", "string"],
-        "Makes a slug of a text: lower case ASCII words with hyphens between them.",
+        "Returns a slug of a text: lower-case ASCII words separated by hyphens.",
         r#"slugify("Über Größe, 2nd ed.") == "uber-grosse-2nd-ed""#,
     )
     .register_into_engine(engine, |text: &str| slug::slugify(text));
     function(
         "word_count",
         &["text: string", "int"],
-        "Counts the words of a text: what white space separates and has a letter or digit.",
+        "Counts the words of a text. Words are separated by whitespace and contain a letter or digit.",
         r#"word_count("One - two, three.") == 3"#,
     )
     .register_into_engine(engine, word_count);
     function(
         "similarity",
         &["a: string", "b: string", "float | ()"],
-        "Tells how alike two texts are, from 0.0 to 1.0, by Jaro and Winkler; `()` where one has more than 2,000 characters.",
+        "Returns the Jaro-Winkler similarity of two texts, from 0.0 to 1.0, or `()` if one has more than 2,000 \
+         characters.",
         r#"similarity("folding", "folding") == 1.0"#,
     )
     .register_into_engine(engine, similarity);
     function(
         "sha256",
         &["text: string", "string"],
-        "Gives the SHA-256 of a text, in hexadecimal.",
+        "Returns the SHA-256 of a text in hexadecimal.",
         r#"sha256("abc").sub_string(0, 8) == "ba7816bf""#,
     )
     .register_into_engine(engine, |text: &str| -> ImmutableString { hex::encode(Sha256::digest(text)).into() });
     function(
         "language",
         &["text: string", "string"],
-        "Guesses the language of a text from its beginning, as a code such as \"en\"; \"\" where it is not clear.",
+        "Guesses the language of a text from its beginning. Returns a code such as \"en\", or \"\" if the language is \
+         unclear.",
         r#"language("Das ist der Satz, an dem man die deutsche Sprache gleich erkennt.") == "de""#,
     )
     .register_into_engine(engine, language::guess);

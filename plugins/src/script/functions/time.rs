@@ -1,4 +1,4 @@
-//! Times: texts in RFC 3339, and milliseconds since 1970.
+//! Functions for times: RFC 3339 texts, and milliseconds since 1970.
 
 use foldwork_engine::model::date::{format_date, ms_of, parse_date};
 use jiff::Timestamp;
@@ -17,28 +17,29 @@ pub(super) fn register(engine: &mut Engine) {
     function(
         "now",
         &["string"],
-        "Gives the time of the event that the call is about: the only time that a script knows.",
+        "Returns the time of the event that the call is about. Scripts have no other clock.",
         r#"type_of(now()) == "string""#,
     )
     .register_into_engine(engine, || format_date(now_ms()));
     function(
         "parse_time",
         &["text: string", "int"],
-        "Gives the milliseconds since 1970 of a time in RFC 3339, or of a day such as 2024-05-01; `()` for other texts.",
+        "Returns the milliseconds since 1970 of an RFC 3339 time or of a day such as 2024-05-01, or `()` for other \
+         texts.",
         r#"parse_time("1970-01-02") == 86400000 && parse_time("soon") == ()"#,
     )
     .register_into_engine(engine, |text: &str| milliseconds(text).map_or(Dynamic::UNIT, Dynamic::from_int));
     function(
         "format_time",
         &["time: string | int", "format: string", "string"],
-        "Writes a time in UTC, by the directives of strftime.",
+        "Formats a time in UTC with the directives of strftime.",
         r#"format_time("2024-05-01T12:00:00Z", "%d %B %Y") == "01 May 2024""#,
     )
     .register_into_engine(engine, |time: Dynamic, format: &str| formatted(&time, format));
     function(
         "days_between",
         &["from: string | int", "to: string | int", "int"],
-        "Counts the whole days from one time to another; less than 0 where the second is earlier.",
+        "Counts the whole days from one time to another. Negative if the second time is earlier.",
         r#"days_between("2024-02-28", "2024-03-01T12:00:00Z") == 2"#,
     )
     .register_into_engine(engine, |from: Dynamic, to: Dynamic| -> Result<INT, Refused> {
@@ -55,15 +56,16 @@ fn time_of(time: &Dynamic) -> Result<i64, Refused> {
     if let Ok(ms) = time.as_int() {
         return Ok(ms);
     }
-    let text = time.as_immutable_string_ref().map_err(|kind| thrown(format!("a {kind} is no time")))?;
-    milliseconds(&text).ok_or_else(|| thrown(format!("'{}' is no time", text.chars().take(40).collect::<String>())))
+    let text = time.as_immutable_string_ref().map_err(|kind| thrown(format!("a {kind} is not a time")))?;
+    milliseconds(&text).ok_or_else(|| thrown(format!("'{}' is not a time", text.chars().take(40).collect::<String>())))
 }
 
 fn formatted(time: &Dynamic, format: &str) -> Result<ImmutableString, Refused> {
     if format.len() > LONGEST_FORMAT {
-        return Err(too_large("a format of a time is"));
+        return Err(too_large("a time format is"));
     }
-    let time = Timestamp::from_millisecond(time_of(time)?).map_err(|_| thrown("the time is beyond the calendar"))?;
+    let time =
+        Timestamp::from_millisecond(time_of(time)?).map_err(|_| thrown("the time is outside the calendar's range"))?;
     let text = strtime::format(format, &time.to_zoned(TimeZone::UTC)).map_err(|error| thrown(error.to_string()))?;
     Ok(text.into())
 }

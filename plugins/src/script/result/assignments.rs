@@ -1,4 +1,4 @@
-//! Assignments: what `route` returns.
+//! Assignments: the result of `route`.
 
 use foldwork_engine::model::facts::{Assignee, Assignment, Priority};
 use foldwork_engine::model::value::Value;
@@ -7,12 +7,12 @@ use super::{Fields, kind, list};
 use crate::suggestion::nearest;
 
 const MOST_ASSIGNMENTS: usize = 100;
-/// A title's longest, in characters.
+/// Maximum length of a title, in characters.
 const LONGEST_TITLE: usize = 200;
-/// Ten years.
+/// Ten years, in seconds.
 const LATEST_DUE_S: i64 = 10 * 366 * 24 * 60 * 60;
 
-/// An array of `#{agent_id | user_id, title, priority, metadata, due_in_s}`; `()` says that nobody gets work.
+/// Reads an array of `#{agent_id | user_id, title, priority, metadata, due_in_s}`; `()` assigns no work.
 pub(in crate::script) fn read(value: &Value) -> Result<Vec<Assignment>, String> {
     match value.is_null() {
         true => Ok(Vec::new()),
@@ -51,7 +51,7 @@ fn priority(fields: &Fields<'_>, name: &str) -> Result<Priority, String> {
         let known = Priority::ALL.map(Priority::name);
         let hint = match nearest(name, known) {
             Some(hint) => format!("did you mean {hint}?"),
-            None => format!("known are {}", known.join(", ")),
+            None => format!("allowed are {}", known.join(", ")),
         };
         format!("{} is '{name}'; {hint}", fields.path("priority"))
     })
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_told_with_their_paths() {
+    fn mistakes_are_reported_with_their_paths() {
         let refused = |json: &str| {
             let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
             read(&value).expect_err("refused")

@@ -1,4 +1,4 @@
-//! Facts: what `enrich` returns.
+//! Facts: the result of `enrich`.
 
 use foldwork_engine::model::facts::{EdgeFact, Facts, SLUG, Target};
 use foldwork_engine::model::id::is_valid_name;
@@ -11,10 +11,10 @@ const MOST_LABELS: usize = 50;
 const MOST_EDGES: usize = 1_000;
 const MOST_EVENTS: usize = 20;
 const DERIVED_BYTES: usize = 64 << 10;
-/// Ways of saying where an edge goes.
+/// The fields that can name the target of an edge.
 const TARGETS: [&str; 4] = ["to", "to_slug", "to_label", "to_field"];
 
-/// `#{labels, edges, derived, events}`, each of them optional; `()` says that there are no facts.
+/// Reads `#{labels, edges, derived, events}`. Each field is optional; `()` means no facts.
 pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Facts, String> {
     if value.is_null() {
         return Ok(Facts::default());
@@ -23,7 +23,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
     let derived = fields.object("derived")?;
     let bytes = derived.size_bytes();
     if bytes > DERIVED_BYTES {
-        return Err(format!("facts.derived takes {bytes} bytes, and may take {DERIVED_BYTES}"));
+        return Err(format!("facts.derived has {bytes} bytes; at most {DERIVED_BYTES} are allowed"));
     }
     Ok(Facts {
         labels: fields.list("labels", MOST_LABELS, |path, item| shared(&path, item))?,
@@ -33,7 +33,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: &str) -> Result<Fac
     })
 }
 
-/// `#{kind, to | to_slug | to_label | to_field, weight}`.
+/// Reads `#{kind, to | to_slug | to_label | to_field, weight}`.
 fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     let fields = Fields::of(path, value, &["kind", "to", "to_slug", "to_label", "to_field", "weight"])?;
     let kind_name = fields.needed_text("kind")?;
@@ -42,7 +42,7 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     }
     let given: Vec<&str> = TARGETS.into_iter().filter(|name| fields.get(name).is_some()).collect();
     let &[name] = given.as_slice() else {
-        return Err(format!("{} needs exactly one of {}, and has {}", fields.path, TARGETS.join(", "), given.len()));
+        return Err(format!("{} needs exactly one of {}, but has {}", fields.path, TARGETS.join(", "), given.len()));
     };
     let target = fields.get(name).unwrap_or(&Value::Null);
     let path = fields.path(name);
@@ -62,7 +62,7 @@ fn edge(path: String, value: &Value) -> Result<EdgeFact, String> {
     Ok(EdgeFact { kind: kind_name.into(), to, weight })
 }
 
-/// `#{field, value}`: a number stands as its text.
+/// Reads `#{field, value}`. A number is converted to its text.
 fn field_target(path: String, value: &Value) -> Result<Target, String> {
     let fields = Fields::of(path, value, &["field", "value"])?;
     let field = fields.needed_text("field")?;
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_with_their_paths() {
+    fn mistakes_are_reported_with_their_paths() {
         let edges = |edge: &str| refused(&format!(r#"{{"edges": [{{"kind": "a", "to": "b"}}, {edge}]}}"#));
         assert_eq!(
             edges(r#"{"kind": "a", "to": "b", "wieght": 1}"#),
@@ -93,7 +93,7 @@ mod tests {
         );
         assert_eq!(
             edges(r#"{"kind": "a", "to": "b", "to_slug": "c"}"#),
-            "facts.edges[1] needs exactly one of to, to_slug, to_label, to_field, and has 2"
+            "facts.edges[1] needs exactly one of to, to_slug, to_label, to_field, but has 2"
         );
         assert_eq!(edges(r#"{"kind": "A b", "to": "b"}"#), "facts.edges[1].kind is 'A b', not [a-z][a-z0-9_-]{0,63}");
         assert_eq!(edges(r#"{"kind": "a", "to": 7}"#), "facts.edges[1].to is an integer, not a string");
@@ -104,16 +104,16 @@ mod tests {
         assert_eq!(refused(r#"{"derived": []}"#), "facts.derived is an array, not a map");
         assert_eq!(
             refused(r#"{"events": [{"event_type": "note.created"}]}"#),
-            "facts.events[0].event_type is 'note.created', and must begin with 'article.'"
+            "facts.events[0].event_type is 'note.created', but must begin with 'article.'"
         );
         assert_eq!(refused("[]"), "facts is an array, not a map");
         assert_eq!(refused(r#"{"labels": ["a", ""]}"#), "facts.labels[1] is empty");
         let many = vec![r#""x""#; 51].join(",");
-        assert_eq!(refused(&format!(r#"{{"labels": [{many}]}}"#)), "facts.labels has 51 items, and may have 50");
+        assert_eq!(refused(&format!(r#"{{"labels": [{many}]}}"#)), "facts.labels has 51 items; at most 50 are allowed");
     }
 
     #[test]
-    fn numbers_name_nodes_as_texts() {
+    fn numbers_identify_nodes_like_texts() {
         let json = br#"{"edges": [{"kind": "a", "to_field": {"field": "number", "value": 1234}}]}"#;
         let facts = read(&foldwork_engine::model::json::parse(json).expect("JSON"), "article").expect("facts");
         assert_eq!(facts.edges[0].to, Target::Field("number".into(), "1234".into()));

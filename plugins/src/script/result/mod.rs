@@ -1,4 +1,4 @@
-//! What hooks return, read strictly: every mistake is told with its path.
+//! Reads the results of hooks strictly. Every error names its path.
 
 pub(super) mod assignments;
 pub(super) mod facts;
@@ -17,12 +17,12 @@ use super::convert::Reader;
 use super::limits::Limits;
 use crate::suggestion::nearest;
 
-/// What a hook returned, as a value.
+/// Returns the result of a hook as a value.
 pub(super) fn value_of(returned: &Dynamic, hook: Hook, limits: &Limits) -> Result<Value, String> {
     Reader::new(name(hook), limits.string_bytes.saturating_mul(4)).read(returned)
 }
 
-/// What messages call a hook's result.
+/// Returns the name of a hook's result in messages.
 fn name(hook: Hook) -> &'static str {
     match hook {
         Hook::Enrich => "facts",
@@ -39,7 +39,7 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The map, if it has no other fields than these.
+    /// Returns the map. Fails if it has a field that is not among `known`.
     fn of(path: String, value: &'a Value, known: &[&str]) -> Result<Fields<'a>, String> {
         let Some(object) = value.as_object() else {
             return Err(format!("{path} is {}, not a map", kind(value)));
@@ -47,7 +47,7 @@ impl<'a> Fields<'a> {
         if let Some(unknown) = object.keys().find(|name| !known.contains(&&***name)) {
             let hint = match nearest(unknown, known.iter().copied()) {
                 Some(hint) => format!("did you mean {hint}?"),
-                None => format!("known are {}", known.join(", ")),
+                None => format!("allowed are {}", known.join(", ")),
             };
             return Err(format!("{path}.{unknown} is unknown; {hint}"));
         }
@@ -58,7 +58,7 @@ impl<'a> Fields<'a> {
         format!("{}.{name}", self.path)
     }
 
-    /// The field, where it is there and not null.
+    /// Returns a field that is present and not null.
     fn get(&self, name: &str) -> Option<&'a Value> {
         self.object.get(name).filter(|value| !value.is_null())
     }
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The items of an array, each read with its path; none where the field is missing.
+    /// Returns the items of an array, each read with its path. A missing field has no items.
     fn list<T>(
         &self,
         name: &str,
@@ -106,7 +106,7 @@ fn list<'a, T>(
 ) -> Result<Vec<T>, String> {
     let Some(items) = value.as_array() else { return Err(format!("{path} is {}, not an array", kind(value))) };
     if items.len() > most {
-        return Err(format!("{path} has {} items, and may have {most}", items.len()));
+        return Err(format!("{path} has {} items; at most {most} are allowed", items.len()));
     }
     items.iter().enumerate().map(|(index, item)| read(format!("{path}[{index}]"), item)).collect()
 }
@@ -135,7 +135,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// An event `#{event_type, payload}` for an aggregate of a type.
+/// Reads an event `#{event_type, payload}` for an aggregate of a type.
 fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<EventFact, String> {
     let fields = Fields::of(path, value, &["event_type", "payload"])?;
     let event_type = fields.needed_text("event_type")?;
@@ -143,7 +143,7 @@ fn event(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Ev
     match (verb, aggregate_type) {
         (None, _) => Err(format!("{} is '{event_type}', not <type>.<verb>", fields.path("event_type"))),
         (Some((prefix, _)), Some(wanted)) if prefix != wanted => {
-            Err(format!("{} is '{event_type}', and must begin with '{wanted}.'", fields.path("event_type")))
+            Err(format!("{} is '{event_type}', but must begin with '{wanted}.'", fields.path("event_type")))
         }
         (Some(_), _) => Ok(EventFact { event_type: event_type.to_owned(), payload: fields.object("payload")? }),
     }

@@ -1,4 +1,4 @@
-//! Products: what `work` returns.
+//! Products: the result of `work`.
 
 use foldwork_engine::model::facts::{Artifact, Product};
 use foldwork_engine::model::value::Value;
@@ -7,13 +7,14 @@ use super::{Fields, event};
 
 const MOST_ARTIFACTS: usize = 20;
 const MOST_PARTS: usize = 20;
-/// Ways of being a part.
+/// The fields that can hold the content of a part.
 const CONTENTS: [&str; 3] = ["text", "data", "file"];
 
-/// What a task is told whose plugin does not say why it does not apply.
+/// The message of a task if the plugin gives no reason why the task does not apply.
 const NOT_APPLICABLE: &str = "The plugin has nothing to do for this task.";
 
-/// `#{artifacts, message, review}`, each of them optional; `()` and `#{does_not_apply}` say that there is nothing to do.
+/// Reads `#{artifacts, message, review}`. Each field is optional; `()` and `#{does_not_apply}` mean that there is
+/// nothing to do.
 pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Result<Product, String> {
     if value.is_null() {
         return Ok(not_applicable(NOT_APPLICABLE));
@@ -22,7 +23,7 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Re
     if let Some(reason) = fields.text("does_not_apply")? {
         return match fields.object.len() {
             1 => Ok(not_applicable(reason)),
-            _ => Err(format!("{} stands beside other fields, and must be the only one", fields.path("does_not_apply"))),
+            _ => Err(format!("{} must be the only field", fields.path("does_not_apply"))),
         };
     }
     Ok(Product {
@@ -32,30 +33,30 @@ pub(in crate::script) fn read(value: &Value, aggregate_type: Option<&str>) -> Re
     })
 }
 
-/// Ends the task with a message; there is nothing that a person could review.
+/// Returns a product that ends the task with a message and without a review.
 fn not_applicable(reason: &str) -> Product {
     Product { artifacts: Vec::new(), message: Some(reason.to_owned()), review: false }
 }
 
-/// `#{name, parts, effect}`.
+/// Reads `#{name, parts, effect}`.
 fn artifact(path: String, value: &Value, aggregate_type: Option<&str>) -> Result<Artifact, String> {
     let fields = Fields::of(path, value, &["name", "parts", "effect"])?;
     let parts = fields.list("parts", MOST_PARTS, part)?;
     if parts.is_empty() {
-        return Err(format!("{} has no item", fields.path("parts")));
+        return Err(format!("{} is empty", fields.path("parts")));
     }
     let effect = fields.get("effect").map(|effect| event(fields.path("effect"), effect, aggregate_type)).transpose()?;
     Ok(Artifact { name: fields.needed_text("name")?.to_owned(), parts, effect })
 }
 
-/// `#{text | data | file, media_type}`.
+/// Reads `#{text | data | file, media_type}`.
 fn part(path: String, value: &Value) -> Result<Value, String> {
     let fields = Fields::of(path, value, &["text", "data", "file", "media_type"])?;
     fields.text("media_type")?;
     fields.text("text")?;
     match CONTENTS.into_iter().filter(|name| fields.get(name).is_some()).count() {
         1 => Ok(value.clone()),
-        given => Err(format!("{} needs exactly one of {}, and has {given}", fields.path, CONTENTS.join(", "))),
+        given => Err(format!("{} needs exactly one of {}, but has {given}", fields.path, CONTENTS.join(", "))),
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_apply_ends_with_a_message_and_without_review() {
+    fn a_result_that_does_not_apply_has_a_message_and_no_review() {
         let answered = |json: &str| {
             let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
             read(&value, Some("article"))
@@ -73,12 +74,12 @@ mod tests {
         assert_eq!(answered(r#"{"does_not_apply": "It has no text."}"#), Ok(not_applicable("It has no text.")));
         assert_eq!(
             answered(r#"{"does_not_apply": "It has no text.", "review": true}"#),
-            Err("product.does_not_apply stands beside other fields, and must be the only one".to_owned())
+            Err("product.does_not_apply must be the only field".to_owned())
         );
     }
 
     #[test]
-    fn mistakes_are_told_with_their_paths() {
+    fn mistakes_are_reported_with_their_paths() {
         let refused = |json: &str| {
             let value = foldwork_engine::model::json::parse(json.as_bytes()).expect("JSON");
             read(&value, Some("article")).expect_err("refused")
@@ -87,9 +88,9 @@ mod tests {
         assert_eq!(refused(r#"{"review": "yes"}"#), "product.review is a string, not a boolean");
         assert_eq!(
             refused(r#"{"artifacts": [{"name": "a", "parts": [{"text": "x", "data": {}}]}]}"#),
-            "product.artifacts[0].parts[0] needs exactly one of text, data, file, and has 2"
+            "product.artifacts[0].parts[0] needs exactly one of text, data, file, but has 2"
         );
-        assert_eq!(refused(r#"{"artifacts": [{"name": "a"}]}"#), "product.artifacts[0].parts has no item");
+        assert_eq!(refused(r#"{"artifacts": [{"name": "a"}]}"#), "product.artifacts[0].parts is empty");
         assert_eq!(
             refused(
                 r#"{"artifacts": [{"name": "a", "parts": [{"text": "x"}], "effect": {"event_type": "enriched"}}]}"#

@@ -1,17 +1,17 @@
-//! Answers: what `tool` returns.
+//! Answers: the result of `tool`.
 
 use foldwork_engine::model::json_schema::Schema;
 use foldwork_engine::model::value::{Object, Value};
 
 use super::kind;
 
-/// A map that is what the manifest says, where it says something.
+/// Reads a map that matches the manifest's schema, if there is one.
 pub(in crate::script) fn read(value: &Value, schema: Option<&Schema>) -> Result<Object, String> {
     let Some(answer) = value.as_object() else { return Err(format!("answer is {}, not a map", kind(value))) };
     let Some(schema) = schema else { return Ok(answer.clone()) };
     let json = serde_json::to_value(answer).map_err(|error| error.to_string())?;
     match schema.violations(&json).into_iter().next() {
-        Some(wrong) => Err(format!("answer{} is not what [tool.output] says: {}", wrong.pointer, wrong.message)),
+        Some(wrong) => Err(format!("answer{} does not match [tool.output]: {}", wrong.pointer, wrong.message)),
         None => Ok(answer.clone()),
     }
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mistakes_are_told_with_their_paths() {
+    fn mistakes_are_reported_with_their_paths() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}});
         let schema = Schema::compile(&schema).expect("a schema");
         let refused = |json: &str| {
@@ -31,7 +31,7 @@ mod tests {
             read(&value, Some(&schema)).expect_err("refused")
         };
         assert_eq!(refused("[]"), "answer is an array, not a map");
-        let wrong = "answer/n/1 is not what [tool.output] says: \"two\" is not of type \"integer\"";
+        let wrong = "answer/n/1 does not match [tool.output]: \"two\" is not of type \"integer\"";
         assert_eq!(refused(r#"{"n": [1, "two"]}"#), wrong);
     }
 }

@@ -1,10 +1,10 @@
-//! What any operation of a kind may answer beside what its handler says: errors, and headers.
+//! Adds the errors and headers that an operation of a given kind may return in addition to its handler's responses.
 
 use serde_json::{Map, Value, json};
 
 use super::Needed;
 
-/// Ends of the paths of operations that ask or repeat, and have nothing to be in conflict with.
+/// Path suffixes of writing operations that cannot cause a conflict.
 const WITHOUT_CONFLICT: [&str; 11] = [
     "/agents/connect",
     "/agents/heartbeat",
@@ -18,14 +18,14 @@ const WITHOUT_CONFLICT: [&str; 11] = [
     "/validate-license",
     DEACTIVATE,
 ];
-/// Ends of the paths of operations that run queries.
+/// Path suffixes of operations that run queries.
 const RUNNING_QUERIES: [&str; 2] = ["/query", "/search"];
-/// Ends of the paths of what a code alone is needed for, and of what names a device in its body.
+/// The path suffix of the operation that needs only a sign-in code.
 const EXCHANGE: &str = "/sign-in-codes/exchange";
-/// The end of the path of what only callers with a key have.
+/// The path suffix of the operation that requires a caller with a key.
 const OWN_KEY: &str = "/keys/self";
 const DEACTIVATE: &str = "/deactivate-license";
-/// Operations whose body names what may not be there.
+/// Operations whose body names something that may not exist.
 const NAMED_IN_BODY: [(&str, &str); 5] = [
     ("post", "/files/delete"),
     ("post", "/agents/connect"),
@@ -34,7 +34,7 @@ const NAMED_IN_BODY: [(&str, &str); 5] = [
     ("post", "/mailbox/actions"),
 ];
 
-/// Adds the errors that the operation may answer, and the headers that its answers carry.
+/// Adds the errors that the operation may return, and the headers of its responses.
 pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     let errors = errors(path, method, operation, needed);
     let responses = operation.entry("responses").or_insert_with(|| json!({}));
@@ -47,10 +47,10 @@ pub fn complete(path: &str, method: &str, operation: &mut Map<String, Value>, ne
             response["headers"][name] =
                 json!({"description": description, "schema": {"type": "string"}, "required": true});
         };
-        add("X-Request-Id", "The request, as in the server's log: the client's own id where it sent one.");
+        add("X-Request-Id", "The request's id in the server's log. The client's own id if the request had one.");
         match status.as_str() {
             "401" => add("WWW-Authenticate", "`Bearer`."),
-            "429" | "503" => add("Retry-After", "Seconds after which it may go better."),
+            "429" | "503" => add("Retry-After", "Seconds after which a retry may succeed."),
             _ => {}
         }
     }
@@ -65,7 +65,7 @@ fn errors(
     let content = operation.get("requestBody").map(|body| &body["content"]);
     let parameters = operation.get("parameters").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let stands_in = |place: &str| parameters.iter().any(|parameter| parameter["in"] == *place);
-    // What is shown in the place of a token.
+    // Operations with a `link` parameter accept the link instead of a token.
     let is_linked = parameters.iter().any(|parameter| parameter["in"] == "query" && parameter["name"] == "link");
     let has_input = content.is_some() || stands_in("query") || stands_in("header");
     let mut errors = Vec::new();
@@ -76,12 +76,12 @@ fn errors(
         Some(needed) => {
             errors.push(("401", "Missing or invalid bearer token."));
             if needed.is_paid() {
-                errors.push(("402", "The scope takes an active subscription."));
+                errors.push(("402", "The scope requires an active subscription."));
             }
             errors.push(("403", "The token lacks the required scope, or its user the required role."));
         }
-        None if is_linked => errors.push(("403", "The link is not valid, or not any more.")),
-        None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is not valid.")),
+        None if is_linked => errors.push(("403", "The link is invalid or has expired.")),
+        None if path.ends_with(EXCHANGE) => errors.push(("401", "The code is invalid or has expired.")),
         None => {}
     }
     if stands_in("path")
@@ -90,26 +90,26 @@ fn errors(
     {
         errors.push(("404", "Not found, or not in the caller's workspace."));
     }
-    // Members have a state of their own, which nothing in the request speaks of.
+    // A member's state can conflict with a deletion, although the request has no input.
     let is_member = method == "delete" && path.ends_with("{member_id}");
     if (needed.is_some() || is_linked)
         && (has_input || is_member)
         && method != "get"
         && !WITHOUT_CONFLICT.iter().any(|name| path.ends_with(name))
     {
-        errors.push(("409", "A conflict with what is there."));
+        errors.push(("409", "A conflict with the current state."));
     }
     if content.is_some() {
         errors.push(("413", "The body is too large."));
     }
     if content.is_some_and(|content| content.get("application/json").is_some()) {
-        errors.push(("415", "The body is no JSON."));
+        errors.push(("415", "The body is not JSON."));
     }
     let too_many = if RUNNING_QUERIES.iter().any(|name| path.ends_with(name)) {
-        "Too many requests, or more queries at the same time than a key or a workspace may run."
+        "Too many requests, or more concurrent queries than a key or a workspace may run."
     } else {
         "Too many requests."
     };
-    errors.extend([("429", too_many), ("500", "Internal server error."), ("503", "The store is not available.")]);
+    errors.extend([("429", too_many), ("500", "Internal server error."), ("503", "The store is unavailable.")]);
     errors
 }

@@ -1,14 +1,14 @@
-//! Examples of bodies: requests and answers of the HTTP scenarios, as they were sent and given.
+//! Examples of requests and responses, taken from the HTTP scenarios of the tests.
 
 use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-/// By operation and by `request` or the answer's status. A test takes them out of the scenarios.
+/// Maps operation ids to examples by `request` or by response status. A test extracts the examples from the scenarios.
 static EXAMPLES: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(include_str!("../../../../openapi/examples.json")).unwrap_or_default());
 
-/// Adds the operation's examples to it.
+/// Adds the examples of an operation.
 pub fn show(operation: &mut Map<String, Value>) {
     let Some(known) = operation.get("operationId").and_then(Value::as_str).and_then(|id| EXAMPLES.get(id)) else {
         return;

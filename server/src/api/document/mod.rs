@@ -1,7 +1,7 @@
-//! The OpenAPI document: what the handlers say, made to say it as generators and linters expect.
+//! The OpenAPI document: generated from the handlers, then adapted to what generators and linters expect.
 //!
-//! What holds for operations alike (their errors, headers, paging, scopes) is written here by rule, so that it holds for
-//! those that are yet to come.
+//! Properties that all operations share (errors, headers, paging, scopes) are added by rule, so that new operations get
+//! them too.
 
 mod answers;
 mod examples;
@@ -19,7 +19,7 @@ use super::{Operations, licenses};
 use crate::Config;
 pub use served::{json, language, page, yaml};
 
-/// Gives a type the schema of another one: what is read as it comes, but is shown field by field.
+/// Gives a type the schema of another one. Used for bodies that are parsed as raw JSON but documented field by field.
 macro_rules! shown_as {
     ($type:ident, $shown:ident) => {
         impl poem_openapi::types::Type for $type {
@@ -51,21 +51,24 @@ macro_rules! shown_as {
 }
 pub(super) use shown_as;
 
-/// The name of the one security scheme: a bearer token. Scopes stand beside each operation.
+/// The name of the only security scheme, a bearer token. The required scopes are listed with each operation.
 const SCHEME: &str = "bearer";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
-/// What a reader must know who reads no further.
+/// The introduction of the document.
 const ABOUT: &str = "An event-sourced content and task service with a fold pipeline language.\n\n\
-    **Errors** are JSON: `error` says it to a person, `code` to a program, `request_id` names the request in the server's log.\n\n\
-    **Lists** answer `data` and `next_cursor`. Send the cursor as `cursor` for the next page; after the last one it is null.\n\n\
-    **Repeats**: a request that creates something may carry an `Idempotency-Key`. Sent again with the same key and body within 24 \
-    hours it answers 200 with what the first one made, and `Idempotency-Replayed: true`.\n\n\
-    **Versions**: an `ETag` is a version. `If-None-Match` spares an answer that is known (304), `If-Match` refuses a change of what \
-    has changed meanwhile (409).";
+    **Errors** are JSON: `error` is the message, `code` is for programs, and `request_id` identifies the request in \
+    the server's log.\n\n\
+    **Lists** return `data` and `next_cursor`. Send the cursor as `cursor` to get the next page. It is null after \
+    the last page.\n\n\
+    **Repeats**: a request that creates something may have an `Idempotency-Key`. If it is sent again with the same \
+    key and body within 24 hours, the response is 200 with the result of the first request, and \
+    `Idempotency-Replayed: true`.\n\n\
+    **Versions**: an `ETag` is a version. With `If-None-Match` the response is 304 if the client has the current \
+    version. With `If-Match` a change is rejected with 409 if the resource has changed in the meantime.";
 
-/// The document of a service, of the functions beside it, whose paths name a server of their own, and of what the enabled
-/// plugins mount.
+/// Returns the document of both services and of the endpoints of the enabled plugins. The paths of `functions` have a
+/// server entry of their own.
 pub fn finished(
     service: &OpenApiService<Operations, ()>,
     functions: &OpenApiService<licenses::Api, ()>,
@@ -74,7 +77,7 @@ pub fn finished(
     let mut document = described(&service.spec());
     add(&mut document, described(&functions.spec()));
     document["info"]["description"] = ABOUT.into();
-    document["info"]["contact"] = json!({"name": "Whoever runs this server"});
+    document["info"]["contact"] = json!({"name": "The operator of this server"});
     document["info"]["license"] = json!({"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"});
     document["components"]["securitySchemes"] = json!({SCHEME: {
         "type": "http",
@@ -111,14 +114,14 @@ fn add(document: &mut Value, mut other: Value) {
     }
 }
 
-/// Where the operations of a path are reached.
+/// Returns the path that the operations of a path item are served under.
 pub fn base(item: &Value) -> &str {
     let Some(url) = item["servers"][0]["url"].as_str() else { return crate::API };
-    // A server may be named with its scheme and host.
+    // The URL of a server entry may include a scheme and a host.
     url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
 }
 
-/// Every operation with its path and method.
+/// Returns every operation with its path and method.
 fn operations_mut(document: &mut Value) -> impl Iterator<Item = (&str, &str, &mut Map<String, Value>)> {
     let paths = document["paths"].as_object_mut().into_iter().flatten();
     paths.flat_map(|(path, item)| {
@@ -137,8 +140,8 @@ fn finish_operation(path: &str, method: &str, operation: &mut Map<String, Value>
     examples::show(operation);
 }
 
-/// The requirements of an operation, parsed from the name of its guard: scopes, of which a caller needs one or, with `all`,
-/// each; the least role after `@`; or a `session`.
+/// The requirements of an operation, parsed from the name of its guard: scopes, the minimum role after `@`, or a
+/// `session`. A caller needs one of the scopes or, with `all`, every one.
 struct Needed {
     scopes: Vec<String>,
     all: bool,
@@ -147,7 +150,7 @@ struct Needed {
 }
 
 impl Needed {
-    /// `None` for an operation that anybody may call.
+    /// Returns the requirements, or `None` for an operation that needs no credential.
     fn of(operation: &Map<String, Value>) -> Option<Needed> {
         let scheme = operation.get("security").and_then(|security| security[0].as_object()?.keys().next())?;
         let (scopes, role) = scheme.split_once('@').unzip();
@@ -161,7 +164,7 @@ impl Needed {
         Some(Needed { scopes, all, role: role.map(str::to_owned), session })
     }
 
-    /// Whether a plan that has lapsed keeps from it.
+    /// Returns whether the operation requires an active subscription.
     fn is_paid(&self) -> bool {
         let paid = |name: &String| Scope::parse(name).is_some_and(Scope::is_paid);
         let is_paid = if self.all { self.scopes.iter().any(paid) } else { self.scopes.iter().all(paid) };
@@ -169,10 +172,10 @@ impl Needed {
     }
 }
 
-/// Says in the operation's description, and to programs, what it needs.
+/// Adds the requirements to the operation's description, and as machine-readable extensions.
 fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     let text = match needed {
-        Some(Needed { session: true, .. }) => "Needs a token of an identity provider; a key will not do.".to_owned(),
+        Some(Needed { session: true, .. }) => "Needs a token of an identity provider, not a key.".to_owned(),
         Some(Needed { scopes, all, role, .. }) => {
             let names: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
             let role = role.as_ref().map_or_else(String::new, |role| format!(", and the role `{role}`"));
@@ -201,7 +204,7 @@ fn describe(operation: &mut Map<String, Value>, needed: Option<&Needed>) {
     }
 }
 
-/// Which methods each path knows: what an answer 405 tells.
+/// Returns the methods of each path, for the `Allow` header of a 405 response.
 pub fn methods(document: &Value) -> Vec<(Vec<String>, Vec<String>)> {
     let paths = document["paths"].as_object().into_iter().flatten();
     let mut methods: Vec<(Vec<String>, Vec<String>)> = paths
@@ -211,7 +214,7 @@ pub fn methods(document: &Value) -> Vec<(Vec<String>, Vec<String>)> {
             (segments, methods.filter(|method| METHODS.contains(&method.to_ascii_lowercase().as_str())).collect())
         })
         .collect();
-    // Static paths come before those with parameters that would fit too.
+    // Static paths come before parameterized paths that match them too.
     methods.sort_by_key(|(segments, _)| segments.iter().filter(|segment| segment.starts_with('{')).count());
     methods
 }

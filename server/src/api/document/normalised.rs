@@ -1,11 +1,11 @@
-//! Mends what generators and linters stumble over: bare numbers as bounds, header names in capitals, `allOf` around one
-//! reference, `nullable` beside no type or a closed set, times that do not say so.
+//! Fixes what trips up generators and linters: bounds written as floating-point numbers, header names in capitals,
+//! `allOf` around a single reference, `nullable` next to a closed set or without a type, and times without a format.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-/// Goes through the whole document. `closed` are the references of closed sets.
+/// Normalises a node and everything below it. `closed` has the references of closed sets.
 pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     match node {
         Value::Array(items) => items.iter_mut().for_each(|item| normalise(item, closed)),
@@ -13,7 +13,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
             unwrap_reference(object, closed);
             move_nullable(object);
             whole_numbers(object);
-            // A schema that says nothing is taken for an object by some generators.
+            // Some generators take an empty schema for an object.
             if let Some(additional) = object.get_mut("additionalProperties").filter(|schema| **schema == json!({})) {
                 *additional = true.into();
             }
@@ -32,7 +32,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
                 if name == "headers" {
                     rename_headers(child);
                 }
-                // Examples are what was answered, and no schemas.
+                // Examples are literal responses, not schemas.
                 if name != "example" && name != "examples" && name != "default" && name != "enum" {
                     normalise(child, closed);
                 }
@@ -42,7 +42,7 @@ pub fn normalise(node: &mut Value, closed: &BTreeSet<String>) {
     }
 }
 
-/// `{allOf: [{$ref}], …}` says no more than the reference, unless it may be null.
+/// Replaces `{allOf: [{$ref}], …}` by the reference, which is equivalent unless the value may be null.
 fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) {
     let Some(Value::Array(parts)) = object.get("allOf") else { return };
     let Some((Some(reference), rest)) = parts.split_first().map(|(first, rest)| (first["$ref"].as_str(), rest)) else {
@@ -60,7 +60,7 @@ fn unwrap_reference(object: &mut Map<String, Value>, closed: &BTreeSet<String>) 
     *object = match (is_closed, is_nullable) {
         (false, false) => object_of(reference),
         (false, true) => object_of(json!({"type": "object", "nullable": true, "allOf": [reference]})),
-        // `nullable` beside a set lets nothing through that is not in the set.
+        // `nullable` next to a closed set would not allow null, because the set does not contain null.
         (true, true) => {
             let nothing = json!({"type": "string", "nullable": true, "enum": [null]});
             with(object_of(json!({"oneOf": [reference, nothing]})), &["description", "default"], said)
@@ -77,13 +77,14 @@ fn object_of(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Adds what is said of these names.
+/// Adds the values that `said` returns for these names.
 fn with(mut object: Map<String, Value>, names: &[&str], said: impl Fn(&str) -> Option<Value>) -> Map<String, Value> {
     object.extend(names.iter().filter_map(|name| Some(((*name).to_owned(), said(name)?))));
     object
 }
 
-/// `nullable` counts only beside a type. One of several may be null where the first of them may; any value may anyway.
+/// `nullable` has an effect only next to a type. A `oneOf` or `anyOf` may be null if its first choice may. A schema
+/// without a type allows null anyway.
 fn move_nullable(object: &mut Map<String, Value>) {
     let is_nullable = object.get("nullable").is_some_and(|nullable| *nullable == json!(true));
     if !is_nullable || object.contains_key("type") {
@@ -97,7 +98,7 @@ fn move_nullable(object: &mut Map<String, Value>) {
     }
 }
 
-/// Bounds and formats of integers: the framework writes `200.0`, and formats that nobody knows.
+/// Rewrites bounds and formats of integers. The framework writes `200.0`, and formats that other tools do not know.
 fn whole_numbers(object: &mut Map<String, Value>) {
     if object.get("type").is_none_or(|kind| kind != "integer") {
         return;
@@ -116,14 +117,14 @@ fn whole_numbers(object: &mut Map<String, Value>) {
     object.entry("minimum").or_insert_with(|| 0.into());
 }
 
-/// What a property's name says of it everywhere.
+/// Adds what a property's name implies in every schema.
 fn tell_by_name(name: &str, property: &mut Value) {
     let Some(property) = property.as_object_mut() else { return };
     if property.get("type").is_some_and(|kind| kind == "string") && name.ends_with("_at") {
         property.entry("format").or_insert_with(|| "date-time".into());
     }
     if name == "next_cursor" && property.contains_key("type") {
-        let text = "Sent as `cursor` it gives the next page; null after the last.";
+        let text = "Send it as `cursor` to get the next page; null after the last page.";
         property.entry("description").or_insert_with(|| text.into());
     }
 }
@@ -134,7 +135,7 @@ fn rename_headers(headers: &mut Value) {
     }
 }
 
-/// `IF-NONE-MATCH` as it is usually written.
+/// Returns a header name such as `IF-NONE-MATCH` in its usual spelling.
 fn header_name(name: &str) -> String {
     let special = ["ETag", "Last-Event-ID", "WWW-Authenticate"];
     if let Some(known) = special.iter().find(|known| name.eq_ignore_ascii_case(known)) {

@@ -1,16 +1,16 @@
-//! Parameters that mean the same wherever they stand: what each is, said once.
+//! Descriptions of parameters that mean the same in every operation.
 
 use serde_json::{Map, Value};
 
 use crate::api::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
-/// Where a parameter stands, its name, and what it is.
+/// The location, the name and the description of each parameter.
 const KNOWN: [(&str, &str, &str); 17] = [
     ("path", "activation_id", "The activation's id."),
     ("path", "agent_id", "The agent's id."),
     ("path", "aggregate_id", "The aggregate's id."),
     ("path", "invitation_id", "The invitation's id."),
-    ("path", "key_id", "The key's id, which is not the key."),
+    ("path", "key_id", "The key's id, which is not the secret key."),
     ("path", "member_id", "The member's id."),
     ("path", "name", "The plugin's name."),
     ("path", "project_id", "The project's id or slug."),
@@ -18,25 +18,26 @@ const KNOWN: [(&str, &str, &str); 17] = [
     ("path", "task_id", "The task's id."),
     ("path", "type_name", "The aggregate type's name."),
     ("path", "user_id", "The user's id."),
-    ("query", "aggregate_type", "Those of this aggregate type."),
-    ("query", "cursor", "The `next_cursor` of the page before; without it the first page is answered."),
-    ("query", "project_id", "Those of this project: its id or slug."),
-    ("header", "Idempotency-Key", "Chosen by the client: with it, the same request sent again makes nothing new."),
-    ("header", "If-None-Match", "The `ETag` that the client has: where it is still right, 304 is answered."),
+    ("query", "aggregate_type", "Only items of this aggregate type."),
+    ("query", "cursor", "The `next_cursor` of the previous page; the default is the first page."),
+    ("query", "project_id", "Only items of this project, given by id or slug."),
+    ("header", "Idempotency-Key", "Chosen by the client. A repeated request with the same key creates nothing new."),
+    ("header", "If-None-Match", "The `ETag` that the client has. If it is still current, the response is 304."),
 ];
 const IF_MATCH: &str =
-    "The version that is to be changed, in quotes, or `*` for any that is there; another one is a conflict.";
-const LAST_EVENT_ID: &str = "Of a stream: the position of the last event seen. It goes on after it.";
+    "The version to change, in quotes, or `*` for any existing version. Any other current version is a conflict.";
+const LAST_EVENT_ID: &str = "For a stream, the position of the last event received. The stream continues after it.";
 
-/// Describes what the handlers do not, and takes out what OpenAPI has no parameters for.
+/// Describes parameters without a description of their own, and removes those that OpenAPI does not allow as
+/// parameters.
 pub fn describe(operation: &mut Map<String, Value>) {
     let Some(parameters) = operation.get_mut("parameters").and_then(Value::as_array_mut) else { return };
-    // What a client accepts follows from the answers that are listed.
+    // The `Accept` header is not a parameter in OpenAPI: the media types of the responses imply it.
     parameters.retain(|parameter| !is(parameter, "header", "Accept"));
     let is_list = parameters.iter().any(|parameter| is(parameter, "query", "cursor"));
     for parameter in parameters.iter_mut() {
         if is_list && is(parameter, "query", "limit") {
-            let text = format!("How many at the most, 1 to {MAX_LIMIT}; {DEFAULT_LIMIT} where it is not given.");
+            let text = format!("Rows per page, 1 to {MAX_LIMIT}; the default is {DEFAULT_LIMIT}.");
             parameter["description"] = text.into();
             parameter["schema"]["minimum"] = 1.into();
             parameter["schema"]["maximum"] = MAX_LIMIT.into();

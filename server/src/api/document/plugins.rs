@@ -1,9 +1,9 @@
-//! What the enabled plugins mount, as operations of the document.
+//! Adds the endpoints of the enabled plugins to the document.
 
 use foldwork_plugins::mount::{Endpoint, Handler};
 use serde_json::{Value, json};
 
-/// The section of the document in which they stand.
+/// The section of the document for the endpoints of plugins.
 const SECTION: &str = "Plugins";
 
 /// Adds the endpoints of these plugins.
@@ -24,7 +24,7 @@ fn operation(endpoint: &Endpoint) -> Value {
     };
     let parameters: Vec<Value> = about.parameters.iter().map(|(name, text)| query(name, text)).collect();
     let known = json!({"name": "If-None-Match", "in": "header", "required": false, "schema": {"type": "string"}});
-    let tag = json!({"ETag": {"description": "What the answer is known by.", "required": true, "schema": {"type": "string"}}});
+    let tag = json!({"ETag": {"description": "The entity tag.", "required": true, "schema": {"type": "string"}}});
     let content = json!({about.media_type: {"schema": {"type": "string"}}});
     json!({
         "tags": [SECTION],
@@ -35,7 +35,7 @@ fn operation(endpoint: &Endpoint) -> Value {
         "parameters": parameters.into_iter().chain([known]).collect::<Vec<_>>(),
         "responses": {
             "200": {"description": about.summary, "headers": tag, "content": content},
-            "304": {"description": "It is as the client knows it.", "headers": tag},
+            "304": {"description": "The client has the current version.", "headers": tag},
         },
     })
 }

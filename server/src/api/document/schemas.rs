@@ -1,4 +1,4 @@
-//! Schemas that no type of the handlers has.
+//! Schemas that have no type in the handlers, and corrections to schemas.
 
 use std::collections::BTreeSet;
 
@@ -6,28 +6,28 @@ use serde_json::{Map, Value, json};
 
 const COMPONENTS: &str = "#/components/schemas/";
 
-/// The one shape of errors.
+/// Returns the schema of all errors.
 pub fn error() -> Value {
     json!({
         "type": "object",
         "required": ["error", "code", "request_id"],
-        "description": "What went wrong.",
+        "description": "An error.",
         "properties": {
-            "error": {"type": "string", "description": "What went wrong, for a person."},
+            "error": {"type": "string", "description": "The error message."},
             "code": {
-                "description": "A stable word; of a pipeline, MongoDB's number.",
+                "description": "A stable identifier or, for pipelines, MongoDB's error number.",
                 "oneOf": [{"type": "string"}, {"type": "integer"}],
             },
-            "request_id": {"type": "string", "description": "The request, as in the server's log."},
+            "request_id": {"type": "string", "description": "The request's id in the server's log."},
             "details": {
                 "type": "array",
-                "description": "Everything that is wrong with the body.",
+                "description": "All errors in the body.",
                 "items": {
                     "type": "object",
                     "required": ["pointer", "message"],
                     "properties": {
-                        "pointer": {"type": "string", "description": "Where in the body, as a JSON pointer."},
-                        "message": {"type": "string", "description": "What is wrong there."},
+                        "pointer": {"type": "string", "description": "The position in the body, as a JSON pointer."},
+                        "message": {"type": "string", "description": "The error at this position."},
                     },
                 },
             },
@@ -36,7 +36,7 @@ pub fn error() -> Value {
     })
 }
 
-/// What is answered has all its fields: one that may be null is null, and not left out.
+/// Marks nullable fields of responses as required: a response sends null instead of omitting the field.
 pub fn complete_answers(schemas: &mut Value, asked: &BTreeSet<String>) {
     for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
         if asked.contains(name) {
@@ -59,7 +59,7 @@ fn is_nullable(property: &Value) -> bool {
     std::iter::once(property).chain(parts).any(|part| part["nullable"] == true)
 }
 
-/// The schemas that request bodies are made of.
+/// Returns the names of the schemas that request bodies consist of.
 pub fn asked(document: &Value) -> BTreeSet<String> {
     let items = document["paths"].as_object().into_iter().flatten().filter_map(|(_, item)| item.as_object()).flatten();
     let mut asked = BTreeSet::new();
@@ -83,13 +83,13 @@ fn collect(node: &Value, schemas: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The references of the sets of words.
+/// Returns the references to the schemas of closed sets.
 pub fn closed_sets(schemas: &Value) -> BTreeSet<String> {
     let closed = schemas.as_object().into_iter().flatten().filter(|(_, schema)| schema.get("enum").is_some());
     closed.map(|(name, _)| format!("{COMPONENTS}{name}")).collect()
 }
 
-/// A body without which nothing is missing may be left out.
+/// Marks a request body as optional if none of its fields is required.
 pub fn ask_for_body(operation: &mut Map<String, Value>, schemas: &Value) {
     let Some(body) = operation.get_mut("requestBody") else { return };
     let Some(schema) = body["content"].get("application/json").map(|content| &content["schema"]) else { return };

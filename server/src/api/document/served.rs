@@ -1,4 +1,4 @@
-//! The document on its way out: as JSON, as YAML and as a page, made once and known by an entity tag.
+//! Serves the OpenAPI document as JSON, as YAML and as a page. Each is built once and has an entity tag.
 
 use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use crate::api::{Operations, is_known, operators};
 
-/// A text that does not change while the server runs.
+/// A response body that does not change while the server runs.
 #[derive(Clone)]
 struct Text {
     content_type: &'static str,
@@ -29,7 +29,7 @@ impl Endpoint for Text {
     type Output = Response;
 
     async fn call(&self, request: poem::Request) -> poem::Result<Response> {
-        // A cache asks each time whether what it has is right: another version of the server has another document.
+        // Caches must revalidate each time, because another version of the server has another document.
         let response = Response::builder().header(ETAG, &self.tag).header(CACHE_CONTROL, "no-cache");
         Ok(match knows(request.headers(), &self.tag) {
             true => response.status(StatusCode::NOT_MODIFIED).finish(),
@@ -52,14 +52,14 @@ pub fn yaml(document: &Value) -> impl Endpoint + use<> {
     Text::new("application/yaml", serde_saphyr::to_string(document).unwrap_or_default())
 }
 
-/// The page that shows the pipeline language.
+/// Serves the page that documents the pipeline language.
 pub fn language() -> impl Endpoint {
     Text::new("text/html; charset=utf-8", operators::page())
 }
 
-/// An interactive page that shows the document and sends requests.
+/// Serves an interactive page that shows the document and sends requests.
 pub fn page(service: &OpenApiService<Operations, ()>, document: &Value) -> impl Endpoint + use<> {
-    // The page holds the document as text of a script, which no text in the document may end; ours stands in its place.
+    // The page embeds the document in a script element. A `</` in a text would end the element, so it is escaped.
     let shown = document.to_string().replace("</", "<\\/");
     Text::new("text/html; charset=utf-8", service.swagger_ui_html().replace(&service.spec(), &shown))
 }

@@ -1,4 +1,4 @@
-//! What people do with a task: `/mailbox/:task_id/approve` and the like.
+//! Actions of people on a task, such as `/mailbox/:task_id/approve`.
 
 use foldwork_engine::Writer;
 use foldwork_engine::model::task::Action;
@@ -18,9 +18,9 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Accepts the output. The effects of its artifacts are appended with it, all or nothing.
+    /// Approves the output. The effects of its artifacts are appended atomically with the approval.
     ///
-    /// 409 `task_state_conflict` tells in which status the task is, and which actions are left.
+    /// 409 `task_state_conflict` names the task's status and the actions that are still allowed.
     #[oai(path = "/mailbox/:task_id/approve", method = "post", operation_id = "approve_task")]
     async fn approve_task(
         &self,
@@ -32,9 +32,9 @@ impl Api {
         act(&access.0, &task_id, Action::Approve, &body.fields, if_match.as_deref()).await
     }
 
-    /// Accepts the output with changes, which are kept as its next version. Effects are appended as with approval.
+    /// Approves the output with changes, which are kept as its next version. Effects are appended as with an approval.
     ///
-    /// Where the task's metadata says what an edit must keep to, one that does not is 400.
+    /// If the task's metadata has a schema for edits, an edit that does not match the schema gets 400.
     #[oai(path = "/mailbox/:task_id/edit", method = "post", operation_id = "edit_task")]
     async fn edit_task(
         &self,
@@ -46,9 +46,9 @@ impl Api {
         act(&access.0, &task_id, Action::Edit, &body.fields, if_match.as_deref()).await
     }
 
-    /// Refuses the output. An agent that holds the task holds it no more.
+    /// Rejects the output. An agent that holds the task loses its claim.
     ///
-    /// The reason is a message of the task, which its agent reads.
+    /// The reason becomes a message of the task, which the agent can read.
     #[oai(path = "/mailbox/:task_id/reject", method = "post", operation_id = "reject_task")]
     async fn reject_task(
         &self,
@@ -60,9 +60,10 @@ impl Api {
         act(&access.0, &task_id, Action::Reject, &body.fields, if_match.as_deref()).await
     }
 
-    /// Sets the task aside. It wakes at its time, to the status that it left, or with whatever is done to it.
+    /// Defers the task. The task returns to its previous status at the given time, or earlier with the next action on
+    /// it.
     ///
-    /// Without a time it sleeps until something is done to it.
+    /// Without a time the task stays deferred until the next action on it.
     #[oai(path = "/mailbox/:task_id/defer", method = "post", operation_id = "defer_task")]
     async fn defer_task(
         &self,
@@ -74,9 +75,9 @@ impl Api {
         act(&access.0, &task_id, Action::Defer, &body.fields, if_match.as_deref()).await
     }
 
-    /// Asks the agent something, or answers what it asked.
+    /// Asks the agent a question, or answers the agent's question.
     ///
-    /// The task waits for its agent then, which is told so.
+    /// The task then waits for its agent, which is notified.
     #[oai(path = "/mailbox/:task_id/ask", method = "post", operation_id = "ask_task")]
     async fn ask_task(
         &self,
@@ -88,9 +89,9 @@ impl Api {
         act(&access.0, &task_id, Action::Ask, &body.fields, if_match.as_deref()).await
     }
 
-    /// Gives the task to an agent, a user, or nobody. An agent that holds it holds it no more.
+    /// Assigns the task to an agent, a user, or nobody. An agent that holds the task loses its claim.
     ///
-    /// What was said and made of the task goes with it.
+    /// The task keeps its messages and artifacts.
     #[oai(path = "/mailbox/:task_id/assign", method = "post", operation_id = "assign_task")]
     async fn assign_task(
         &self,
@@ -104,7 +105,7 @@ impl Api {
 
     /// Marks the task as read.
     ///
-    /// Marking it again changes nothing and is no event.
+    /// Marking a read task again changes nothing and appends no event.
     #[oai(path = "/mailbox/:task_id/read", method = "post", operation_id = "read_task")]
     async fn read_task(
         &self,
@@ -118,7 +119,7 @@ impl Api {
 
     /// Marks the task as unread.
     ///
-    /// Marking it again changes nothing and is no event.
+    /// Marking an unread task again changes nothing and appends no event.
     #[oai(path = "/mailbox/:task_id/unread", method = "post", operation_id = "unread_task")]
     async fn unread_task(
         &self,

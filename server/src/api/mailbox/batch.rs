@@ -19,10 +19,11 @@ pub struct Api;
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Does one thing with many tasks. Each decides on its own, and is answered as if it had been asked alone.
+    /// Performs one action on many tasks. Each task succeeds or fails independently, and its result is that of the
+    /// single action.
     ///
-    /// The tasks are named, or meant by a filter together with their number, so that none is acted on that was not
-    /// seen.
+    /// The tasks are given by id, or by a filter together with the number of tasks that it matches. The number keeps
+    /// the action from reaching tasks that the caller has not seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(&self, access: ApiWrite, body: Body<Sent<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
         let said = &body.fields;
@@ -55,12 +56,12 @@ fn which(said: &Object) -> Result<Which, Error> {
         return Ok(Which::Ids(ids));
     }
     if named(said, "filter").is_none() {
-        return Err(Error::invalid_at("/ids", "required: ids, or a filter and how many tasks it means"));
+        return Err(Error::invalid_at("/ids", "required: ids, or a filter and the number of tasks that it matches"));
     }
     let by = object(said, "filter")?;
     let expected = integer(said, "expected")?.and_then(|count| usize::try_from(count).ok());
     let expected =
-        expected.ok_or_else(|| Error::invalid_at("/expected", "required: how many tasks the filter means"))?;
+        expected.ok_or_else(|| Error::invalid_at("/expected", "required: how many tasks the filter matches"))?;
     let filter = filter(|name| one_text(&by, &[name]), flag(&by, "unread")?)?;
     Ok(Which::Filter { filter: Box::new(filter), expected })
 }

@@ -1,4 +1,4 @@
-//! What is said with an action: its fields in every spelling, read into what the engine does.
+//! Reads the fields of an action, in every accepted spelling, into an engine command.
 
 use foldwork_engine::Error;
 use foldwork_engine::model::date::parse_date;
@@ -17,10 +17,10 @@ use crate::api::events::read_expected;
 use crate::api::expected;
 use crate::api::json::ExpectedVersion;
 
-/// The longest deferral by seconds: some thousand years.
+/// The longest deferral in seconds, about three thousand years.
 const MAX_SECONDS: i64 = 100_000_000_000;
 
-/// An action with what is said with it.
+/// Returns the command for an action and its fields.
 pub fn command(action: Action, said: &Object, now_ms: i64) -> Result<TaskCommand, Error> {
     Ok(match action {
         Action::Approve => TaskCommand::Approve { comment: one_text(said, &["comment"])? },
@@ -37,7 +37,7 @@ pub fn command(action: Action, said: &Object, now_ms: i64) -> Result<TaskCommand
     })
 }
 
-/// The version that the body or the header expects.
+/// Returns the version that the body or, failing that, the header expects.
 pub fn expected_version(said: &Object, if_match: Option<&str>) -> Result<Expected, Error> {
     match named(said, "expected_version") {
         Some(version) => read_expected(Some(ExpectedVersion(version.clone())), ""),
@@ -45,7 +45,7 @@ pub fn expected_version(said: &Object, if_match: Option<&str>) -> Result<Expecte
     }
 }
 
-/// The text under the first of some names that there is.
+/// Returns the text under the first of these names that is present.
 pub fn one_text(said: &Object, names: &[&str]) -> Result<Option<String>, Error> {
     let mut wrong = Violations::default();
     let text = first_text(said, names, &mut wrong);
@@ -68,7 +68,7 @@ pub fn integer(said: &Object, name: &str) -> Result<Option<i64>, Error> {
     }
 }
 
-/// The object under a name; an empty one where there is none.
+/// Returns the object under a name, or an empty object if the name is absent.
 pub fn object(said: &Object, name: &str) -> Result<Object, Error> {
     match named(said, name) {
         None => Ok(Object::new()),
@@ -77,7 +77,7 @@ pub fn object(said: &Object, name: &str) -> Result<Object, Error> {
     }
 }
 
-/// A time, in milliseconds since the epoch.
+/// Returns the time under a name, in milliseconds since the epoch.
 pub fn time(said: &Object, name: &str) -> Result<Option<i64>, Error> {
     let Some(text) = one_text(said, &[name])? else { return Ok(None) };
     let wrong = || Error::invalid_at(format!("/{name}"), "expected an RFC 3339 date");
@@ -92,7 +92,7 @@ pub fn required_message(said: &Object, names: &[&str]) -> Result<Message, Error>
     if message.parts.iter().all(says_nothing) { Err(missing()) } else { Ok(message) }
 }
 
-/// Which agent works, under which claim.
+/// Returns the agent and the claim that a request names.
 pub fn worker(said: &Object) -> Result<Worker, Error> {
     let claim = integer(said, "claim")?.map(u64::try_from).transpose();
     let claim = claim.map_err(|_| Error::invalid_at("/claim", "expected the number of a claim"))?;
@@ -124,7 +124,7 @@ fn until(said: &Object, now_ms: i64) -> Result<Option<i64>, Error> {
     if let Some(until) = time(said, "until")? {
         return match until > now_ms {
             true => Ok(Some(until)),
-            false => Err(Error::invalid_at("/until", "expected a time that is to come")),
+            false => Err(Error::invalid_at("/until", "expected a time in the future")),
         };
     }
     match integer(said, "for_seconds")? {
@@ -134,7 +134,7 @@ fn until(said: &Object, now_ms: i64) -> Result<Option<i64>, Error> {
     }
 }
 
-/// Who a task is given to: both of type and id, or neither.
+/// Returns the assignee. Type and id must be given together or not at all.
 pub fn assignee(said: &Object) -> Result<Option<Assignee>, Error> {
     let mut wrong = Violations::default();
     let (kind, id) = (text_of(said, "assignee_type", &mut wrong), text_of(said, "assignee_id", &mut wrong));
@@ -172,7 +172,7 @@ pub fn priority(name: &str) -> Option<Priority> {
     Priority::ALL.into_iter().find(|priority| priority.name() == name)
 }
 
-/// Which tasks are meant, by what stands under the names of a list's parameters.
+/// Returns the task filter. `text` returns the value of the list parameter with a given name.
 pub fn filter(text: impl Fn(&str) -> Result<Option<String>, Error>, unread: Option<bool>) -> Result<TaskFilter, Error> {
     let wrong = |name: &str, allowed: &str| Error::invalid(format!("{name} must be {allowed}"));
     let statuses = match text("status")?.as_deref() {
@@ -181,7 +181,7 @@ pub fn filter(text: impl Fn(&str) -> Result<Option<String>, Error>, unread: Opti
         Some("closed") => Some(Status::ALL.into_iter().filter(|status| !status.is_open()).collect()),
         Some(list) => {
             let found: Option<Vec<Status>> = list.split(',').map(|name| Status::parse(name.trim())).collect();
-            Some(found.ok_or_else(|| wrong("status", "a status, several with commas between them, open or closed"))?)
+            Some(found.ok_or_else(|| wrong("status", "a comma-separated list of statuses, open or closed"))?)
         }
     };
     let assignee_type = match text("assignee_type")?.as_deref() {
@@ -197,7 +197,7 @@ pub fn filter(text: impl Fn(&str) -> Result<Option<String>, Error>, unread: Opti
     }
     let priorities = text("priority")?.map(|list| {
         let found: Option<Vec<Priority>> = list.split(',').map(|name| priority(name.trim())).collect();
-        found.ok_or_else(|| wrong("priority", "low, normal, high or urgent, or several with commas between them"))
+        found.ok_or_else(|| wrong("priority", "a comma-separated list of low, normal, high and urgent"))
     });
     Ok(TaskFilter {
         statuses,

@@ -1,4 +1,5 @@
-//! `/mailbox`: a file for tasks themselves, what people do, what agents do, and many at once; and what is read and written.
+//! `/mailbox`: one file each for tasks, for the actions of people, for the work of agents and for batches, plus the
+//! wire types.
 
 mod actions;
 mod batch;

@@ -1,4 +1,5 @@
-//! Bodies that are read as they come, since their fields have several spellings, and shown field by field.
+//! Request bodies that are kept as raw objects because their fields have several spellings, with a schema for the
+//! document.
 
 use std::borrow::Cow;
 use std::marker::PhantomData;
@@ -8,7 +9,7 @@ use poem_openapi::registry::{MetaSchemaRef, Registry};
 use poem_openapi::types::Type;
 use serde::{Deserialize, Deserializer};
 
-/// An object as it came; `T` is what the document shows of it.
+/// A request body as it was sent. `T` is the schema that the document shows.
 pub struct Sent<T> {
     pub fields: Object,
     shown: PhantomData<fn() -> T>,

@@ -1,4 +1,4 @@
-//! `/mailbox` and `/mailbox/:task_id`.
+//! `/mailbox` and `/mailbox/:task_id`: listing, creating and reading tasks.
 
 use foldwork_engine::model::task::content::drafts;
 use foldwork_engine::model::task::shown;
@@ -28,39 +28,39 @@ enum Shown {
     /// The task.
     #[oai(status = 200)]
     Found(Written<WholeTaskBody>, #[oai(header = "ETag")] String),
-    /// It is as the client knows it.
+    /// The client has the current version.
     #[oai(status = 304)]
     Known(#[oai(header = "ETag")] String),
 }
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Tasks, newest first.
+    /// Lists tasks, newest first.
     ///
-    /// Filters may be combined. `open` and `closed` stand for all statuses of that kind.
+    /// Filters may be combined. `open` and `closed` stand for all open and all closed statuses.
     #[oai(path = "/mailbox", method = "get", operation_id = "list_tasks")]
     #[expect(clippy::too_many_arguments, reason = "one argument a query parameter")]
     async fn list_tasks(
         &self,
         access: ApiRead,
-        /// A status, several with commas between them, `open` or `closed`.
+        /// A comma-separated list of statuses, `open` or `closed`.
         status: Query<Option<String>>,
-        /// Those assigned to this agent or user.
+        /// Only tasks assigned to this agent or user.
         assignee_id: Query<Option<String>>,
-        /// Those assigned to somebody of this kind, or to nobody.
+        /// Only tasks assigned to an agent, to a user, or to nobody.
         assignee_type: Query<Option<Word<AssigneesOrNone>>>,
         /// A project's id or slug.
         project_id: Query<Option<String>>,
-        /// Those that came from somebody or something of this kind.
+        /// Only tasks from this kind of source.
         source_type: Query<Option<Word<Sources>>>,
-        /// Those with something new, or those without.
+        /// Only unread tasks, or only read ones.
         unread: Query<Option<bool>>,
-        /// A priority, or several with commas between them.
+        /// A comma-separated list of priorities.
         priority: Query<Option<String>>,
-        /// How many at the most, 1 to 200; 50 where it is not given.
+        /// Rows per page, 1 to 200; the default is 50.
         #[oai(name = "limit")]
         Query(rows): Query<Option<u64>>,
-        /// The `next_cursor` of the page before.
+        /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<TaskPage>> {
         let text = |name: &str| {
@@ -79,9 +79,10 @@ impl Api {
         Ok(Written::new(&PageBody::new(page, LIST, |task| shown::shown(&task))))
     }
 
-    /// Makes a task.
+    /// Creates a task.
     ///
-    /// With an `idempotency_key` a task is made once: the same key answers with the first task, for ever.
+    /// With an `idempotency_key` the task is created once: every later request with the same key returns the first
+    /// task. The key never expires.
     #[oai(path = "/mailbox", method = "post", operation_id = "create_task")]
     async fn create_task(
         &self,
@@ -99,15 +100,15 @@ impl Api {
         idempotent(&access.0, key.0, "create_task", &text, make).await
     }
 
-    /// One task, with its messages, artifacts and timeline.
+    /// Returns one task with its messages, artifacts and timeline.
     ///
-    /// The timeline has everything that happened to it in the order of the log, with the ids of messages and artifacts.
+    /// The timeline has the task's events in the order of the log, with the ids of messages and artifacts.
     #[oai(path = "/mailbox/:task_id", method = "get", operation_id = "get_task")]
     async fn get_task(
         &self,
         access: ApiRead,
         task_id: Path<String>,
-        /// How many of the last events the timeline has at the most, 0 to 1,000; 1,000 where it is not given.
+        /// The number of most recent events in the timeline, 0 to 1,000; the default is 1,000.
         timeline: Query<Option<u64>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {

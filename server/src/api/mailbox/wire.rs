@@ -1,4 +1,5 @@
-//! Tasks and what is said about them, as the document shows it. What is written comes from the engine, which shows it to agents too.
+//! The wire types of tasks, as the OpenAPI document describes them. The engine writes the JSON, because agents get the
+//! same.
 
 use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::task::shown;
@@ -17,7 +18,7 @@ use crate::api::words::{
 pub struct TaskBody {
     id: String,
     title: String,
-    /// `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
+    /// The statuses `approved`, `rejected`, `completed`, `failed` and `canceled` are final.
     status: Word<TaskStatuses>,
     priority: Word<Priorities>,
     #[oai(nullable)]
@@ -28,38 +29,38 @@ pub struct TaskBody {
     project_id: Option<String>,
     #[oai(nullable)]
     source_type: Option<Word<Sources>>,
-    /// What the task came from; `aggregate_id` is what it is about.
+    /// Where the task came from. `aggregate_id` names the aggregate that the task is about.
     source: AnyObject,
-    /// As it was given. `review.allowed_decisions` narrows the actions, `review.arguments_schema` is what an edit must
-    /// keep to, `review.escalate` says what happens while the task stays overdue.
+    /// The metadata given at creation. `review.allowed_decisions` restricts the actions, an edit must match
+    /// `review.arguments_schema`, and `review.escalate` lists the steps taken while the task stays overdue.
     metadata: AnyObject,
-    /// There is something new for whom the task waits for.
+    /// Whether there is something new for the party in `waiting_on`.
     unread: bool,
     waiting_on: Word<WaitedFor>,
-    /// How the task ended: `{action, by, at}` and what was said.
+    /// How the task ended: `{action, by, at}` and the comment, reason or error given with the action.
     #[oai(nullable)]
     resolution: Option<AnyObject>,
-    /// What a person may do with it now.
+    /// The actions that a person may take now.
     allowed_actions: Vec<Word<TaskActions>>,
-    /// From 1: how often work on it was begun, or is about to be.
+    /// The number of the current or next attempt, from 1.
     attempt: u64,
-    /// The agent that holds it.
+    /// The agent that holds the task.
     #[oai(nullable)]
     claimed_by: Option<String>,
-    /// What the agent asked for: `{message, schema}`.
+    /// The agent's question: `{message, schema}`.
     #[oai(nullable)]
     input_request: Option<AnyObject>,
-    /// When a deferred task wakes by itself.
+    /// When a deferred task becomes active again.
     #[oai(nullable)]
     deferred_until: Option<String>,
-    /// When this time comes, `task.overdue` is in the timeline and the task is unread again.
+    /// The due date. When it passes, `task.overdue` is added to the timeline and the task becomes unread.
     #[oai(nullable)]
     due_at: Option<String>,
-    /// The due date has passed.
+    /// Whether the due date has passed.
     overdue: bool,
-    /// Steps of `metadata.review.escalate` that were taken since.
+    /// How many steps of `metadata.review.escalate` were taken since the due date.
     escalated: u64,
-    /// The user who made it, or `plugin:<name>`.
+    /// The user who created the task, or `plugin:<name>`.
     #[oai(nullable)]
     created_by: Option<String>,
     created_at: String,
@@ -67,7 +68,7 @@ pub struct TaskBody {
     version: u64,
 }
 
-/// A task with all that was said and made of it.
+/// A task with its messages, artifacts and timeline.
 #[derive(Object)]
 #[oai(rename = "WholeTask")]
 pub struct WholeTaskBody {
@@ -76,11 +77,11 @@ pub struct WholeTaskBody {
     messages: Vec<MessageBody>,
     /// Every version of every artifact.
     artifacts: Vec<ArtifactBody>,
-    /// What happened, in order; of very long ones the last thousand events.
+    /// The task's events in order. Of a very long history, the last thousand.
     timeline: Vec<TimelineEntry>,
 }
 
-/// A task that an agent holds.
+/// A task that an agent has claimed.
 #[derive(Object)]
 #[oai(rename = "ClaimedTask")]
 pub struct ClaimedBody {
@@ -89,50 +90,50 @@ pub struct ClaimedBody {
     lease: LeaseBody,
 }
 
-/// Until when an agent holds a task.
+/// The lease under which an agent holds a task.
 #[derive(Object)]
 #[oai(rename = "Lease")]
 struct LeaseBody {
     agent_id: String,
-    /// Tells this claim from every other one; work may name it.
+    /// The number of this claim, unique within the task. An agent's requests may name the claim.
     claim: u64,
     expires_at: String,
 }
 
-/// Something that was said about a task.
+/// A message on a task.
 #[derive(Object)]
 #[oai(rename = "Message")]
 pub struct MessageBody {
     id: String,
     role: Word<Speakers>,
     author: String,
-    /// `{text}`, `{data}` or `{file}` each, with an optional `media_type`.
+    /// Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     parts: Vec<AnyObject>,
     text: String,
     created_at: String,
     in_reply_to: Option<String>,
 }
 
-/// Output of a task, in one of its versions.
+/// One version of a task's output.
 #[derive(Object)]
 #[oai(rename = "Artifact")]
 pub struct ArtifactBody {
     id: String,
     name: String,
     version: u64,
-    /// `{text}`, `{data}` or `{file}` each, with an optional `media_type`.
+    /// Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`.
     parts: Vec<AnyObject>,
     created_by: String,
     created_at: String,
-    /// The version before.
+    /// The previous version.
     supersedes: Option<String>,
     /// The event that approval appends: `{aggregate_id, event_type, payload}`.
     effect: Option<AnyObject>,
-    /// What a person changed of the version before, as a JSON patch (RFC 6902).
+    /// What a person changed from the previous version, as a JSON patch (RFC 6902).
     patch: Option<Vec<AnyObject>>,
 }
 
-/// Something that happened to a task.
+/// An event of a task.
 #[derive(Object)]
 struct TimelineEntry {
     position: u64,
@@ -141,13 +142,13 @@ struct TimelineEntry {
     event_type: String,
     occurred_at: String,
     actor: String,
-    /// The status from then on, where the event says it.
+    /// The status after the event, if the event changes it.
     #[oai(nullable)]
     status: Option<String>,
-    /// Ids of messages and artifacts that came with it.
+    /// Ids of the messages and artifacts that the event added.
     messages: Vec<String>,
     artifacts: Vec<String>,
-    /// What else the event says.
+    /// The event's other fields.
     detail: AnyObject,
 }
 
@@ -159,46 +160,46 @@ pub struct TaskPage {
     next_cursor: Option<String>,
 }
 
-/// A task that is to be made.
+/// A task to create.
 #[derive(Object)]
 pub struct CreateTask {
     title: String,
-    /// Both this and the id, or neither.
+    /// Set together with `assignee_id`, or not at all.
     #[oai(nullable)]
     assignee_type: Option<Word<Assignees>>,
     #[oai(nullable)]
     assignee_id: Option<String>,
-    /// Normal where it is not given.
+    /// The default is `normal`.
     #[oai(nullable)]
     priority: Option<Word<Priorities>>,
     /// A project's id or slug.
     #[oai(nullable)]
     project_id: Option<String>,
-    /// `review.allowed_decisions` narrows the actions. `review.arguments_schema` is a JSON Schema that an edit must keep to:
-    /// at most 64 KiB and 500 subschemas, with references within it alone. `review.escalate` has up to 20 steps
-    /// `{after, to, priority}` for a task that stays overdue: `after` is a time after `due_at` (seconds, or a text such as
-    /// `30m`, `2h` or `PT2H`), `to` who gets the task then (`agent:ID`, `user:ID`, or as an assignment says it), `priority`
-    /// what it is raised to.
+    /// `review.allowed_decisions` restricts the actions. `review.arguments_schema` is a JSON Schema that an edit must
+    /// match: at most 64 KiB and 500 subschemas, with references only to itself. `review.escalate` has up to 20 steps
+    /// `{after, to, priority}` for a task that stays overdue: `after` is the time after `due_at` (seconds, or text such
+    /// as `30m`, `2h` or `PT2H`), `to` is the next assignee (`agent:ID`, `user:ID`, or the fields of an assignment),
+    /// and `priority` is the priority that the task is raised to.
     #[oai(nullable)]
     metadata: Option<AnyObject>,
-    /// `api` where it is not given.
+    /// The default is `api`.
     #[oai(nullable)]
     source_type: Option<Word<Sources>>,
-    /// `aggregate_id` is what the task is about.
+    /// `aggregate_id` names the aggregate that the task is about.
     #[oai(nullable)]
     source: Option<AnyObject>,
-    /// RFC 3339.
+    /// The due date, RFC 3339.
     #[oai(nullable)]
     due_at: Option<String>,
-    /// Output that there is already: `{name, parts | text | data, effect}` each.
+    /// Output that exists already. Each item is `{name, parts | text | data, effect}`.
     #[oai(nullable)]
     artifacts: Option<Vec<AnyObject>>,
-    /// For ever: the task that was made under it first is the answer.
+    /// Never expires: a request with the same key returns the first task.
     #[oai(nullable)]
     idempotency_key: Option<String>,
 }
 
-/// Accepts the output.
+/// Approves the output.
 #[derive(Object)]
 pub struct ApproveTask {
     #[oai(nullable)]
@@ -207,18 +208,18 @@ pub struct ApproveTask {
     expected_version: Option<u64>,
 }
 
-/// Accepts the output with changes: one of `modifications`, `content`, `text`, `artifact` and `artifacts`.
+/// Approves the output with changes, given as one of `modifications`, `content`, `text`, `artifact` and `artifacts`.
 #[derive(Object)]
 pub struct EditTask {
-    /// Fields that are merged into the output's data.
+    /// Fields to merge into the output's data.
     #[oai(nullable)]
     modifications: Option<AnyObject>,
-    /// What the output is to hold.
+    /// The new content of the output.
     #[oai(nullable)]
     content: Option<AnyValue>,
     #[oai(nullable)]
     text: Option<String>,
-    /// The output in its next version: `{id, name, parts | text | data, effect}`.
+    /// The next version of the output: `{id, name, parts | text | data, effect}`.
     #[oai(nullable)]
     artifact: Option<AnyObject>,
     #[oai(nullable)]
@@ -229,7 +230,7 @@ pub struct EditTask {
     expected_version: Option<u64>,
 }
 
-/// Refuses the output. `message` and `comment` are taken for the reason too.
+/// Rejects the output. `message` and `comment` are synonyms of `reason`.
 #[derive(Object)]
 pub struct RejectTask {
     #[oai(nullable)]
@@ -238,13 +239,13 @@ pub struct RejectTask {
     expected_version: Option<u64>,
 }
 
-/// Sets the task aside.
+/// Defers the task.
 #[derive(Object)]
 pub struct DeferTask {
-    /// RFC 3339: when it wakes by itself.
+    /// When the task becomes active again, RFC 3339.
     #[oai(nullable)]
     until: Option<String>,
-    /// Or how long it sleeps.
+    /// How long the task is deferred, instead of `until`.
     #[oai(nullable)]
     for_seconds: Option<u64>,
     #[oai(nullable)]
@@ -253,12 +254,12 @@ pub struct DeferTask {
     expected_version: Option<u64>,
 }
 
-/// Says something to the agent, which is to answer. `question` and `text` are taken for the message too.
+/// Sends a message to the agent, which is expected to reply. `question` and `text` are synonyms of `message`.
 #[derive(Object)]
 pub struct AskTask {
     #[oai(nullable)]
     message: Option<String>,
-    /// Instead of a text: `{text}`, `{data}` or `{file}` each.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
     parts: Option<Vec<AnyObject>>,
     #[oai(nullable)]
@@ -267,7 +268,7 @@ pub struct AskTask {
     expected_version: Option<u64>,
 }
 
-/// Gives the task to somebody else. `agent_id` and `user_id` say both in one.
+/// Reassigns the task. `agent_id` or `user_id` may replace `assignee_type` and `assignee_id`.
 #[derive(Object)]
 pub struct AssignTask {
     #[oai(nullable)]
@@ -278,37 +279,37 @@ pub struct AssignTask {
     agent_id: Option<String>,
     #[oai(nullable)]
     user_id: Option<String>,
-    /// RFC 3339: when it is due from then on; as before where it is not given. A task that was overdue is so again when
-    /// this time comes.
+    /// The new due date, RFC 3339. Without it the due date stays. When a new date passes, a task that was overdue
+    /// becomes overdue again.
     #[oai(nullable)]
     due_at: Option<String>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// Nothing needs to be said.
+/// An action that needs no fields.
 #[derive(Object)]
 pub struct MarkTask {
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// One action on many tasks, with what the action says beside it.
+/// One action on many tasks. The fields of the action are added to this object.
 #[derive(Object)]
 pub struct ActOnTasks {
     action: Word<TaskActions>,
     #[oai(nullable)]
     ids: Option<Vec<String>>,
-    /// Instead of ids, as in `GET /mailbox`: `status`, `assignee_id`, `assignee_type`, `project_id`, `source_type`,
-    /// `unread`, `priority`.
+    /// Instead of `ids`, with the parameters of `GET /mailbox`: `status`, `assignee_id`, `assignee_type`, `project_id`,
+    /// `source_type`, `unread`, `priority`.
     #[oai(nullable)]
     filter: Option<AnyObject>,
-    /// How many tasks the filter means; any other number is a conflict.
+    /// How many tasks the filter must match. Any other number is a conflict.
     #[oai(nullable)]
     expected: Option<u64>,
 }
 
-/// What came of the action on each task.
+/// The result of the action for each task.
 #[derive(Object)]
 pub struct ActedBody {
     results: Vec<ActedOn>,
@@ -319,33 +320,33 @@ pub struct ActedBody {
 #[derive(Object)]
 struct ActedOn {
     id: String,
-    /// As the action alone would be answered.
+    /// The HTTP status that the action on this task alone would return.
     status: u64,
-    /// Where it went well.
+    /// The task after the action, if the action succeeded.
     task: Option<TaskBody>,
-    /// Where it did not: as the action alone would be answered.
+    /// The error body that the action on this task alone would return, if the action failed.
     error: Option<AnyObject>,
 }
 
-/// An agent takes a task, or holds it longer.
+/// Claims a task for an agent, or renews the claim.
 #[derive(Object)]
 pub struct ClaimTask {
     agent_id: String,
-    /// 1 to 600; 90 where it is not given. Each heartbeat gives it as long again.
+    /// The lease in seconds, 1 to 600; the default is 90. Each heartbeat renews the lease for the same time.
     #[oai(nullable)]
     lease_seconds: Option<u64>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// Something that the agent says, or, where no agent is named, whoever asks.
+/// A message of the agent or, without `agent_id`, of the caller.
 #[derive(Object)]
 pub struct AddMessage {
     #[oai(nullable)]
     agent_id: Option<String>,
     #[oai(nullable)]
     text: Option<String>,
-    /// Instead of a text: `{text}`, `{data}` or `{file}` each.
+    /// The message as parts instead of text. Each part is `{text}`, `{data}` or `{file}`.
     #[oai(nullable)]
     parts: Option<Vec<AnyObject>>,
     #[oai(nullable)]
@@ -359,19 +360,20 @@ pub struct AddMessage {
 pub struct AddArtifact {
     #[oai(nullable)]
     agent_id: Option<String>,
-    /// The claim under which it was made.
+    /// The claim under which the output was made.
     #[oai(nullable)]
     claim: Option<u64>,
     #[oai(nullable)]
     name: Option<String>,
-    /// `{text}`, `{data}` or `{file}` each, with an optional `media_type`; or `text` or `data` alone.
+    /// Each part is `{text}`, `{data}` or `{file}`, with an optional `media_type`. `text` or `data` may replace the
+    /// parts.
     #[oai(nullable)]
     parts: Option<Vec<AnyObject>>,
     #[oai(nullable)]
     text: Option<String>,
     #[oai(nullable)]
     data: Option<AnyValue>,
-    /// The version that this one comes after.
+    /// The version that this one follows.
     #[oai(nullable)]
     supersedes: Option<String>,
     /// The event that approval appends: `{aggregate_id, event_type, payload}`.
@@ -381,28 +383,28 @@ pub struct AddArtifact {
     expected_version: Option<u64>,
 }
 
-/// The agent has done what it was to do.
+/// Completes the agent's work on the task.
 #[derive(Object)]
 pub struct CompleteTask {
     #[oai(nullable)]
     agent_id: Option<String>,
     #[oai(nullable)]
     claim: Option<u64>,
-    /// Output that comes with it.
+    /// Output to add in the same step.
     #[oai(nullable)]
     artifact: Option<AnyObject>,
     #[oai(nullable)]
     artifacts: Option<Vec<AnyObject>>,
     #[oai(nullable)]
     message: Option<String>,
-    /// `false`: nobody has to look at it.
+    /// `false` completes the task without a review by a person.
     #[oai(nullable)]
     review: Option<bool>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// The agent cannot go on without an answer.
+/// Asks a person for something that the agent needs to continue.
 #[derive(Object)]
 pub struct RequestInput {
     #[oai(nullable)]
@@ -411,14 +413,14 @@ pub struct RequestInput {
     claim: Option<u64>,
     #[oai(nullable)]
     message: Option<String>,
-    /// A JSON schema of the answer.
+    /// A JSON Schema that the reply must match.
     #[oai(nullable)]
     schema: Option<AnyObject>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// The agent could not do it.
+/// Reports that the agent failed.
 #[derive(Object)]
 pub struct FailTask {
     #[oai(nullable)]
@@ -426,14 +428,14 @@ pub struct FailTask {
     #[oai(nullable)]
     claim: Option<u64>,
     error: String,
-    /// Another attempt may go well.
+    /// Whether another attempt may succeed.
     #[oai(nullable)]
     retryable: Option<bool>,
     #[oai(nullable)]
     expected_version: Option<u64>,
 }
 
-/// The agent gives the task back.
+/// Releases the agent's claim.
 #[derive(Object)]
 pub struct ReleaseTask {
     #[oai(nullable)]
@@ -444,7 +446,7 @@ pub struct ReleaseTask {
     expected_version: Option<u64>,
 }
 
-/// Whoever made the task, or the workspace's owner, takes it back.
+/// Cancels the task. Only the task's creator and the workspace's owners may cancel a task.
 #[derive(Object)]
 pub struct CancelTask {
     #[oai(nullable)]
@@ -455,12 +457,12 @@ pub struct CancelTask {
 
 #[derive(ApiResponse)]
 pub enum Acted {
-    /// The task as it is now.
+    /// The task after the action.
     #[oai(status = 200)]
     Done(Written<TaskBody>, #[oai(header = "ETag")] String),
 }
 
-/// A task as the answer to what was done with it.
+/// Returns a task as the response to an action on it.
 pub fn acted(task: &Aggregate) -> Acted {
     Acted::Done(Written::new(&shown::shown(task)), etag(task.version))
 }

@@ -1,4 +1,4 @@
-//! What agents do with a task: `/mailbox/:task_id/claim` and the like.
+//! Operations of agents on a task, such as `/mailbox/:task_id/claim`.
 
 use foldwork_engine::model::date::format_date;
 use foldwork_engine::model::task::content::{Draft, Message, drafts, named};
@@ -34,10 +34,10 @@ enum Claimed {
 
 #[OpenApi(tag = "Section::Mailbox")]
 impl Api {
-    /// Takes the task for an agent, or holds it longer. Heartbeats of the agent hold it too.
+    /// Claims the task for an agent, or renews the claim. Heartbeats of the agent renew the claim as well.
     ///
-    /// Only one agent holds a task. A lease that is neither renewed nor kept by heartbeats ends, and the task goes back
-    /// to where it was.
+    /// Only one agent can hold a task. If a lease is not renewed, it expires and the task returns to its previous
+    /// status.
     #[oai(path = "/mailbox/:task_id/claim", method = "post", operation_id = "claim_task")]
     async fn claim_task(
         &self,
@@ -62,9 +62,9 @@ impl Api {
         Ok(Claimed::Done(Written::new(&claimed), etag(task.version)))
     }
 
-    /// Says something about the task. What an agent says while a person waits for its answer is the answer.
+    /// Adds a message to the task. If a person waits for the agent's reply, the agent's message is the reply.
     ///
-    /// A message may answer another (`in_reply_to`), and is told to the agent.
+    /// A message may refer to another one (`in_reply_to`). The task's agent is notified of the message.
     #[oai(path = "/mailbox/:task_id/messages", method = "post", operation_id = "add_message")]
     async fn add_message(
         &self,
@@ -82,9 +82,9 @@ impl Api {
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
-    /// Adds output to the task that the agent holds, or the next version of some.
+    /// Adds output to the task that the agent holds, or a new version of existing output.
     ///
-    /// Nothing is replaced: each version stays, and the newest counts.
+    /// Earlier versions are kept, and the newest one counts.
     #[oai(path = "/mailbox/:task_id/artifacts", method = "post", operation_id = "add_artifact")]
     async fn add_artifact(
         &self,
@@ -103,9 +103,9 @@ impl Api {
         idempotent(&access.0, key.0, &operation, &text, make).await
     }
 
-    /// Delivers the task that the agent holds: for review, or, with `review: false`, for good.
+    /// Completes the agent's work: the task goes to review or, with `review: false`, is completed without one.
     ///
-    /// Output may come with it. A task without any output is complete all the same.
+    /// The request may add output. A task needs no output to be completed.
     #[oai(path = "/mailbox/:task_id/complete", method = "post", operation_id = "complete_task")]
     async fn complete_task(
         &self,
@@ -124,9 +124,10 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Asks for something without which the agent cannot go on. It holds the task no more; the answer is `ask`.
+    /// Asks a person for something that the agent needs to continue, and releases the agent's claim. The action `ask`
+    /// replies.
     ///
-    /// A schema may say what the answer has to be like.
+    /// A schema may describe the expected reply.
     #[oai(path = "/mailbox/:task_id/request-input", method = "post", operation_id = "request_input")]
     async fn request_input(
         &self,
@@ -142,9 +143,10 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Says that it could not be done. Where another attempt may go well the task waits for one, up to five in all.
+    /// Reports that the agent failed. If the failure is retryable, the task waits for another attempt, up to five in
+    /// all.
     ///
-    /// After five attempts it has failed for good, and stands so in the mailbox.
+    /// After five attempts the task is `failed` for good and stays in the mailbox.
     #[oai(path = "/mailbox/:task_id/fail", method = "post", operation_id = "fail_task")]
     async fn fail_task(
         &self,
@@ -161,9 +163,9 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Gives the task back as it was before it was claimed.
+    /// Releases the claim and returns the task to the status before the claim.
     ///
-    /// Another agent, or this one, may claim it then.
+    /// Any agent, including this one, can then claim the task.
     #[oai(path = "/mailbox/:task_id/release", method = "post", operation_id = "release_task")]
     async fn release_task(
         &self,
@@ -177,9 +179,9 @@ impl Api {
         Ok(acted(&worked.task))
     }
 
-    /// Takes the task back: for whoever made it, and for the workspace's owner.
+    /// Cancels the task. Only the task's creator and the workspace's owners may do so.
     ///
-    /// An agent that holds it is told, and holds it no more.
+    /// An agent that holds the task is notified and loses its claim.
     #[oai(path = "/mailbox/:task_id/cancel", method = "post", operation_id = "cancel_task")]
     async fn cancel_task(
         &self,
@@ -207,7 +209,7 @@ async fn work(
     answer(writer.work_on_task(id, who, wanted, expected, None).await)
 }
 
-/// Something that is to be added to a task.
+/// A request that adds a message or an artifact to a task.
 struct Call {
     id: String,
     who: Worker,
@@ -219,7 +221,7 @@ impl Call {
         Ok(Call { id: id.to_owned(), who: worker(said)?, expected: expected_version(said, if_match)? })
     }
 
-    /// Adds it, and answers what stands under this name in the event: it has that alone.
+    /// Adds the content and returns the single item that the event has under `name`.
     async fn add(
         self,
         writer: &Writer,

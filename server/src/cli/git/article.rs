@@ -1,24 +1,24 @@
-//! Turns a Markdown file into the fields of an article: front matter, first heading, body.
+//! Converts a Markdown file to the fields of an article, from its front matter, first heading and body.
 
 use pulldown_cmark::{Event, Parser, Tag, TagEnd};
 use serde_json::{Map, Value};
 
-/// The fields that every article of a repository has; of these front matter sets the title and the tags only.
+/// The fields of every article. Of these, front matter can set only the title and the tags.
 const OWN_FIELDS: [&str; 6] = ["slug", "title", "body", "tags", "path", "folder"];
-/// The line of the file where front matter begins, after its `---`.
+/// The number of the first line of front matter, after the `---`.
 const FIRST_LINE: usize = 2;
-/// The longest name of a field that is taken over from front matter.
+/// The maximum length of a front matter field's name.
 const LONGEST_NAME: usize = 64;
 
-/// A line of front matter that is left out.
+/// A line of front matter that is skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BadLine {
-    /// Counted from 1 in the file.
+    /// The number of the line in the file, from 1.
     pub line: usize,
     pub reason: &'static str,
 }
 
-/// Returns the fields of the article that a file holds. `bad` gets the lines of its front matter that cannot be read.
+/// Returns the fields of a file's article. Adds the lines of front matter that cannot be parsed to `bad`.
 pub fn fields(path: &str, slug: &str, text: &str, bad: &mut Vec<BadLine>) -> Map<String, Value> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (front, body) = split_front_matter(text, bad);
@@ -38,15 +38,15 @@ pub fn fields(path: &str, slug: &str, text: &str, bad: &mut Vec<BadLine>) -> Map
     fields
 }
 
-/// Splits a file into its front matter and the rest; what is no YAML mapping is part of the rest.
+/// Splits a file into front matter and body. If the front matter is not a YAML mapping, it belongs to the body.
 fn split_front_matter<'a>(text: &'a str, bad: &mut Vec<BadLine>) -> (Map<String, Value>, &'a str) {
     let parsed = find_front_matter(text)
         .and_then(|(yaml, rest)| Some((parse_front_matter(yaml).or_else(|| read_by_entries(yaml, bad))?, rest)));
     parsed.unwrap_or_else(|| (Map::new(), text))
 }
 
-/// Reads front matter that is no YAML as a whole entry by entry, and leaves the bad ones out. Text between two rules is no
-/// front matter: it does not begin with a name, or has no entry that can be read.
+/// Parses front matter that is not valid YAML as a whole, entry by entry, and skips bad entries. Returns `None` for
+/// text between two horizontal rules: it does not begin with a name, or has no entry that can be parsed.
 fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Value>> {
     let mut front = Map::new();
     let mut left_out = Vec::new();
@@ -58,7 +58,7 @@ fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Val
     }
     for (line, entry) in entries {
         let Some(read) = parse_front_matter(entry) else {
-            left_out.push(BadLine { line, reason: "it is no YAML of the form `name: value`" });
+            left_out.push(BadLine { line, reason: "it is not YAML of the form `name: value`" });
             continue;
         };
         for (name, value) in read {
@@ -76,8 +76,8 @@ fn read_by_entries(yaml: &str, bad: &mut Vec<BadLine>) -> Option<Map<String, Val
     Some(front)
 }
 
-/// Splits front matter into its entries, each with the line of the file where it begins. Lines that are indented, items of
-/// lists, comments and empty lines go on with the entry before them.
+/// Splits front matter into entries with their line numbers in the file. Indented lines, list items, comments and empty
+/// lines belong to the entry before them.
 fn entries(yaml: &str) -> Vec<(usize, &str)> {
     let mut entries = Vec::new();
     let (mut start, mut end, mut first_line) = (0, 0, FIRST_LINE);
@@ -93,7 +93,7 @@ fn entries(yaml: &str) -> Vec<(usize, &str)> {
     entries
 }
 
-/// Finds the lines between `---` at the very beginning and the next `---` or `...`.
+/// Finds the lines between `---` on the first line and the next `---` or `...`.
 fn find_front_matter(text: &str) -> Option<(&str, &str)> {
     let mut lines = text.split_inclusive('\n');
     let opening = lines.next().filter(|line| line.trim_end() == "---")?;
@@ -127,7 +127,7 @@ fn is_extra_field(name: &str, value: &Value) -> bool {
     is_name && !OWN_FIELDS.contains(&name) && (value.is_string() || value.is_number() || value.is_boolean())
 }
 
-/// Returns a scalar as the text a reader would see, unless that is empty.
+/// Returns a scalar as text, or `None` if the text is empty.
 fn scalar_text(value: &Value) -> Option<String> {
     let text = match value {
         Value::String(text) => text.trim().to_owned(),
@@ -138,7 +138,7 @@ fn scalar_text(value: &Value) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns the tags that a list, or text with commas, names.
+/// Returns the tags in a list or in comma-separated text.
 fn tag_list(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::Array(tags) => Some(tags.iter().filter_map(scalar_text).map(Value::from).collect()),
@@ -149,7 +149,7 @@ fn tag_list(value: &Value) -> Option<Vec<Value>> {
     }
 }
 
-/// Returns the text of the first heading that has any.
+/// Returns the text of the first heading that is not empty.
 fn first_heading(body: &str) -> Option<String> {
     let mut heading: Option<String> = None;
     for event in Parser::new(body) {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_lines_of_front_matter_are_told_and_the_good_ones_count() {
+    fn invalid_lines_of_front_matter_are_reported_and_skipped() {
         let text =
             "---\ntitle: One: two\ntags:\n- a\n- b\nstatus: draft\nnonsense\nopen: [\nstatus: twice\n---\n# Heading\n";
         let mut bad = Vec::new();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn without_front_matter_heading_and_folders_serve() {
+    fn title_and_tags_default_to_heading_and_folders() {
         let expected = json!({
             "slug": "slug", "title": "The code way", "body": "text\n\n#\n\nThe `code`\nway\n===\n",
             "tags": ["docs", "guide"], "path": "docs/guide/a.md", "folder": "docs",
@@ -216,12 +216,12 @@ mod tests {
     }
 
     #[test]
-    fn tags_may_be_text_with_commas() {
+    fn tags_may_be_separated_by_commas() {
         assert_eq!(fields_of("a.md", "---\ntags: one, two ,\n---\n")["tags"], json!(["one", "two"]));
     }
 
     #[test]
-    fn what_is_no_front_matter_stays_in_the_body() {
+    fn text_that_only_resembles_front_matter_stays_in_the_body() {
         for text in ["---\n\nA rule above.\n\n---\nmore", "---\ntitle: never closed\n", "---\na: [\n---\nx", "--- \r\n"]
         {
             assert_eq!(fields_of("a.md", text)["body"], json!(text));

@@ -1,4 +1,4 @@
-//! Turns the changes of a history into events whose ids are the same at every import.
+//! Converts the changes of a history to events whose ids are the same in every import.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,21 +15,23 @@ use super::history::{Act, Change, History};
 use crate::cli::batch::Origin;
 use crate::cli::event::Event;
 
-/// The namespace of the ids of articles and their events. Another one would make a second copy of every article.
+/// The namespace of the ids of articles and events. Changing it would make imports create a second copy of every
+/// article.
 const GIT_NAMESPACE: Uuid = Uuid::from_u128(0x3b8e_52f1_c7d4_4a06_8f19_5d02_ae64_7c38);
 /// 0000-01-01T00:00:00Z.
 const YEAR_0000: Timestamp = Timestamp::constant(-62_167_219_200, 0);
-/// The largest file that becomes an article.
+/// The maximum size of a file that is imported as an article.
 const LARGEST_FILE: usize = 512 * 1024;
 
-/// Writes the events of a history's changes, in order.
+/// Writes the events for the changes of a history, in order.
 pub struct Writer<'a> {
     repository: &'a Repository,
     history: &'a History,
     project: &'a str,
-    /// What the fields of each article that exists were last, as digests.
+    /// Digests of the latest field values of each existing article.
     known: HashMap<usize, Digests>,
-    /// Bad lines of front matter that were told, by path: a file that changes often is told of once.
+    /// Bad lines of front matter that were reported, by path. Each line is reported once, although its file may change
+    /// often.
     told: HashSet<(String, BadLine)>,
 }
 
@@ -41,7 +43,7 @@ impl<'a> Writer<'a> {
         Self { repository, history, project, known: HashMap::new(), told: HashSet::new() }
     }
 
-    /// Gives `put` the event of a change, if the change makes one.
+    /// Passes the event of a change to `put`, if the change produces one.
     pub fn write(
         &mut self,
         change: &Change,
@@ -73,7 +75,7 @@ impl<'a> Writer<'a> {
         put(&event, Origin::Commit { id, path: change.path.clone() })
     }
 
-    /// Returns the type and payload of a change's event; nothing for a file that cannot be an article.
+    /// Returns the event type and payload for a change, or `None` if the file cannot be an article.
     fn payload(
         &mut self,
         change: &Change,
@@ -91,7 +93,7 @@ impl<'a> Writer<'a> {
             Err(reason) => {
                 let commit = self.history.commits.get(change.commit).map(|commit| commit.id.to_string());
                 let commit = commit.unwrap_or_default();
-                note(&format!("warning: {} as of commit {commit:.10} is left out: {reason}", change.path));
+                note(&format!("warning: {} at commit {commit:.10} is skipped: {reason}", change.path));
                 return Ok(None);
             }
         };
@@ -100,7 +102,7 @@ impl<'a> Writer<'a> {
         for bad in bad {
             let (path, line, reason) = (&change.path, bad.line, bad.reason);
             if self.told.insert((path.clone(), bad)) {
-                note(&format!("warning: {path}:{line}: the line of front matter is left out: {reason}"));
+                note(&format!("warning: {path}:{line}: the line of front matter is skipped: {reason}"));
             }
         }
         let digests = digests(&fields);
@@ -110,7 +112,7 @@ impl<'a> Writer<'a> {
         }))
     }
 
-    /// Returns the text of a blob, or why it cannot be an article.
+    /// Returns the text of a blob, or the reason why it cannot be an article.
     fn text(&self, blob: Oid) -> anyhow::Result<Result<String, &'static str>> {
         let (size_bytes, _) = self.repository.odb()?.read_header(blob)?;
         if size_bytes > LARGEST_FILE {
@@ -123,7 +125,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Returns the id of the article that a file became at its first commit, whatever it is named today.
+    /// Returns the id of the article for a file, which depends on the path and the commit of its creation.
     fn aggregate_id(&self, first_path: &str, first_commit: Oid) -> String {
         let root = self.history.commits.first().map(|commit| commit.id.to_string()).unwrap_or_default();
         name_id(&[&root, first_path, &first_commit.to_string()])
@@ -138,7 +140,7 @@ fn digests(fields: &Map<String, Value>) -> Digests {
     fields.iter().map(|(name, value)| (name.clone(), Sha256::digest(value.to_string().as_bytes()).into())).collect()
 }
 
-/// Returns the fields that are not as before, and under `$unset` the names of those that are gone.
+/// Returns the changed fields, and under `$unset` the names of removed fields.
 fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> Map<String, Value> {
     let gone: Vec<Value> =
         before.keys().filter(|name| !after.contains_key(*name)).map(|name| name.as_str().into()).collect();
@@ -152,7 +154,7 @@ fn difference(fields: Map<String, Value>, before: &Digests, after: &Digests) -> 
 
 /// Returns a commit's time as RFC 3339 with milliseconds.
 fn time_text(seconds: i64) -> Option<String> {
-    // The server takes times of the years 0000 to 9999.
+    // The server accepts times in the years 0000 to 9999.
     let time = Timestamp::from_second(seconds).ok().filter(|time| *time >= YEAR_0000)?;
     Some(time.strftime("%Y-%m-%dT%H:%M:%S.000Z").to_string())
 }

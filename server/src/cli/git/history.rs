@@ -1,4 +1,4 @@
-//! The history of a repository's Markdown files: which commit touched which, with files followed through renames.
+//! The history of a repository's Markdown files: the changes of each commit, with files followed through renames.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,13 +8,14 @@ use globset::GlobSet;
 
 use super::slug::Slugs;
 
-/// What a path must look like to hold Markdown, as git matches paths.
+/// Git path patterns of Markdown files.
 const MARKDOWN: [&str; 2] = ["*.[mM][dD]", "*.[mM][aA][rR][kK][dD][oO][wW][nN]"];
 
-/// How much of a file's lines, in percent, is left after a rename. With another share, a later import would take a renamed
+/// The minimum percentage of unchanged lines in a renamed file. Another value would make a later import take a renamed
 /// file for a new article.
 const RENAME_SIMILARITY: u16 = 50;
-/// Files of one commit that are compared with each other to find renames; of more than that, only those with the same content.
+/// The maximum number of files of a commit that are compared to find renames. In larger commits only files with equal
+/// content are matched.
 const RENAME_LIMIT: usize = 1_000;
 
 /// The first-parent history of HEAD, oldest first.
@@ -25,7 +26,7 @@ pub struct History {
     pub changes: Vec<Change>,
 }
 
-/// A commit that touched Markdown or not.
+/// A commit of the history, which may have changed no Markdown file.
 #[derive(Debug)]
 pub struct Commit {
     pub id: Oid,
@@ -33,48 +34,48 @@ pub struct Commit {
     pub subject: String,
 }
 
-/// Where and when a file came into being; it stays the same article through every rename.
+/// The path and the commit of a file's creation, which identify the article through every rename.
 #[derive(Debug)]
 pub struct Birth {
     pub path: String,
     pub commit: Oid,
 }
 
-/// One file's change in one commit.
+/// The change of one file in one commit.
 #[derive(Debug)]
 pub struct Change {
     /// Index of the commit in the history.
     pub commit: usize,
     /// Index of the article in the history.
     pub article: usize,
-    /// The file's path after the change, or before it is removed.
+    /// The file's path after the change or, if the change removes the file, before it.
     pub path: String,
     pub act: Act,
 }
 
-/// What a change does.
+/// The kind of a change.
 #[derive(Debug)]
 pub enum Act {
-    /// The file has this content from now on, and its article this slug.
+    /// Sets the content of the file and the slug of its article.
     Write { blob: Oid, slug: String },
-    /// The file is gone.
+    /// Removes the file.
     Remove,
 }
 
-/// A delta of two trees, reduced to the regular Markdown files on either side.
+/// A delta between two trees, reduced to the regular Markdown files on either side.
 struct Step {
     before: Option<String>,
     after: Option<(String, Oid)>,
 }
 
-/// A file that exists at the commit being read.
+/// A file that exists at the current commit.
 #[derive(Clone)]
 struct Live {
     article: usize,
     slug: String,
 }
 
-/// What is known while the history is read.
+/// The state of reading a history.
 #[derive(Default)]
 struct Walk {
     live: HashMap<String, Live>,
@@ -84,7 +85,7 @@ struct Walk {
 }
 
 impl History {
-    /// Reads the history up to HEAD; nothing if there is no commit yet.
+    /// Reads the history up to HEAD. Returns `None` if the repository has no commit.
     pub fn read(repository: &Repository, note: &dyn Fn(&str)) -> anyhow::Result<Option<Self>> {
         if repository.is_empty()? {
             return Ok(None);
@@ -101,9 +102,10 @@ impl History {
         Ok(Some(Self { commits, articles: walk.articles, changes: walk.changes }))
     }
 
-    /// Returns the changes of the articles that were ever at a path of these globs.
+    /// Returns the changes of the articles that were ever at a path matching these globs.
     ///
-    /// An article comes with its whole history or not at all, so that other globs later give the same events.
+    /// An article is imported with its whole history or not at all, so that later imports with other globs produce the
+    /// same events.
     pub fn changes_of(&self, globs: &GlobSet) -> Vec<&Change> {
         let matching = self.changes.iter().filter(|change| globs.is_match(&change.path));
         let chosen: HashSet<usize> = matching.map(|change| change.article).collect();
@@ -120,7 +122,8 @@ impl Commit {
 }
 
 impl Walk {
-    /// Takes in one commit: removals, then changes and renames, then new files: a slug is free before it is taken.
+    /// Applies one commit. Removals come before changes and renames, and new files come last, so that slugs are
+    /// released before they are reused.
     fn follow(&mut self, commit: usize, id: Oid, steps: Vec<Step>) {
         let mut rewritten = Vec::new();
         let mut born = Vec::new();
@@ -159,9 +162,9 @@ impl Walk {
     }
 }
 
-/// Returns HEAD and its first parents, oldest first; a shallow clone ends where it was cut.
+/// Returns HEAD and its first parents, oldest first. The history of a shallow clone ends at its oldest commit.
 fn first_parents(repository: &Repository) -> anyhow::Result<Vec<Oid>> {
-    let head = repository.head().and_then(|head| head.peel_to_commit()).context("HEAD names no commit")?;
+    let head = repository.head().and_then(|head| head.peel_to_commit()).context("HEAD does not point to a commit")?;
     let mut ids = vec![head.id()];
     let mut next = head.parent_id(0).ok();
     while let Some(id) = next {
@@ -203,7 +206,7 @@ fn steps(
         match file.path_bytes().map(std::str::from_utf8) {
             Some(Ok(path)) => Some((path.to_owned(), file.id())),
             _ => {
-                note(&format!("warning: a path in commit {commit} is not UTF-8; the file is left out"));
+                note(&format!("warning: a path in commit {commit} is not UTF-8; the file is skipped"));
                 None
             }
         }
@@ -215,11 +218,11 @@ fn steps(
     Ok(steps.collect())
 }
 
-/// Joins what was removed with what was added where the texts are alike.
+/// Matches removed files with added files of similar content.
 fn find_renames(diff: &mut Diff<'_>) -> Result<(), git2::Error> {
     let has = |status: Delta| diff.deltas().any(|delta| delta.status() == status);
     if has(Delta::Added) && has(Delta::Deleted) {
-        // What is not said here comes from the git settings of whoever runs the import.
+        // Options that are not set here come from the user's git configuration.
         let mut options = DiffFindOptions::new();
         options.renames(true).rename_threshold(RENAME_SIMILARITY).rename_limit(RENAME_LIMIT);
         diff.find_similar(Some(&mut options))?;

@@ -1,4 +1,4 @@
-//! Imports the Markdown history of a git repository: an article per file, an event per commit that touched it.
+//! Imports the Markdown history of a git repository: an article per file, an event per commit that changed it.
 
 mod article;
 mod events;
@@ -21,20 +21,20 @@ use super::client::{CallError, Client};
 use super::progress::Progress;
 use super::sender::{Outlet, Tally, deliver};
 
-/// The Markdown history of a git repository, from its first commit to HEAD, along first parents.
+/// The Markdown history of a git repository, from the first commit to HEAD along first parents.
 #[derive(clap::Args, Debug)]
 pub struct Arguments {
-    /// A folder within the repository.
+    /// A folder in the repository.
     pub repo: PathBuf,
-    /// Only files that were ever at such a path, as `docs/**`; every Markdown file if none is given.
+    /// Only files that were ever at a matching path, such as `docs/**`; the default is every Markdown file.
     #[arg(long = "path", value_name = "GLOB")]
     pub paths: Vec<String>,
-    /// Slug of the project the articles go to; the repository's folder name if none is given.
+    /// The slug of the project for the articles; the default is the name of the repository's folder.
     #[arg(long, value_name = "SLUG")]
     pub project: Option<String>,
 }
 
-/// Imports a repository's history; events that the server has are not appended again.
+/// Imports a repository's history. Events that the server already has are not appended again.
 pub async fn import(client: &Client, progress: &Progress, arguments: Arguments) -> anyhow::Result<Tally> {
     let globs = glob_set(&arguments.paths)?;
     progress.say("reading the history");
@@ -48,16 +48,16 @@ pub async fn import(client: &Client, progress: &Progress, arguments: Arguments) 
     .map_err(explain)
 }
 
-/// Opens the repository that a folder is in.
+/// Opens the repository that a folder belongs to.
 pub fn open(folder: &Path) -> anyhow::Result<Repository> {
     Repository::discover(folder).map_err(|error| match error.code() {
-        ErrorCode::NotFound if !folder.exists() => anyhow!("there is no {}", folder.display()),
-        ErrorCode::NotFound => anyhow!("{} is in no git repository", folder.display()),
+        ErrorCode::NotFound if !folder.exists() => anyhow!("{} does not exist", folder.display()),
+        ErrorCode::NotFound => anyhow!("{} is not in a git repository", folder.display()),
         _ => anyhow!("the git repository of {} cannot be read: {}", folder.display(), error.message()),
     })
 }
 
-/// Returns the slug of the project that a repository's articles go to: its folder's name.
+/// Returns the default slug of the project for a repository's articles: the name of its folder.
 pub fn project_slug(repository: &Repository) -> String {
     let folder = repository.workdir().unwrap_or_else(|| repository.path());
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
@@ -68,8 +68,8 @@ pub fn project_slug(repository: &Repository) -> String {
     }
 }
 
-/// Adds to a conflict what may be behind it: a stream stays in the project that its first event named, and an event what it
-/// was when it was imported.
+/// Adds a likely cause to a conflict. A stream stays in the project of its first event, and an imported event cannot
+/// change.
 fn explain(error: anyhow::Error) -> anyhow::Error {
     let code = error.chain().find_map(|cause| match cause.downcast_ref::<CallError>()? {
         CallError::Refused(refusal) if refusal.status == StatusCode::CONFLICT => refusal.body.get("code")?.as_str(),
@@ -77,10 +77,10 @@ fn explain(error: anyhow::Error) -> anyhow::Error {
     });
     let hint = match code {
         Some("project_mismatch") => {
-            Some("this history was imported into another project before: --project has to name that one")
+            Some("this history was imported before into another project: set --project to that one")
         }
         Some("event_id_conflict") => {
-            Some("this history was imported before by a version of this program that read the file otherwise")
+            Some("this history was imported before by a version of this program that read the file differently")
         }
         _ => None,
     };
@@ -99,7 +99,7 @@ fn write_events(
 ) -> anyhow::Result<()> {
     let note = |text: &str| progress.note(text);
     if repository.is_shallow() {
-        note("warning: the clone is shallow; articles begin at its oldest commit, and a full one gives other ids");
+        note("warning: the clone is shallow; articles begin at its oldest commit, and a full clone gives other ids");
     }
     let Some(history) = History::read(repository, &note)? else { return Ok(()) };
     let changes = history.changes_of(globs);
@@ -111,7 +111,7 @@ fn write_events(
     Ok(())
 }
 
-/// Returns the set of globs; a plain folder stands for all that is in it, and no glob for everything.
+/// Returns the set of globs. A plain folder matches everything in it, and no glob matches every file.
 fn glob_set(paths: &[String]) -> anyhow::Result<GlobSet> {
     let everything = ["**".to_owned()];
     let paths = if paths.is_empty() { everything.as_slice() } else { paths };
@@ -120,8 +120,8 @@ fn glob_set(paths: &[String]) -> anyhow::Result<GlobSet> {
         let path = path.trim_start_matches("./").trim_end_matches('/');
         for glob in [path.to_owned(), format!("{path}/**")] {
             let glob = GlobBuilder::new(&glob).literal_separator(true).build();
-            globs.add(glob.with_context(|| format!("--path {path} is no glob"))?);
+            globs.add(glob.with_context(|| format!("--path {path} is not a valid glob"))?);
         }
     }
-    globs.build().context("the globs of --path cannot be used together")
+    globs.build().context("the globs of --path cannot be combined")
 }

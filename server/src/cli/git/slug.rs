@@ -1,20 +1,20 @@
-//! Slugs of articles: from the path, and no two alike at the same time.
+//! Slugs of articles, made from paths. No two articles have the same slug at the same time.
 
 use std::collections::HashMap;
 
 use sha2::{Digest, Sha256};
 
-/// The longest slug, in bytes.
+/// The maximum length of a slug in bytes.
 const LONGEST: usize = 200;
 
-/// The slugs that are in use, each by one article.
+/// The slugs in use and the article that holds each.
 #[derive(Debug, Default)]
 pub struct Slugs {
     holders: HashMap<String, usize>,
 }
 
 impl Slugs {
-    /// Gives an article the slug of a path, with a number behind it if another article has that slug.
+    /// Assigns the slug of a path to an article. If another article has the slug, a number is appended.
     pub fn take(&mut self, path: &str, article: usize) -> String {
         let base = of_path(path);
         let mut slug = base.clone();
@@ -27,7 +27,7 @@ impl Slugs {
         slug
     }
 
-    /// Makes a slug free again.
+    /// Releases a slug.
     pub fn release(&mut self, slug: &str) {
         self.holders.remove(slug);
     }
@@ -45,7 +45,7 @@ pub fn of_path(path: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// Returns text in lower case with a `-` for every run of characters that are no ASCII letters or digits.
+/// Returns text in lower case, with a `-` for every run of characters other than ASCII letters and digits.
 pub fn slugify(text: &str) -> String {
     let words = text.split(|character: char| !character.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slug_is_made_of_the_path() {
+    fn a_slug_is_derived_from_the_path() {
         for (path, slug) in [
             ("README.md", "readme"),
             ("docs/First Steps.markdown", "docs-first-steps"),

@@ -1,4 +1,4 @@
-//! Tries the walk over repositories made for the purpose.
+//! Tests the import of git histories with temporary repositories.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// A repository in a temporary folder, which goes away with it.
+/// A repository in a temporary folder, which is removed on drop.
 struct Scratch {
     folder: PathBuf,
     repository: Repository,
@@ -22,7 +22,7 @@ impl Scratch {
         Self { folder, repository }
     }
 
-    /// Commits the whole tree: each file is its path and its bytes.
+    /// Commits a tree with exactly these files, given as path and content.
     fn commit(&self, minute: i64, files: &[(&str, &[u8])]) -> Oid {
         let parents: Vec<Oid> = self.repository.head().ok().and_then(|head| head.target()).into_iter().collect();
         self.commit_on(Some("HEAD"), &parents, minute, files)
@@ -92,7 +92,7 @@ fn of_type<'a>(events: &'a [Value], event_type: &str) -> Vec<&'a Value> {
 const LONG: &[u8] = b"# Guide\n\nOne line.\nAnother line.\nA third line.\nA fourth line.\n";
 
 #[test]
-fn a_file_becomes_an_article_that_lives_through_changes_renames_and_removal() {
+fn an_article_follows_changes_renames_and_removal_of_its_file() {
     let scratch = Scratch::new();
     let first = scratch.commit(0, &[("docs/guide.md", LONG), ("code.rs", b"fn main() {}")]);
     let longer = [LONG, b"A fifth line.\n".as_slice()].concat();
@@ -142,7 +142,7 @@ fn a_later_import_repeats_the_same_events_and_adds_the_new() {
 }
 
 #[test]
-fn a_file_that_comes_back_is_a_new_article() {
+fn a_file_that_reappears_is_a_new_article() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a.md", b"one")]);
     scratch.commit(1, &[("other.md", b"something else entirely, and longer than that")]);
@@ -155,7 +155,7 @@ fn a_file_that_comes_back_is_a_new_article() {
 }
 
 #[test]
-fn front_matter_that_goes_away_is_unset() {
+fn removed_front_matter_unsets_its_fields() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a.md", b"---\ntitle: T\nstatus: draft\n---\nx\n")]);
     scratch.commit(1, &[("a.md", b"---\ntitle: T\n---\nx\n")]);
@@ -181,7 +181,7 @@ fn a_merge_counts_as_one_change() {
 }
 
 #[test]
-fn globs_choose_articles_with_their_whole_history() {
+fn globs_select_articles_with_their_whole_history() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("draft/guide.md", LONG), ("notes.md", b"n")]);
     scratch.commit(1, &[("docs/deep/guide.md", LONG), ("notes.md", b"n")]);
@@ -201,7 +201,7 @@ fn globs_choose_articles_with_their_whole_history() {
 }
 
 #[test]
-fn what_is_no_text_is_left_out_until_it_is() {
+fn a_file_is_skipped_until_it_contains_text() {
     let scratch = Scratch::new();
     let large = vec![b'x'; 512 * 1024 + 1];
     scratch.commit(0, &[("a.md", b"\xff\xfe"), ("b.md", &large), ("link.md", b"a.md"), ("c.txt", b"c")]);
@@ -213,7 +213,7 @@ fn what_is_no_text_is_left_out_until_it_is() {
 }
 
 #[test]
-fn two_paths_with_one_slug_stay_apart() {
+fn two_paths_with_one_slug_get_separate_articles() {
     let scratch = Scratch::new();
     scratch.commit(0, &[("a/b.md", b"one"), ("a-b.md", b"two")]);
     let events = scratch.events(&[]);
@@ -223,7 +223,7 @@ fn two_paths_with_one_slug_stay_apart() {
 }
 
 #[test]
-fn a_repository_without_commits_has_no_events_and_the_folder_names_the_project() {
+fn an_empty_repository_has_no_events_and_is_named_by_its_folder() {
     let scratch = Scratch::new();
     assert!(scratch.events(&[]).is_empty());
     assert_eq!(project_slug(&scratch.repository), "my-notes");
@@ -231,7 +231,7 @@ fn a_repository_without_commits_has_no_events_and_the_folder_names_the_project()
 }
 
 #[test]
-fn renames_are_found_whatever_the_git_settings_say() {
+fn renames_are_found_with_any_git_settings() {
     let scratch = Scratch::new();
     let mut config = scratch.repository.config().expect("a configuration");
     config.set_i32("diff.renameLimit", 1).expect("set");
@@ -253,7 +253,7 @@ fn renames_are_found_whatever_the_git_settings_say() {
 }
 
 #[test]
-fn bad_lines_of_front_matter_are_told_once_with_file_and_line() {
+fn invalid_front_matter_is_reported_once_with_file_and_line() {
     let scratch = Scratch::new();
     for minute in 0..3 {
         let text = format!("---\ntitle: One: two\nstatus: draft\n---\nBody {minute}.\n");

@@ -1,6 +1,6 @@
-//! The story as the client of progenitor tells it.
+//! The story with the client that progenitor generates.
 
-#[expect(warnings, reason = "what the generator writes is the generator's")]
+#[expect(warnings, reason = "generated code is not linted")]
 mod client {
     include!(concat!(env!("OUT_DIR"), "/client.rs"));
 }
@@ -13,11 +13,11 @@ use serde_json::{Map, Value, json};
 
 type Step = Result<(), Box<dyn Error>>;
 
-/// What the uploaded file holds, and the same as JSON carries it.
+/// The content of the uploaded file, as bytes and in base64.
 const BYTES: &[u8] = b"Flour, water, salt, time.\n";
 const BASE64: &str = "RmxvdXIsIHdhdGVyLCBzYWx0LCB0aW1lLgo=";
 
-/// Where the server is, a key, and what sets the names of this run's things apart.
+/// The server's base URL, a key, and a suffix that makes the names of this run unique.
 struct Story {
     base: String,
     run: String,
@@ -46,7 +46,7 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
-/// Checks an error's status and code, and that it has the shape that every error has.
+/// Checks an error's status and code, and that it has the common shape of errors.
 fn refused<T: std::fmt::Debug>(
     answer: Result<ResponseValue<T>, CallError<types::Error>>,
     status: u16,

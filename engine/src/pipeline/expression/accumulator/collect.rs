@@ -1,4 +1,4 @@
-//! Accumulators that gather values: lists, sets and merged objects.
+//! Accumulators that collect values: lists, sets and merged objects.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use crate::pipeline::expression::expr::Env;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::memory::look;
 
-/// Values without repetition, in the order of their first appearance.
+/// Distinct values, in the order of their first appearance.
 #[derive(Debug, Default)]
 pub(super) struct Set {
     seen: HashSet<Value, FxBuildHasher>,
@@ -20,7 +20,7 @@ pub(super) struct Set {
 }
 
 impl Set {
-    /// Whether the value is new.
+    /// Adds a value. Returns whether the value is new.
     pub fn insert(&mut self, value: Value) -> bool {
         let is_new = self.seen.insert(value.clone());
         if is_new {
@@ -34,7 +34,7 @@ impl Set {
     }
 }
 
-/// Bytes that a value held in a list or set takes at least.
+/// Returns the minimum number of bytes that a value occupies in a list or set.
 pub(super) fn weight(value: &Value) -> usize {
     let shared = match value {
         Value::String(text) => text.len(),

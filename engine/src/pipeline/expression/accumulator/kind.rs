@@ -1,9 +1,9 @@
-//! What an accumulator computes, with its settings.
+//! The kinds of accumulators, with their settings.
 
 use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::value::sort_by::Sort;
 
-/// What the accumulator computes.
+/// The function that an accumulator computes.
 #[derive(Debug, Clone)]
 pub enum Kind {
     Sum,
@@ -21,27 +21,27 @@ pub enum Kind {
     Edge(End, Expr),
     /// `$minN` and `$maxN`.
     ExtremeN(Direction, Expr),
-    /// `$top`, `$bottom`, `$topN` and `$bottomN`; without a count one value instead of an array.
+    /// `$top`, `$bottom`, `$topN` and `$bottomN`. Without a count, the result is one value instead of an array.
     Ranked(End, Sort, Option<Expr>),
     Percentiles(Vec<f64>),
     Median,
 }
 
-/// Which values are kept.
+/// Whether the least or the greatest values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Least,
     Greatest,
 }
 
-/// The end of an order, or of the rows, from which values are kept.
+/// The end of an order, or of the input rows, from which values are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Front,
     Back,
 }
 
-/// What the numbers of a deviation are.
+/// Whether the numbers of a deviation are the whole population or a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampled {
     Population,

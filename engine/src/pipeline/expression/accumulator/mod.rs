@@ -1,4 +1,4 @@
-//! Accumulators: what `$group` and its relatives compute over a group's rows.
+//! Accumulators: the functions that `$group` and similar stages compute over the rows of a group.
 
 mod collect;
 mod kind;
@@ -27,7 +27,7 @@ pub struct Accumulator {
     kind: Kind,
 }
 
-/// What one group has gathered so far.
+/// The intermediate result of an accumulator for one group.
 #[derive(Debug)]
 pub struct State {
     data: Data,
@@ -59,7 +59,7 @@ impl Accumulator {
         }
     }
 
-    /// How many values are kept, if that was written.
+    /// Returns the expression for the number of values to keep, if the specification has one.
     fn count(&self) -> Option<&Expr> {
         match &self.kind {
             Kind::Edge(_, count) | Kind::ExtremeN(_, count) => Some(count),
@@ -68,12 +68,12 @@ impl Accumulator {
         }
     }
 
-    /// Whether a value is drawn by chance, so that it depends on what was drawn before.
+    /// Returns whether the accumulator uses random numbers, so that its values depend on earlier draws.
     pub fn draws(&self) -> bool {
         self.input.draws() || self.count().is_some_and(Expr::draws)
     }
 
-    /// The state of a group without rows. How many values are kept may depend on the group's key, and on nothing else.
+    /// Returns the state of a group without rows. The number of values to keep may depend only on the group's key.
     pub fn start(&self, id: &Value, env: &Env) -> Result<State> {
         let data = match &self.kind {
             Kind::Sum => Data::Sum(Sum::default()),
@@ -93,7 +93,7 @@ impl Accumulator {
         Ok(State { data })
     }
 
-    /// Takes in one row.
+    /// Adds one row.
     pub fn add(&self, state: &mut State, env: &Env) -> Result<()> {
         self.add_row(state, env).map_err(in_group)
     }
@@ -103,7 +103,7 @@ impl Accumulator {
             (Kind::Edge(..) | Kind::ExtremeN(..) | Kind::Ranked(..), Data::Bounded(bounded)) => {
                 ranked::add(&self.kind, &self.input, bounded, env)
             }
-            // The first row's value stays, whatever follows.
+            // The value of the first row is final.
             (Kind::First, Data::One(Some(_))) => Ok(()),
             _ => {
                 let value = self.input.eval(env)?;
@@ -112,7 +112,7 @@ impl Accumulator {
         }
     }
 
-    /// Takes in what the input is for one row.
+    /// Adds the input value of one row.
     fn add_input(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
         match &mut state.data {
             Data::Sum(sum) => sum.add(value.as_ref()),
@@ -128,7 +128,8 @@ impl Accumulator {
         Ok(())
     }
 
-    /// The input, if its value is all that the accumulator takes of a row, and any value will do.
+    /// Returns the input expression, if the accumulator reads only the input's value from a row and accepts every
+    /// value.
     pub fn value_input(&self) -> Option<&Expr> {
         match &self.kind {
             Kind::Sum | Kind::Average | Kind::Extreme(_) | Kind::First | Kind::Last | Kind::Push | Kind::AddToSet => {
@@ -140,17 +141,17 @@ impl Accumulator {
         }
     }
 
-    /// Takes in the value that [`value_input`](Accumulator::value_input) has for one row.
+    /// Adds the value that [`value_input`](Accumulator::value_input) has for one row.
     pub fn add_value(&self, state: &mut State, value: Option<Value>, env: &Env) -> Result<()> {
         if self.is_final(state) { Ok(()) } else { self.add_input(state, value, env) }
     }
 
-    /// Whether no row changes the result any more.
+    /// Returns whether further rows cannot change the result.
     pub fn is_final(&self, state: &State) -> bool {
         matches!((&self.kind, &state.data), (Kind::First, Data::One(Some(_))))
     }
 
-    /// The group's result.
+    /// Returns the result of the group.
     pub fn finish(&self, state: State, _query: &Context) -> Result<Value> {
         Ok(match (state.data, &self.kind) {
             (Data::Sum(sum), _) => sum.total(),
@@ -168,7 +169,7 @@ impl Accumulator {
     }
 }
 
-/// MongoDB reports division by zero under another code where a group evaluates it.
+/// Replaces the codes of divisions by zero: MongoDB reports them under different codes in a group.
 fn in_group(error: Error) -> Error {
     match (&error.code, error.message.as_str()) {
         (Code::Number(2), "can't $divide by zero") => Error { code: Code::Number(4_848_401), ..error },

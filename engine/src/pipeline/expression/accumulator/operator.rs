@@ -1,4 +1,4 @@
-//! The accumulators' table, and how each is written.
+//! The table of accumulators, and the parsers of their specifications.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::pipeline::value::word::Word;
 
 /// One accumulator.
 pub struct Operator {
-    /// Its name and the like; the example's parts are accumulator, input documents (an array) and result.
+    /// Name and documentation. The example consists of the accumulator, an array of input documents, and the result.
     pub word: Word,
     read: fn(&str, &Value, &Scope) -> Result<(Expr, Kind)>,
 }
@@ -40,113 +40,113 @@ static OPERATORS: &[Operator] = &[
     row(
         "$addToSet",
         "expression: any",
-        "The distinct values, in the order of their first appearance.",
+        "Returns the distinct values in the order of their first appearance.",
         |_, spec, scope| unary(spec, scope, Kind::AddToSet),
         [r#"{"$addToSet":"$a"}"#, r#"[{"a":1},{"a":2},{"a":1.0},{}]"#, "[1,2]"],
     ),
     row(
         "$avg",
         "expression: any",
-        "The mean of the numbers.",
+        "Returns the mean of the numbers.",
         |_, spec, scope| unary(spec, scope, Kind::Average),
         [r#"{"$avg":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "1.5"],
     ),
     row(
         "$bottom",
         "sortBy: object, output: any",
-        "The output of the row that an order puts last.",
+        "Returns the output of the row that sorts last.",
         |name, spec, scope| ranked(name, spec, scope, End::Back, false),
         [r#"{"$bottom":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""x""#],
     ),
     row(
         "$bottomN",
         "n: integer, sortBy: object, output: any",
-        "The outputs of the rows that an order puts last.",
+        "Returns the outputs of the rows that sort last.",
         |name, spec, scope| ranked(name, spec, scope, End::Back, true),
         [r#"{"$bottomN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[2,3]"],
     ),
     row(
         "$concatArrays",
         "array",
-        "The arrays, one after the other.",
+        "Concatenates the arrays.",
         |_, spec, scope| unary(spec, scope, Kind::ConcatArrays),
         [r#"{"$concatArrays":"$a"}"#, r#"[{"a":[1,2]},{},{"a":[1]}]"#, "[1,2,1]"],
     ),
-    row("$count", "", "The number of rows.", count, [r#"{"$count":{}}"#, "[{},{}]", "2"]),
+    row("$count", "", "Returns the number of rows.", count, [r#"{"$count":{}}"#, "[{},{}]", "2"]),
     row(
         "$first",
         "expression: any",
-        "The first row's value.",
+        "Returns the value of the first row.",
         |_, spec, scope| unary(spec, scope, Kind::First),
         [r#"{"$first":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "1"],
     ),
     row(
         "$firstN",
         "input: any, n: integer",
-        "The values of the first rows.",
+        "Returns the values of the first rows.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Front, count)),
         [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"[{"a":1},{},{"a":3}]"#, "[1,null]"],
     ),
     row(
         "$last",
         "expression: any",
-        "The last row's value.",
+        "Returns the value of the last row.",
         |_, spec, scope| unary(spec, scope, Kind::Last),
         [r#"{"$last":"$a"}"#, r#"[{"a":1},{"a":2}]"#, "2"],
     ),
     row(
         "$lastN",
         "input: any, n: integer",
-        "The values of the last rows.",
+        "Returns the values of the last rows.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::Edge(End::Back, count)),
         [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "[2,3]"],
     ),
     row(
         "$max",
         "expression: any",
-        "The greatest value that is not null.",
+        "Returns the greatest value that is not null.",
         |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Greatest)),
         [r#"{"$max":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "2"],
     ),
     row(
         "$maxN",
         "input: any, n: integer",
-        "The greatest values that are not null.",
+        "Returns the greatest values that are not null.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Greatest, count)),
         [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[3,2]"],
     ),
     row(
         "$median",
         "input: any, method: string",
-        "The number in the middle.",
+        "Returns the median of the numbers.",
         median,
         [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"[{"a":1},{"a":9},{"a":2}]"#, "2.0"],
     ),
     row(
         "$mergeObjects",
         "object",
-        "The objects in one; later fields replace earlier ones.",
+        "Merges the objects into one; later fields replace earlier ones.",
         |_, spec, scope| unary(spec, scope, Kind::MergeObjects),
         [r#"{"$mergeObjects":"$a"}"#, r#"[{"a":{"x":1}},{"a":{"y":2}}]"#, r#"{"x":1,"y":2}"#],
     ),
     row(
         "$min",
         "expression: any",
-        "The least value that is not null.",
+        "Returns the least value that is not null.",
         |_, spec, scope| unary(spec, scope, Kind::Extreme(Direction::Least)),
         [r#"{"$min":"$a"}"#, r#"[{"a":1},{"a":2},{"a":null}]"#, "1"],
     ),
     row(
         "$minN",
         "input: any, n: integer",
-        "The least values that are not null.",
+        "Returns the least values that are not null.",
         |name, spec, scope| counted(name, spec, scope, |count| Kind::ExtremeN(Direction::Least, count)),
         [r#"{"$minN":{"input":"$a","n":2}}"#, r#"[{"a":1},{"a":3},{"a":2}]"#, "[1,2]"],
     ),
     row(
         "$percentile",
         "input: any, p: array, method: string",
-        "The numbers below which the given shares lie.",
+        "Returns the percentiles of the numbers for the given ranks.",
         percentile,
         [
             r#"{"$percentile":{"input":"$a","p":[0.5,1],"method":"approximate"}}"#,
@@ -157,60 +157,60 @@ static OPERATORS: &[Operator] = &[
     row(
         "$push",
         "expression: any",
-        "All values, missing ones left out.",
+        "Returns all values except missing ones.",
         |_, spec, scope| unary(spec, scope, Kind::Push),
         [r#"{"$push":"$a"}"#, r#"[{"a":1},{},{"a":null}]"#, "[1,null]"],
     ),
     row(
         "$setUnion",
         "array",
-        "The distinct items of the arrays.",
+        "Returns the distinct items of the arrays.",
         |_, spec, scope| unary(spec, scope, Kind::SetUnion),
         [r#"{"$setUnion":"$a"}"#, r#"[{"a":[1,2]},{"a":[2,3]}]"#, "[1,2,3]"],
     ),
     row(
         "$stdDevPop",
         "expression: any",
-        "The standard deviation of all numbers.",
+        "Returns the standard deviation of all numbers.",
         |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Population)),
         [r#"{"$stdDevPop":"$a"}"#, r#"[{"a":1},{"a":3}]"#, "1.0"],
     ),
     row(
         "$stdDevSamp",
         "expression: any",
-        "The standard deviation estimated from a sample.",
+        "Returns the standard deviation estimated from a sample.",
         |_, spec, scope| unary(spec, scope, Kind::Deviation(Sampled::Sample)),
         [r#"{"$stdDevSamp":"$a"}"#, r#"[{"a":1},{"a":2},{"a":3}]"#, "1.0"],
     ),
     row(
         "$sum",
         "expression: any",
-        "The sum of the numbers.",
+        "Returns the sum of the numbers.",
         |_, spec, scope| unary(spec, scope, Kind::Sum),
         [r#"{"$sum":"$a"}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, "3"],
     ),
     row(
         "$top",
         "sortBy: object, output: any",
-        "The output of the row that an order puts first.",
+        "Returns the output of the row that sorts first.",
         |name, spec, scope| ranked(name, spec, scope, End::Front, false),
         [r#"{"$top":{"sortBy":{"a":1},"output":"$b"}}"#, r#"[{"a":2,"b":"x"},{"a":1,"b":"y"}]"#, r#""y""#],
     ),
     row(
         "$topN",
         "n: integer, sortBy: object, output: any",
-        "The outputs of the rows that an order puts first.",
+        "Returns the outputs of the rows that sort first.",
         |name, spec, scope| ranked(name, spec, scope, End::Front, true),
         [r#"{"$topN":{"n":2,"sortBy":{"a":1},"output":"$a"}}"#, r#"[{"a":2},{"a":3},{"a":1}]"#, "[1,2]"],
     ),
 ];
 
-/// All accumulators.
+/// Returns all accumulators.
 pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
     OPERATORS.iter()
 }
 
-/// Reads the accumulator of an output field, such as `{$sum: "$a"}`.
+/// Parses the accumulator of an output field, such as `{$sum: "$a"}`.
 pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
     if field.contains('.') {
         return Err(Error::new(40235, format!("The field name '{field}' cannot contain '.'")));
@@ -245,7 +245,7 @@ pub fn parse(field: &str, spec: &Value, scope: &Scope) -> Result<Accumulator> {
     Ok(Accumulator { operator, input, kind })
 }
 
-/// One expression.
+/// Parses an accumulator whose argument is one expression.
 fn unary(spec: &Value, scope: &Scope, kind: Kind) -> Result<(Expr, Kind)> {
     Ok((parse_expr(spec, scope)?, kind))
 }
@@ -257,7 +257,7 @@ fn count(name: &str, spec: &Value, scope: &Scope) -> Result<(Expr, Kind)> {
     }
 }
 
-/// The named arguments, in the order of `names`.
+/// Returns the named arguments in the order of `names`.
 fn named<'s, const N: usize>(
     spec: &'s Value,
     names: [&str; N],

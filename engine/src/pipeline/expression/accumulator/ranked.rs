@@ -1,4 +1,4 @@
-//! Accumulators that keep the first so many values of an order.
+//! Accumulators that keep a limited number of values from one end of an order.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::parse_count;
 use crate::pipeline::value::sort_key::SortKey;
 
-/// Values kept so far, at most as many as asked for.
+/// The values kept so far, at most `limit`.
 #[derive(Debug)]
 pub(super) struct Bounded {
     limit: usize,
@@ -19,7 +19,7 @@ pub(super) struct Bounded {
 }
 
 impl Bounded {
-    /// Keeps as many as `count` says; one where it was not written.
+    /// Creates an empty collection with the limit that `count` evaluates to, or 1 without `count`.
     pub fn new(count: Option<&Expr>, env: &Env) -> Result<Bounded> {
         let limit = match count {
             Some(count) => group_count(&count.eval(env)?.unwrap_or_default())?,
@@ -29,7 +29,7 @@ impl Bounded {
     }
 }
 
-/// As [`parse_count`], under the one code that `$group` has for it.
+/// Parses a count as [`parse_count`] does, with the single error code that `$group` uses for it.
 pub(super) fn group_count(value: &Value) -> Result<usize> {
     parse_count(value).map_err(|error| Error { code: Code::Number(7_548_606), ..error })
 }
@@ -41,7 +41,7 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
         Kind::Edge(..) => {
             let value = input.eval(env)?.unwrap_or_default();
             if bounded.items.len() == limit {
-                bounded.items.pop_front();
+                release(bounded.items.pop_front(), env);
             }
             keep(bounded, bounded.items.len(), Vec::new(), value, env)
         }
@@ -54,7 +54,9 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
             });
             if at < limit {
                 keep(bounded, at, Vec::new(), value, env)?;
-                bounded.items.truncate(limit);
+                if bounded.items.len() > limit {
+                    release(bounded.items.pop_back(), env);
+                }
             }
             Ok(())
         }
@@ -65,12 +67,14 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
             match end {
                 End::Front if at < limit => {
                     keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
-                    bounded.items.truncate(limit);
+                    if bounded.items.len() > limit {
+                        release(bounded.items.pop_back(), env);
+                    }
                 }
                 End::Back if at > 0 || bounded.items.len() < limit => {
                     keep(bounded, at, key, input.eval(env)?.unwrap_or_default(), env)?;
                     if bounded.items.len() > limit {
-                        bounded.items.pop_front();
+                        release(bounded.items.pop_front(), env);
                     }
                 }
                 _ => {}
@@ -82,9 +86,20 @@ pub(super) fn add(kind: &Kind, input: &Expr, bounded: &mut Bounded, env: &Env) -
 }
 
 fn keep(bounded: &mut Bounded, at: usize, key: SortKey, value: Value, env: &Env) -> Result<()> {
-    env.query.charge(collect::weight(&value) + size_of_val(key.as_slice()))?;
+    env.query.charge(weight(&key, &value))?;
     bounded.items.insert(at, (key, value));
     Ok(())
+}
+
+/// Returns the bytes of an evicted value to the query.
+fn release(evicted: Option<(SortKey, Value)>, env: &Env) {
+    if let Some((key, value)) = evicted {
+        env.query.give_back(weight(&key, &value));
+    }
+}
+
+fn weight(key: &SortKey, value: &Value) -> usize {
+    collect::weight(value) + size_of_val(key.as_slice())
 }
 
 pub(super) fn finish(kind: &Kind, bounded: Bounded) -> Value {

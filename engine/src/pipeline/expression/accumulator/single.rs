@@ -1,4 +1,4 @@
-//! Accumulators that keep one value: extremes, first and last.
+//! Accumulators that keep one value: extremes, the first and the last value.
 
 use super::kind::{Direction, Kind};
 use crate::model::value::Value;

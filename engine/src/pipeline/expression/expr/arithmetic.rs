@@ -8,11 +8,11 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::{add, double, multiply, subtract};
 
 pub(super) static OPERATORS: &[Operator] = &[
-    Operator::new("$abs", "number", "The absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
+    Operator::new("$abs", "number", "Returns the absolute value.", Exactly(1), abs, [r#"{"$abs":-1}"#, "{}", "1"]),
     Operator::new(
         "$add",
         "number...: number",
-        "The sum; a date among numbers moves by milliseconds.",
+        "Returns the sum; numbers move a date by milliseconds.",
         AnyNumber,
         eval_add,
         [r#"{"$add":["$a",2]}"#, r#"{"a":3}"#, "5"],
@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$ceil",
         "number",
-        "The smallest whole number that is not less.",
+        "Returns the smallest integer that is greater than or equal to the number.",
         Exactly(1),
         ceil,
         [r#"{"$ceil":1.2}"#, "{}", "2.0"],
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$divide",
         "dividend: number, divisor: number",
-        "The quotient, always a double.",
+        "Returns the quotient as a double.",
         Exactly(2),
         divide,
         [r#"{"$divide":["$a",2]}"#, r#"{"a":5}"#, "2.5"],
@@ -36,7 +36,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$exp",
         "exponent: number",
-        "Euler's number to a power.",
+        "Returns Euler's number raised to a power.",
         Exactly(1),
         exp,
         [r#"{"$exp":0}"#, "{}", "1.0"],
@@ -44,16 +44,16 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$floor",
         "number",
-        "The largest whole number that is not greater.",
+        "Returns the largest integer that is less than or equal to the number.",
         Exactly(1),
         floor,
         [r#"{"$floor":-1.2}"#, "{}", "-2.0"],
     ),
-    Operator::new("$ln", "number", "The natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
+    Operator::new("$ln", "number", "Returns the natural logarithm.", Exactly(1), ln, [r#"{"$ln":1}"#, "{}", "0.0"]),
     Operator::new(
         "$log",
         "number, base: number",
-        "The logarithm to a base.",
+        "Returns the logarithm to a base.",
         Exactly(2),
         log,
         [r#"{"$log":[8,2]}"#, "{}", "3.0"],
@@ -61,7 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$log10",
         "number",
-        "The logarithm to base 10.",
+        "Returns the logarithm to base 10.",
         Exactly(1),
         log10,
         [r#"{"$log10":100}"#, "{}", "2.0"],
@@ -69,7 +69,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$mod",
         "dividend: number, divisor: number",
-        "The remainder, with the dividend's sign.",
+        "Returns the remainder with the sign of the dividend.",
         Exactly(2),
         modulo,
         [r#"{"$mod":[-7,3]}"#, "{}", "-1"],
@@ -77,7 +77,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$multiply",
         "number...: number",
-        "The product.",
+        "Returns the product.",
         AnyNumber,
         eval_multiply,
         [r#"{"$multiply":["$price","$count"]}"#, r#"{"price":2.5,"count":2}"#, "5.0"],
@@ -85,7 +85,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$pow",
         "number, exponent: number",
-        "A number to a power.",
+        "Returns a number raised to a power.",
         Exactly(2),
         pow,
         [r#"{"$pow":[2,10]}"#, "{}", "1024"],
@@ -93,16 +93,16 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$sigmoid",
         "number",
-        "The logistic function.",
+        "Returns the logistic function.",
         Own(|spec, scope: &Scope| Ok(Arguments::from(vec![Some(parse(spec, scope)?)]))),
         sigmoid,
         [r#"{"$sigmoid":0}"#, "{}", "0.5"],
     ),
-    Operator::new("$sqrt", "number", "The square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
+    Operator::new("$sqrt", "number", "Returns the square root.", Exactly(1), sqrt, [r#"{"$sqrt":9}"#, "{}", "3.0"]),
     Operator::new(
         "$subtract",
         "minuend: number | date, subtrahend: number | date",
-        "The difference; of two dates, in milliseconds.",
+        "Returns the difference; for two dates, in milliseconds.",
         Exactly(2),
         eval_subtract,
         [r#"{"$subtract":["$a",1]}"#, r#"{"a":3}"#, "2"],
@@ -143,7 +143,7 @@ fn eval_add(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// A date moved by a number of milliseconds.
+/// Returns a date moved by a number of milliseconds.
 fn move_date(ms: i64, by: &Value) -> Answer {
     let by = match by {
         Value::Int(by) => Some(*by),
@@ -185,7 +185,7 @@ fn divide(call: &Call, env: &Env) -> Answer {
     Err(Error::new(14, format!("$divide only supports numeric types, not {a} and {b}")))
 }
 
-/// A function of one number whose value is a double.
+/// Evaluates a function of one number that returns a double.
 pub(super) fn of_double(call: &Call, env: &Env, apply: impl Fn(f64) -> Result<f64>) -> Answer {
     match call.value(0, env)? {
         Value::Null => NULL,
@@ -216,7 +216,7 @@ fn log(call: &Call, env: &Env) -> Answer {
     if base <= 0.0 || base == 1.0 {
         return Err(Error::new(28759, format!("$log's base must be a positive number not equal to 1, but is {base}")));
     }
-    // Exact for powers of the two common bases.
+    // The results for powers of the two common bases are exact.
     some(match base {
         2.0 => number.log2(),
         10.0 => number.log10(),

@@ -1,4 +1,4 @@
-//! Operators that look into arrays.
+//! Operators that read arrays.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$arrayElemAt",
         "array, index: integer",
-        "The item at a place; negative places count from the end.",
+        "Returns the item at an index; negative indexes count from the end.",
         Exactly(2),
         element_at,
         [r#"{"$arrayElemAt":["$a",-1]}"#, r#"{"a":[1,2]}"#, "2"],
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$arrayToObject",
         "array",
-        "An object of `[name, value]` or `{k, v}` items.",
+        "Returns an object built from `[name, value]` or `{k, v}` items.",
         Exactly(1),
         array_to_object,
         [r#"{"$arrayToObject":"$a"}"#, r#"{"a":[["x",1],["y",2]]}"#, r#"{"x":1,"y":2}"#],
@@ -34,7 +34,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$concatArrays",
         "array...",
-        "The arrays, one after the other.",
+        "Concatenates the arrays.",
         AnyNumber,
         concat_arrays,
         [r#"{"$concatArrays":["$a",[3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
@@ -42,7 +42,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$first",
         "array",
-        "The first item.",
+        "Returns the first item.",
         Exactly(1),
         |call, env| end(call, env, 28689, |items| items.first()),
         [r#"{"$first":"$a"}"#, r#"{"a":[1,2]}"#, "1"],
@@ -50,7 +50,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$firstN",
         "input: array, n: integer",
-        "The first items.",
+        "Returns the first items.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| Ok(items[..count.min(items.len())].to_vec())),
         [r#"{"$firstN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[1,2]"],
@@ -58,7 +58,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$in",
         "value: any, array",
-        "Whether the array holds the value.",
+        "Returns whether the array contains the value.",
         Exactly(2),
         is_in,
         [r#"{"$in":[2,"$a"]}"#, r#"{"a":[1,2]}"#, "true"],
@@ -66,7 +66,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$indexOfArray",
         "array, value: any, start?: integer, end?: integer",
-        "The place of a value's first appearance, else -1.",
+        "Returns the index of a value's first occurrence, or -1.",
         Between(2, 4),
         index_of,
         [r#"{"$indexOfArray":["$a",2]}"#, r#"{"a":[1,2]}"#, "1"],
@@ -74,7 +74,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$isArray",
         "value: any",
-        "Whether the value is an array.",
+        "Returns whether the value is an array.",
         Exactly(1),
         |call, env| some(matches!(call.field(0, env)?, Some(Value::Array(_)))),
         [r#"{"$isArray":"$a"}"#, r#"{"a":[]}"#, "true"],
@@ -82,7 +82,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$last",
         "array",
-        "The last item.",
+        "Returns the last item.",
         Exactly(1),
         |call, env| end(call, env, 28689, |items| items.last()),
         [r#"{"$last":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
@@ -90,7 +90,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$lastN",
         "input: array, n: integer",
-        "The last items.",
+        "Returns the last items.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| Ok(items[items.len().saturating_sub(count)..].to_vec())),
         [r#"{"$lastN":{"input":"$a","n":2}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
@@ -98,7 +98,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$maxN",
         "input: array, n: integer",
-        "The greatest items that are not null, greatest first.",
+        "Returns the greatest items that are not null, greatest first.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| best(items, count, env, |a, b| b.cmp(a))),
         [r#"{"$maxN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[3,2]"],
@@ -106,7 +106,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$minN",
         "input: array, n: integer",
-        "The least items that are not null, least first.",
+        "Returns the least items that are not null, least first.",
         ByName(&COUNTED),
         |call, env| counted(call, env, |items, count| best(items, count, env, Value::cmp)),
         [r#"{"$minN":{"input":"$a","n":2}}"#, r#"{"a":[1,3,2]}"#, "[1,2]"],
@@ -114,7 +114,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$size",
         "array",
-        "The number of items.",
+        "Returns the number of items.",
         Exactly(1),
         size,
         [r#"{"$size":"$a"}"#, r#"{"a":[1,2]}"#, "2"],
@@ -145,7 +145,7 @@ fn element_at(call: &Call, env: &Env) -> Answer {
     Ok(place(i64::from(index), items.len()).and_then(|place| items.get(place)).cloned())
 }
 
-/// The place that an index names, negative ones counted from the end.
+/// Returns the position of an index. Negative indexes count from the end.
 fn place(index: i64, len: usize) -> Option<usize> {
     if index < 0 { len.checked_sub(index.unsigned_abs() as usize) } else { Some(index as usize) }
 }
@@ -271,7 +271,7 @@ fn concat_arrays(call: &Call, env: &Env) -> Answer {
     some(all)
 }
 
-/// MongoDB has separate codes for each thing that can be wrong with the count.
+/// MongoDB uses a separate code for each error in the count.
 static COUNTED: Named =
     Named { not_object: 5_787_801, unknown: 5_787_901, fields: &[("input", Some(5_787_907)), ("n", Some(5_787_906))] };
 
@@ -307,7 +307,8 @@ fn is_in(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// Where the value stands among the items. Comparing it with one of them takes no longer than looking at it.
+/// Returns the index of a value among items. Comparing the value with one item takes no longer than visiting all of
+/// the value.
 fn place_of(value: &Value, items: &[Value], env: &Env) -> Result<Option<usize>> {
     let weight = look(value, env.query)?;
     for (place, item) in items.iter().enumerate() {

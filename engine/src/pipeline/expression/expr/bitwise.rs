@@ -10,16 +10,16 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$bitAnd",
         "integer...",
-        "The bits that all numbers have.",
+        "Returns the bits that are 1 in all numbers.",
         AnyNumber,
         |call, env| all(call, env, -1, |a, b| a & b),
         [r#"{"$bitAnd":[6,3]}"#, "{}", "2"],
     ),
-    Operator::new("$bitNot", "integer", "The bits inverted.", Exactly(1), not, [r#"{"$bitNot":5}"#, "{}", "-6"]),
+    Operator::new("$bitNot", "integer", "Inverts the bits.", Exactly(1), not, [r#"{"$bitNot":5}"#, "{}", "-6"]),
     Operator::new(
         "$bitOr",
         "integer...",
-        "The bits that any number has.",
+        "Returns the bits that are 1 in any number.",
         AnyNumber,
         |call, env| all(call, env, 0, |a, b| a | b),
         [r#"{"$bitOr":[6,3]}"#, "{}", "7"],
@@ -27,7 +27,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$bitXor",
         "integer...",
-        "The bits that an odd count of the numbers has.",
+        "Returns the bits that are 1 in an odd number of the arguments.",
         AnyNumber,
         |call, env| all(call, env, 0, |a, b| a ^ b),
         [r#"{"$bitXor":[6,3]}"#, "{}", "5"],

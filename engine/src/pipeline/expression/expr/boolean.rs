@@ -8,7 +8,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$and",
         "expression...: any",
-        "Whether all are true; looks no further than the first that is not.",
+        "Returns whether all expressions are true; stops at the first that is not.",
         AnyNumber,
         and,
         [r#"{"$and":["$a",{"$gt":["$b",1]}]}"#, r#"{"a":true,"b":2}"#, "true"],
@@ -16,7 +16,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$not",
         "expression: any",
-        "Whether the value is not true.",
+        "Returns whether the value is not true.",
         Exactly(1),
         not,
         [r#"{"$not":["$a"]}"#, r#"{"a":0}"#, "true"],
@@ -24,7 +24,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$or",
         "expression...: any",
-        "Whether one is true; looks no further than the first that is.",
+        "Returns whether any expression is true; stops at the first that is.",
         AnyNumber,
         or,
         [r#"{"$or":["$a","$b"]}"#, r#"{"a":null,"b":"x"}"#, "true"],

@@ -1,4 +1,4 @@
-//! Instants to and from local calendar time, and the arguments that dates share.
+//! Conversions between instants and local calendar time, and the arguments that date operators share.
 
 use std::ops::Deref;
 
@@ -13,7 +13,7 @@ use crate::model::excerpt::excerpt_of;
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 
-/// The date that an argument is; `None` where it is null or missing.
+/// Evaluates an argument to a date. Returns `None` if the argument is null or missing.
 pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Option<i64>> {
     match call.field(index, env)? {
         None | Some(Value::Null) => Ok(None),
@@ -28,7 +28,7 @@ pub(super) fn date(call: &Call, index: usize, code: i32, env: &Env) -> Result<Op
     }
 }
 
-/// The time zone that an argument names: UTC where it was not written, `None` where it is null.
+/// Evaluates an argument to a time zone. Returns UTC if the argument is absent, and `None` if it is null.
 pub(super) fn zone(call: &Call, index: usize, env: &Env) -> Result<Option<TimeZone>> {
     if !call.given(index) {
         return Ok(Some(TimeZone::UTC));
@@ -43,7 +43,7 @@ pub(super) fn zone(call: &Call, index: usize, env: &Env) -> Result<Option<TimeZo
     }
 }
 
-/// An Olson name such as `Europe/Zurich`, `UTC`, or an offset such as `+02:00`.
+/// Parses an Olson name such as `Europe/Zurich`, `UTC`, or an offset such as `+02:00`.
 pub(super) fn parse_zone(name: &str) -> Result<TimeZone> {
     if matches!(name, "UTC" | "GMT") {
         return Ok(TimeZone::UTC);
@@ -55,7 +55,7 @@ pub(super) fn parse_zone(name: &str) -> Result<TimeZone> {
     known.ok_or_else(|| Error::new(40485, format!("unrecognized time zone identifier: \"{}\"", excerpt_of(name))))
 }
 
-/// Seconds east of Greenwich that `+hh`, `+hhmm` or `+hh:mm` says.
+/// Parses an offset such as `+hh`, `+hhmm` or `+hh:mm` and returns the seconds east of Greenwich.
 pub(super) fn parse_offset(text: &str) -> Option<i32> {
     let sign = match text.as_bytes().first()? {
         b'+' => 1,
@@ -77,7 +77,7 @@ pub(super) fn parse_offset(text: &str) -> Option<i32> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// What the calendar and the clock of a zone show.
+/// A local date and time, with the offset of its zone.
 pub(super) struct Local {
     pub datetime: DateTime,
     pub offset: Offset,
@@ -91,17 +91,18 @@ impl Deref for Local {
     }
 }
 
-/// An instant in a zone.
+/// Returns the local time of an instant in a zone.
 pub(super) fn local(ms: i64, zone: &TimeZone) -> Result<Local> {
     let utc = civil(ms).ok_or_else(overflow)?;
-    // In the last hours of the calendar, which the library's instants do not reach, zones are as they were before.
+    // The library's timestamps end some hours before the calendar does. In these hours, the offset of the last
+    // timestamp applies.
     let offset = zone.to_offset(Timestamp::from_millisecond(ms).unwrap_or(Timestamp::MAX));
     let east = SignedDuration::from_secs(offset.seconds().into());
     let datetime = utc.checked_add(east).map_err(|_| overflow())?;
     Ok(Local { datetime, offset })
 }
 
-/// The instant of a local time; in a gap or an overlap of the zone, the compatible one.
+/// Returns the instant of a local time. In a gap or an overlap of the zone, returns the compatible instant.
 pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
     if let Ok(time) = zone.to_ambiguous_timestamp(local).compatible() {
         return Ok(time.as_millisecond());
@@ -111,7 +112,7 @@ pub(super) fn instant(local: DateTime, zone: &TimeZone) -> Result<i64> {
 }
 
 pub(super) fn overflow() -> Error {
-    Error::new(5_166_406, "the date is beyond the range of the calendar")
+    Error::new(5_166_406, "the date is outside the supported years -9999 to 9999")
 }
 
 /// The units of date arithmetic.
@@ -144,7 +145,7 @@ impl Unit {
         })
     }
 
-    /// Months in one, where it is a unit of months.
+    /// Returns the number of months in the unit, if the unit consists of months.
     pub fn months(self) -> Option<i64> {
         match self {
             Unit::Year => Some(12),
@@ -154,7 +155,7 @@ impl Unit {
         }
     }
 
-    /// Days in one, where it is a unit of days.
+    /// Returns the number of days in the unit, if the unit consists of days.
     pub fn days(self) -> Option<i64> {
         match self {
             Unit::Week => Some(7),
@@ -163,7 +164,7 @@ impl Unit {
         }
     }
 
-    /// Milliseconds in one, where it is a unit of time of day.
+    /// Returns the number of milliseconds in the unit, if the unit is a unit of the time of day.
     pub fn milliseconds(self) -> i64 {
         match self {
             Unit::Hour => 3_600_000,
@@ -174,7 +175,7 @@ impl Unit {
     }
 }
 
-/// The unit that an argument names; `None` where it is null.
+/// Evaluates an argument to a unit. Returns `None` if the argument is null.
 pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>> {
     let name = call.name();
     match call.value(index, env)? {
@@ -193,7 +194,8 @@ pub(super) fn unit(call: &Call, index: usize, env: &Env) -> Result<Option<Unit>>
     }
 }
 
-/// The first day of a week, Sunday where it was not written; `None` where it is null.
+/// Evaluates an argument to the first day of a week. Returns Sunday if the argument is absent, and `None` if it is
+/// null.
 pub(super) fn start_of_week(call: &Call, index: usize, env: &Env) -> Result<Option<Weekday>> {
     if !call.given(index) {
         return Ok(Some(Weekday::Sunday));

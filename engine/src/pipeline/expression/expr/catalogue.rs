@@ -1,4 +1,4 @@
-//! All operators of expressions, and the scope in which an expression may name them.
+//! The catalogue of expression operators, and the scopes that contain them.
 
 use super::operator::Operator;
 use super::parse::Scope;
@@ -29,18 +29,18 @@ const FAMILIES: &[&[Operator]] = &[
     super::measure::OPERATORS,
 ];
 
-/// All operators, family by family.
+/// Returns all operators, grouped by family.
 pub fn catalogue() -> impl Iterator<Item = &'static Operator> {
     FAMILIES.iter().copied().flatten()
 }
 
 impl<'q> Scope<'q> {
-    /// All operators and the system variables.
+    /// Returns the scope with all operators and the system variables.
     pub fn root(query: &'q Context<'q>) -> Scope<'q> {
         Scope::new(FAMILIES, false, query)
     }
 
-    /// As [`root`](Scope::root), with `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
+    /// Returns the scope of `$redact`, which also has `$$DESCEND`, `$$PRUNE` and `$$KEEP`.
     pub fn redact(query: &'q Context<'q>) -> Scope<'q> {
         Scope::new(FAMILIES, true, query)
     }

@@ -12,7 +12,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$cmp",
         "left: any, right: any",
-        "-1, 0 or 1, as the left value is less, equal or greater.",
+        "Returns -1, 0 or 1 if the left value is less than, equal to or greater than the right value.",
         Exactly(2),
         |call, env| some(compare(call, env)? as i64),
         [r#"{"$cmp":["$a",2]}"#, r#"{"a":1}"#, "-1"],
@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$eq",
         "left: any, right: any",
-        "Whether the values are equal.",
+        "Returns whether the values are equal.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_eq()),
         [r#"{"$eq":["$a",1.0]}"#, r#"{"a":1}"#, "true"],
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$gt",
         "left: any, right: any",
-        "Whether the left value is greater.",
+        "Returns whether the left value is greater than the right.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_gt()),
         [r#"{"$gt":["$a",1]}"#, r#"{"a":2}"#, "true"],
@@ -36,7 +36,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$gte",
         "left: any, right: any",
-        "Whether the left value is greater or equal.",
+        "Returns whether the left value is greater than or equal to the right.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_ge()),
         [r#"{"$gte":["$a",2]}"#, r#"{"a":2}"#, "true"],
@@ -44,7 +44,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$lt",
         "left: any, right: any",
-        "Whether the left value is less.",
+        "Returns whether the left value is less than the right.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_lt()),
         [r#"{"$lt":["$a",1]}"#, r#"{"a":2}"#, "false"],
@@ -52,7 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$lte",
         "left: any, right: any",
-        "Whether the left value is less or equal.",
+        "Returns whether the left value is less than or equal to the right.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_le()),
         [r#"{"$lte":["$a",2]}"#, r#"{"a":2}"#, "true"],
@@ -60,20 +60,20 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$ne",
         "left: any, right: any",
-        "Whether the values differ.",
+        "Returns whether the values differ.",
         Exactly(2),
         |call, env| some(compare(call, env)?.is_ne()),
         [r#"{"$ne":["$a",null]}"#, r#"{"a":1}"#, "true"],
     ),
 ];
 
-/// A missing value is less than null.
+/// Compares the arguments. A missing value is less than null.
 fn compare(call: &Call, env: &Env) -> Result<Ordering> {
     let (left, right) = (call.field(0, env)?, call.field(1, env)?);
     if let (Some(left), Some(right)) = (&left, &right)
         && left.type_rank() == right.type_rank()
     {
-        // Comparing takes no longer than looking at either.
+        // A comparison takes no longer than visiting all of either value.
         look(left, env.query)?;
         look(right, env.query)?;
     }

@@ -1,4 +1,4 @@
-//! Conditions.
+//! Conditional operators.
 
 use super::operator::Form::Own;
 use super::operator::{Arguments, Call, Named, Operator, exact_count, named, positional};
@@ -10,7 +10,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$cond",
         "if: any, then: any, else: any",
-        "One of two values, as the condition is true or not.",
+        "Returns one of two values, depending on a condition.",
         Own(parse_cond),
         cond,
         [r#"{"$cond":[{"$gt":["$a",1]},"many","one"]}"#, r#"{"a":2}"#, r#""many""#],
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$ifNull",
         "expression...: any, replacement: any",
-        "The first value that is neither null nor missing, else the last.",
+        "Returns the first value that is neither null nor missing, or else the last value.",
         Own(parse_if_null),
         if_null,
         [r#"{"$ifNull":["$a","none"]}"#, "{}", r#""none""#],
@@ -26,7 +26,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$switch",
         "branches: array, default?: any",
-        "The value of the first branch whose case is true.",
+        "Returns the value of the first branch whose case is true.",
         Own(parse_switch),
         switch,
         [
@@ -79,7 +79,7 @@ fn if_null(call: &Call, env: &Env) -> Answer {
     call.field(last, env)
 }
 
-/// The arguments are case, then, case, then, ..., and last the default.
+/// Parses a `$switch`. The arguments are case, then, case, then, ..., and last the default.
 fn parse_switch(spec: &Value, scope: &Scope) -> Result<Arguments> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();
@@ -135,7 +135,7 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
         .get("then")
         .ok_or_else(|| Error::new(40065, "$switch requires each branch have a 'then' expression."))?;
     let case = parse(case, scope)?;
-    // What a case that never holds would give is never looked at.
+    // The result of a case that never holds is never evaluated, so a failing constant in it is no error.
     if case.constant().is_some_and(is_false) {
         let then = match parse(then, scope) {
             Ok(then) => then,
@@ -147,7 +147,8 @@ fn parse_branch(branch: &Value, scope: &Scope) -> Result<[Option<Expr>; 2]> {
     Ok([Some(case), Some(parse(then, scope)?)])
 }
 
-/// Division by zero, the one failure of a constant that a never taken branch may hold.
+/// Returns whether an error is a division by zero, the only failure of a constant that a branch may contain if it is
+/// never taken.
 fn is_evaluation(error: &Error) -> bool {
     matches!(error.code, crate::pipeline::value::error::Code::Number(2 | 16610))
 }

@@ -9,7 +9,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Code, Error, Result};
 use crate::pipeline::value::number::whole_double;
 
-/// A row of an operator that converts one argument.
+/// Returns the table entry of an operator that converts one argument.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$convert",
         "input: any, to: string | object, onError?: any, onNull?: any",
-        "The value as another type.",
+        "Converts the value to another type.",
         ByName(&CONVERT),
         eval_convert,
         [r#"{"$convert":{"input":"$a","to":"int","onError":0}}"#, r#"{"a":"x"}"#, "0"],
@@ -31,64 +31,64 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$isNumber",
         "expression: any",
-        "Whether the value is a number.",
+        "Returns whether the value is a number.",
         Exactly(1),
         |call, env| some(call.value(0, env)?.is_number()),
         [r#"{"$isNumber":"$a"}"#, r#"{"a":1.5}"#, "true"],
     ),
     row(
         "$toBool",
-        "The value as a boolean.",
+        "Converts the value to a boolean.",
         |call, env| convert_one(call, env, Target::Bool),
         [r#"{"$toBool":"$a"}"#, r#"{"a":0}"#, "false"],
     ),
     row(
         "$toDate",
-        "The value as a date.",
+        "Converts the value to a date.",
         |call, env| convert_one(call, env, Target::Date),
         [r#"{"$toDate":"$a"}"#, r#"{"a":"2024-02-01"}"#, r#""2024-02-01T00:00:00.000Z""#],
     ),
     row(
         "$toDecimal",
-        "The value as a double, the widest number here.",
+        "Converts the value to a double, the widest type of number.",
         |call, env| convert_one(call, env, Target::Double),
         [r#"{"$toDecimal":"$a"}"#, r#"{"a":"1.5"}"#, "1.5"],
     )
-    .remark("A double: JSON has no decimal."),
+    .remark("Returns a double, because JSON has no decimal type."),
     row(
         "$toDouble",
-        "The value as a double.",
+        "Converts the value to a double.",
         |call, env| convert_one(call, env, Target::Double),
         [r#"{"$toDouble":"$a"}"#, r#"{"a":1}"#, "1.0"],
     ),
     row(
         "$toInt",
-        "The value as a whole number of 32 bits.",
+        "Converts the value to a 32-bit integer.",
         |call, env| convert_one(call, env, Target::Int),
         [r#"{"$toInt":"$a"}"#, r#"{"a":"12"}"#, "12"],
     ),
     row(
         "$toLong",
-        "The value as a whole number of 64 bits.",
+        "Converts the value to a 64-bit integer.",
         |call, env| convert_one(call, env, Target::Long),
         [r#"{"$toLong":"$a"}"#, r#"{"a":1.9}"#, "1"],
     ),
     row(
         "$toObjectId",
-        "The text of an object id, 24 hexadecimal digits.",
+        "Converts the value to an object id, a string of 24 hexadecimal digits.",
         |call, env| convert_one(call, env, Target::ObjectId),
         [r#"{"$toObjectId":"$a"}"#, r#"{"a":"5ab9cbfa31c2ab715d42129e"}"#, r#""5ab9cbfa31c2ab715d42129e""#],
     ),
     row(
         "$toString",
-        "The value as a string.",
+        "Converts the value to a string.",
         |call, env| convert_one(call, env, Target::String),
         [r#"{"$toString":"$a"}"#, r#"{"a":2.5}"#, r#""2.5""#],
     ),
     Operator::new(
         "$type",
         "expression: any",
-        "The name of the value's type.",
+        "Returns the name of the value's type.",
         Exactly(1),
         |call, env| some(call.field(0, env)?.as_ref().map_or("missing", Value::type_name)),
         [r#"{"$type":"$a"}"#, r#"{"a":1}"#, r#""int""#],
@@ -211,7 +211,7 @@ fn failure(message: String) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value"))
 }
 
-/// As [`failure`], with what stood in the way.
+/// Returns the error of [`failure`] with the reason.
 fn failure_of(message: String, reason: impl std::fmt::Display) -> Error {
     Error::new(241, format!("{message} in $convert with no onError value: {reason}"))
 }
@@ -289,7 +289,7 @@ fn to_long(value: &Value) -> Option<i64> {
     }
 }
 
-/// Decimal, or hexadecimal with `0x`.
+/// Parses a decimal number, or a hexadecimal number with the prefix `0x`.
 fn parse_double(text: &str) -> Option<f64> {
     let (sign, magnitude) = match text.strip_prefix('-') {
         Some(magnitude) => (-1.0, magnitude),
@@ -313,7 +313,7 @@ fn parse_double(text: &str) -> Option<f64> {
     Some(sign * number * 2_f64.powi(exponent.saturating_sub(4 * i32::try_from(fraction.len()).ok()?)))
 }
 
-/// Refuses numbers that a double cannot hold.
+/// Parses a decimal number. Rejects numbers that a double cannot hold.
 fn parse_decimal(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     let has_digits = text.contains(|char: char| char.is_ascii_digit());
@@ -323,7 +323,7 @@ fn parse_decimal(text: &str) -> Option<f64> {
     (!is_beyond).then_some(number)
 }
 
-/// A scalar as text; null is the empty string.
+/// Returns a scalar as text. Null becomes the empty string.
 pub(super) fn to_text(value: &Value) -> Result<std::sync::Arc<str>> {
     Ok(match value {
         Value::Null => "".into(),
@@ -346,7 +346,7 @@ fn double_text(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "Infinity".into() } else { "-Infinity".into() };
     }
-    // As C's "%g" with all the digits that the number needs.
+    // The format is that of C's `%g`, with all the digits that the number needs.
     let text = format!("{number:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     if exponent.parse().is_ok_and(|exponent: i32| (-4..16).contains(&exponent)) {

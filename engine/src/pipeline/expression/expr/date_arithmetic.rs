@@ -1,4 +1,4 @@
-//! Sums, differences and truncations of dates.
+//! Addition, difference and truncation of dates.
 
 use jiff::civil::{Date, DateTime, Weekday, date as civil_date};
 use jiff::{Span, ToSpan, tz::TimeZone};
@@ -16,7 +16,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateAdd",
         "startDate: date, unit: string, amount: integer, timezone?: string",
-        "The date so many units later.",
+        "Adds a number of units to a date.",
         ByName(&MOVE),
         |call, env| move_by(call, env, 1),
         [
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateSubtract",
         "startDate: date, unit: string, amount: integer, timezone?: string",
-        "The date so many units earlier.",
+        "Subtracts a number of units from a date.",
         ByName(&MOVE),
         |call, env| move_by(call, env, -1),
         [
@@ -40,7 +40,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateDiff",
         "startDate: date, endDate: date, unit: string, timezone?: string, startOfWeek?: string",
-        "How many boundaries of a unit lie between two dates.",
+        "Returns the number of boundaries of a unit between two dates.",
         ByName(&DIFF),
         diff,
         [
@@ -52,7 +52,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateTrunc",
         "date, unit: string, binSize?: integer, timezone?: string, startOfWeek?: string",
-        "The start of the unit, or of the bin of units, that holds the date.",
+        "Returns the start of the unit, or of the bin of units, that contains the date.",
         ByName(&TRUNC),
         trunc,
         [
@@ -64,33 +64,33 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$daysSince",
         "date",
-        "Whole days from the date to now.",
+        "Returns the number of whole days from the date to now.",
         Exactly(1),
         |call, env| since(call, env, 86_400_000),
         [r#"{"$daysSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"hour","amount":99}}}"#, "{}", "4"],
     )
     .volatile()
-    .remark("Not in MongoDB. Null where there is no date; negative for the future."),
+    .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
     Operator::new(
         "$hoursSince",
         "date",
-        "Whole hours from the date to now.",
+        "Returns the number of whole hours from the date to now.",
         Exactly(1),
         |call, env| since(call, env, 3_600_000),
         [r#"{"$hoursSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"minute","amount":90}}}"#, "{}", "1"],
     )
     .volatile()
-    .remark("Not in MongoDB. Null where there is no date; negative for the future."),
+    .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
     Operator::new(
         "$minutesSince",
         "date",
-        "Whole minutes from the date to now.",
+        "Returns the number of whole minutes from the date to now.",
         Exactly(1),
         |call, env| since(call, env, 60_000),
         [r#"{"$minutesSince":{"$dateSubtract":{"startDate":"$$NOW","unit":"second","amount":150}}}"#, "{}", "2"],
     )
     .volatile()
-    .remark("Not in MongoDB. Null where there is no date; negative for the future."),
+    .remark("Not in MongoDB. Null without a date; negative for dates in the future."),
 ];
 
 fn since(call: &Call, env: &Env, unit_ms: i64) -> Answer {
@@ -132,7 +132,7 @@ fn move_by(call: &Call, env: &Env, sign: i64) -> Answer {
     some(Value::Date(add(ms, unit, amount.checked_mul(sign).ok_or_else(overflow)?, &zone)?))
 }
 
-/// Units of a day and more keep the local time of day.
+/// Adds an amount of a unit to an instant. Units of a day or more keep the local time of day.
 fn add(ms: i64, unit: Unit, amount: i64, zone: &TimeZone) -> Result<i64> {
     let span = if let Some(months) = unit.months() {
         amount.checked_mul(months).and_then(|months| Span::new().try_months(months).ok())
@@ -178,7 +178,7 @@ fn diff(call: &Call, env: &Env) -> Answer {
             week(to.date()) - week(from.date())
         }
         Unit::Hour | Unit::Minute | Unit::Second => {
-            // Offsets of a part of an hour move the boundaries of hours.
+            // Offsets with a fraction of an hour shift the boundaries of hours.
             let local_ms = |ms: i64, offset: i32| ms + i64::from(offset) * 1000;
             let (from, to) = (local_ms(start, from.offset.seconds()), local_ms(end, from.offset.seconds()));
             to.div_euclid(unit.milliseconds()) - from.div_euclid(unit.milliseconds())
@@ -187,9 +187,9 @@ fn diff(call: &Call, env: &Env) -> Answer {
     })))
 }
 
-/// Days since 2000-01-01.
+/// Returns the number of days since 2000-01-01.
 fn day_number(date: Date) -> i64 {
-    let span = date.since(civil_date(2000, 1, 1)).expect("days between two dates of the calendar");
+    let span = date.since(civil_date(2000, 1, 1)).expect("two calendar dates differ by a number of days");
     i64::from(span.get_days())
 }
 
@@ -234,7 +234,7 @@ fn trunc(call: &Call, env: &Env) -> Answer {
     some(Value::Date(trunc_to(ms, unit, size, &zone, first_day)?))
 }
 
-/// Bins are counted from the start of the year 2000.
+/// Returns the start of the bin that contains an instant. Bins are counted from the start of the year 2000.
 fn trunc_to(ms: i64, unit: Unit, size: i64, zone: &TimeZone, first_day: Weekday) -> Result<i64> {
     let date = local(ms, zone)?.date();
     let origin = civil_date(2000, 1, 1);

@@ -1,4 +1,4 @@
-//! Dates to and from text.
+//! Operators that convert dates to and from strings.
 
 use jiff::tz::TimeZone;
 
@@ -16,7 +16,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateFromString",
         "dateString: string, format?: string, timezone?: string, onError?: any, onNull?: any",
-        "The date that a text says.",
+        "Parses a string as a date.",
         ByName(&FROM_STRING),
         from_string,
         [
@@ -28,7 +28,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateToString",
         "date, format?: string, timezone?: string, onNull?: any",
-        "The date as text.",
+        "Formats a date as a string.",
         ByName(&TO_STRING),
         to_string,
         [r#"{"$dateToString":{"date":{"$toDate":"2024-02-03"},"format":"%d.%m.%Y"}}"#, "{}", r#""03.02.2024""#],
@@ -67,7 +67,7 @@ fn to_string(call: &Call, env: &Env) -> Answer {
     some(write(format, &local(ms, &zone)?))
 }
 
-/// Refuses a format with an unknown specifier.
+/// Rejects a format with an unknown specifier.
 fn check_format(format: &str, name: &str) -> Result<()> {
     let mut chars = format.chars();
     while let Some(char) = chars.next() {

@@ -1,6 +1,6 @@
-//! The ways of writing dates, times and zones that are read without a format: those of PHP's and MongoDB's timelib.
+//! The grammar of dates, times and zones without a format, as in timelib, the library of PHP and MongoDB.
 //!
-//! Of all that fits at a place the longest is taken, and of equally long ones the first in the list.
+//! At each position the longest match applies, and among matches of equal length the first rule in the list.
 
 use std::sync::LazyLock;
 
@@ -9,15 +9,16 @@ use regex_automata::util::pool::Pool;
 use regex_automata::util::syntax;
 use regex_automata::{Anchored, Input, MatchKind};
 
-/// What a piece of text says, in the order in which it says it. What comes last may be left out.
+/// A part of a date in a piece of text. A rule lists its parts in the order of the text; the last parts may be
+/// missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Four digits; with a sign, if there is one.
+    /// Four digits with an optional sign.
     Year,
-    /// Up to four digits, of which two or fewer mean a year between 1970 and 2069.
+    /// Up to four digits. One or two digits denote a year between 1970 and 2069.
     ShortYear,
     Month,
-    /// A name, a shortened one, or a Roman numeral.
+    /// A full name, a short name, or a Roman numeral.
     MonthName,
     Day,
     Hour,
@@ -29,19 +30,19 @@ pub(super) enum Part {
     Zone,
 }
 
-/// What a piece of text means.
+/// The meaning of a piece of text.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Meaning {
     Nothing,
     Parts(&'static [Part]),
-    /// Four digits: a time, or a year where the time is known.
+    /// Four digits: a time, or a year if the time is already known.
     Digits,
-    /// Nothing but a year.
+    /// A year alone.
     Year,
-    /// Nothing but a month.
+    /// A month alone.
     Month,
     Zone,
-    /// Midnight, so many days later.
+    /// Midnight, this number of days later.
     Midnight(i64),
     Noon,
     Now,
@@ -55,7 +56,7 @@ pub(super) enum Meaning {
     FrontOf,
     /// A number and a unit.
     Amount,
-    /// A word like `next`, and a unit.
+    /// A word such as `next`, and a unit.
     Word,
     WordWeek,
     Ago,
@@ -63,7 +64,7 @@ pub(super) enum Meaning {
 
 use Part::{Day, Fraction, Hour, Meridian, Minute, Month, MonthName, Second, ShortYear, Year, Zone};
 
-/// What rules are made of; each may name those above it.
+/// Named fragments of rules. A fragment may contain the fragments above it.
 const PIECES: &[(&str, &str)] = &[
     ("hour", r"[01]?[0-9]|2[0-4]"),
     ("hour2", r"[01][0-9]|2[0-4]"),
@@ -107,7 +108,7 @@ const PIECES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Every way, and what it means.
+/// Every rule and its meaning.
 const RULES: &[(&str, Meaning)] = &[
     (r"(?i:yesterday)", Meaning::Midnight(-1)),
     (r"(?i:now)", Meaning::Now),
@@ -171,7 +172,7 @@ const RULES: &[(&str, Meaning)] = &[
     (r"[ .,\t\n\x00]", Meaning::Nothing),
 ];
 
-/// All rules at once.
+/// All rules, compiled into one automaton.
 struct Grammar {
     dfa: DFA,
     caches: Pool<Cache, Box<dyn Fn() -> Cache + Send + Sync>>,
@@ -189,7 +190,7 @@ static GRAMMAR: LazyLock<Option<Grammar>> = LazyLock::new(|| {
     Some(Grammar { dfa, caches: Pool::new(Box::new(move || of.create_cache())) })
 });
 
-/// A rule with its pieces in it.
+/// Returns a rule with its fragments expanded.
 fn written_out(rule: &str) -> String {
     let mut text = rule.to_owned();
     for (name, piece) in PIECES.iter().rev() {
@@ -198,7 +199,7 @@ fn written_out(rule: &str) -> String {
     text
 }
 
-/// What stands at a place, and where it ends; `None` where no rule fits.
+/// Returns the meaning of the text at an offset and the end of the match, or `None` if no rule matches.
 pub(super) fn next(text: &[u8], at: usize) -> Option<(Meaning, usize)> {
     let grammar = GRAMMAR.as_ref()?;
     let input = Input::new(text).range(at..).anchored(Anchored::Yes);
@@ -211,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_rule_wins_and_of_equal_ones_the_first() {
+    fn the_longest_rule_wins_and_then_the_first() {
         assert!(GRAMMAR.is_some(), "{:?}", RULES.iter().map(|(rule, _)| written_out(rule)).collect::<Vec<_>>());
         let ends = |text: &str| next(text.as_bytes(), 0).map(|(_, end)| end);
         for (text, end) in [

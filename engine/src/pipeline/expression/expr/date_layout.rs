@@ -1,9 +1,9 @@
-//! Reads dates that are written in a format.
+//! Parses dates that are written in a given format.
 
 use super::date_text::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
-/// Reads from the front of a text.
+/// Parses a text from front to back.
 struct Reader<'t> {
     text: &'t [u8],
     at: usize,
@@ -11,7 +11,7 @@ struct Reader<'t> {
     faults: Faults,
 }
 
-/// What a text says that is written in a format.
+/// Parses a text in a format. Returns the fields of the date and the errors.
 pub(super) fn read(text: &str, format: &str) -> (DateFields, Faults) {
     let mut reader = Reader { text: until_end(text), at: 0, found: DateFields::default(), faults: Faults::default() };
     let mut format = until_end(format).iter();
@@ -36,7 +36,7 @@ pub(super) fn read(text: &str, format: &str) -> (DateFields, Faults) {
     (reader.found, reader.faults)
 }
 
-/// What stands before a NUL, which ends formats and dates.
+/// Returns the bytes before the first NUL, which ends formats and dates.
 fn until_end(text: &str) -> &[u8] {
     text.as_bytes().split(|byte| *byte == b'\0').next().unwrap_or_default()
 }
@@ -53,7 +53,7 @@ impl Reader<'_> {
         self.at += 1;
     }
 
-    /// A number of up to so many digits, and how many it has.
+    /// Reads a number of at most `max` digits. Returns the number and how many digits it has.
     fn number(&mut self, max: usize) -> Option<(i64, usize)> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let digits = rest.iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
@@ -62,7 +62,7 @@ impl Reader<'_> {
         Some((number, digits))
     }
 
-    /// A number that must be there.
+    /// Reads a required number of at most `max` digits.
     fn wanted(&mut self, max: usize, what: &str) -> Option<i64> {
         let begin = self.at;
         let number = self.number(max).map(|(number, _)| number);
@@ -72,7 +72,7 @@ impl Reader<'_> {
         number
     }
 
-    /// A number of exactly two digits.
+    /// Reads a required number of exactly two digits.
     fn two_digits(&mut self, what: &str) -> Option<i64> {
         let begin = self.at;
         let number = self.number(2).filter(|(_, digits)| *digits == 2).map(|(number, _)| number);
@@ -99,7 +99,7 @@ impl Reader<'_> {
             b'j' => self.found.day_of_year = self.wanted(3, "A three digit day-of-year"),
             b'L' => match self.number(3) {
                 Some((number, digits)) => {
-                    // Fewer digits are those after the decimal point.
+                    // Fewer than three digits are a decimal fraction of the second.
                     let scale = [1_000_000, 100_000, 10_000, 1_000].get(digits).copied().unwrap_or(1_000);
                     self.found.microsecond = number * scale;
                     self.found.second.get_or_insert(0);
@@ -135,7 +135,7 @@ impl Reader<'_> {
                 }
                 None => self.error(begin, "Invalid timezone offset in minutes"),
             },
-            // What a format may not have was refused before.
+            // The caller has already rejected invalid specifiers.
             other => self.literal(other),
         }
     }
@@ -150,7 +150,7 @@ impl Reader<'_> {
         self.at += len;
     }
 
-    /// What can be told only of the whole.
+    /// Checks conditions that involve several fields.
     fn check(&mut self) {
         let end = self.at;
         let found = &self.found;

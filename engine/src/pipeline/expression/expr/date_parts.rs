@@ -1,4 +1,4 @@
-//! Parts of a date in a time zone, and a date from its parts.
+//! Operators that read parts of a date in a time zone, or build a date from parts.
 
 use jiff::civil::{Date, DateTime, ISOWeekDate, Weekday};
 use jiff::{Span, ToSpan};
@@ -12,7 +12,7 @@ use crate::model::value::{Object, Value};
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole;
 
-/// A row of an operator that reads one part of a date.
+/// Returns the table entry of an operator that reads one part of a date.
 const fn row(
     name: &'static str,
     summary: &'static str,
@@ -25,86 +25,86 @@ const fn row(
 pub(super) static OPERATORS: &[Operator] = &[
     row(
         "$dayOfMonth",
-        "The day of the month, 1 to 31.",
+        "Returns the day of the month, 1 to 31.",
         |call, env| part(call, env, |time| time.day().into()),
         [r#"{"$dayOfMonth":{"$toDate":"2024-02-03"}}"#, "{}", "3"],
     ),
     row(
         "$dayOfWeek",
-        "The day of the week, 1 (Sunday) to 7.",
+        "Returns the day of the week, 1 (Sunday) to 7.",
         |call, env| part(call, env, |time| time.weekday().to_sunday_one_offset().into()),
         [r#"{"$dayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "7"],
     ),
     row(
         "$dayOfYear",
-        "The day of the year, 1 to 366.",
+        "Returns the day of the year, 1 to 366.",
         |call, env| part(call, env, |time| time.day_of_year().into()),
         [r#"{"$dayOfYear":{"$toDate":"2024-02-03"}}"#, "{}", "34"],
     ),
     row(
         "$hour",
-        "The hour, 0 to 23.",
+        "Returns the hour, 0 to 23.",
         |call, env| part(call, env, |time| time.hour().into()),
         [r#"{"$hour":{"date":{"$toDate":"2024-02-03T10:00:00Z"},"timezone":"+02:00"}}"#, "{}", "12"],
     ),
     row(
         "$isoDayOfWeek",
-        "The day of the week, 1 (Monday) to 7.",
+        "Returns the day of the week, 1 (Monday) to 7.",
         |call, env| part(call, env, |time| time.weekday().to_monday_one_offset().into()),
         [r#"{"$isoDayOfWeek":{"$toDate":"2024-02-03"}}"#, "{}", "6"],
     ),
     row(
         "$isoWeek",
-        "The week of the year after ISO 8601, 1 to 53.",
+        "Returns the ISO 8601 week of the year, 1 to 53.",
         |call, env| part(call, env, |time| time.date().iso_week_date().week().into()),
         [r#"{"$isoWeek":{"$toDate":"2024-02-03"}}"#, "{}", "5"],
     ),
     row(
         "$isoWeekYear",
-        "The year that the week after ISO 8601 belongs to.",
+        "Returns the year to which the ISO 8601 week belongs.",
         |call, env| part(call, env, |time| time.date().iso_week_date().year().into()),
         [r#"{"$isoWeekYear":{"$toDate":"2021-01-01"}}"#, "{}", "2020"],
     ),
     row(
         "$millisecond",
-        "The milliseconds, 0 to 999.",
+        "Returns the milliseconds, 0 to 999.",
         |call, env| part(call, env, |time| time.millisecond().into()),
         [r#"{"$millisecond":{"$toDate":"2024-02-03T10:00:00.250Z"}}"#, "{}", "250"],
     ),
     row(
         "$minute",
-        "The minute, 0 to 59.",
+        "Returns the minute, 0 to 59.",
         |call, env| part(call, env, |time| time.minute().into()),
         [r#"{"$minute":{"$toDate":"2024-02-03T10:20:00Z"}}"#, "{}", "20"],
     ),
     row(
         "$month",
-        "The month, 1 to 12.",
+        "Returns the month, 1 to 12.",
         |call, env| part(call, env, |time| time.month().into()),
         [r#"{"$month":{"$toDate":"2024-02-03"}}"#, "{}", "2"],
     ),
     row(
         "$second",
-        "The second, 0 to 59.",
+        "Returns the second, 0 to 59.",
         |call, env| part(call, env, |time| time.second().into()),
         [r#"{"$second":{"$toDate":"2024-02-03T10:20:30Z"}}"#, "{}", "30"],
     ),
     row(
         "$week",
-        "The week of the year that begins on Sundays, 0 to 53.",
+        "Returns the week of the year, 0 to 53, where weeks begin on Sunday.",
         |call, env| part(call, env, week),
         [r#"{"$week":{"$toDate":"2024-02-03"}}"#, "{}", "4"],
     ),
     row(
         "$year",
-        "The year.",
+        "Returns the year.",
         |call, env| part(call, env, |time| time.year().into()),
         [r#"{"$year":{"$toDate":"2024-02-03"}}"#, "{}", "2024"],
     ),
     Operator::new(
         "$dateFromParts",
         "year?: integer, isoWeekYear?: integer, month?: integer, day?: integer, isoWeek?: integer, isoDayOfWeek?: integer, hour?: integer, minute?: integer, second?: integer, millisecond?: integer, timezone?: string",
-        "The date that has the parts.",
+        "Returns the date with the given parts.",
         Own(parse_from_parts),
         from_parts,
         [r#"{"$dateFromParts":{"year":2024,"month":14}}"#, "{}", r#""2025-02-01T00:00:00.000Z""#],
@@ -112,7 +112,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$dateToParts",
         "date, timezone?: string, iso8601?: boolean",
-        "The date's parts as an object.",
+        "Returns the parts of the date as an object.",
         ByName(&TO_PARTS),
         to_parts,
         [
@@ -125,7 +125,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 static PART: Named = Named { not_object: 40535, unknown: 40535, fields: &[("date", Some(40539)), ("timezone", None)] };
 
-/// A date alone, in an array, or an object with a time zone.
+/// Parses a date that is given alone, as the only item of an array, or in an object with a time zone.
 fn parse_part(spec: &Value, scope: &Scope) -> Result<Arguments> {
     match spec {
         Value::Object(object) if object.keys().next().is_none_or(|name| !name.starts_with('$')) => {
@@ -151,7 +151,7 @@ fn part(call: &Call, env: &Env, read: fn(&Local) -> i64) -> Answer {
     some(read(&local(ms, &zone)?))
 }
 
-/// Days before the year's first Sunday are in week 0.
+/// Returns the week of the year. Days before the year's first Sunday are in week 0.
 pub(super) fn week(time: &Local) -> i64 {
     (i64::from(time.day_of_year()) + 6 - i64::from(time.weekday().to_sunday_zero_offset())) / 7
 }
@@ -257,7 +257,7 @@ fn from_parts(call: &Call, env: &Env) -> Answer {
     };
     let milliseconds = ((hour * 60 + minute) * 60 + second) * 1000 + millisecond;
     let time = Span::new().try_milliseconds(milliseconds).map_err(|_| overflow())?;
-    // The day is found before its hours: these may reach into other days.
+    // The day is computed first, because the time of day may extend into other days.
     let midnight: DateTime = day.to_datetime(jiff::civil::Time::midnight());
     let whole = midnight.checked_add(time).map_err(|_| overflow())?;
     some(Value::Date(instant(whole, &zone)?))
@@ -282,8 +282,10 @@ fn read_part(call: &Call, index: usize, name: &str, default: i64, env: &Env) -> 
     let is_small = matches!(name, "month" | "day" | "isoWeek" | "isoDayOfWeek" | "hour" | "minute");
     let limit = if is_small { i64::from(i16::MAX) } else { 1 << 40 };
     if !is_year && !(-limit - 1..=limit).contains(&number) {
-        let message =
-            format!("'{name}' must evaluate to a value in the range [-32768, 32767]; value {number} is not in range");
+        let message = format!(
+            "'{name}' must evaluate to a value in the range [{}, {limit}]; value {number} is not in range",
+            -limit - 1
+        );
         return Err(Error::new(31034, message));
     }
     Ok(Some(number))

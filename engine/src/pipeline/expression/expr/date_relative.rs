@@ -1,8 +1,8 @@
-//! What a text adds to the date that it names: weekdays, days before and after, the first of the month.
+//! The relative parts of a date text: weekdays, offsets such as `2 days ago`, and days of the month.
 
 use jiff::civil::{Date, Weekday};
 
-/// Moves of a date, each in its unit.
+/// Offsets of a date, one for each unit.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Relative {
     pub years: i64,
@@ -11,17 +11,18 @@ pub(super) struct Relative {
     pub seconds: i64,
     pub microseconds: i64,
     pub weekday: Option<i64>,
-    /// 0: a weekday that is today is a week away; 1: it is today; 2: it is that of the week at hand.
+    /// How a weekday is resolved if today is that weekday. 0: a week from today. 1: today. 2: the weekday of the
+    /// current week, whatever today is.
     pub weekday_behavior: i64,
     pub of_month: Option<OfMonth>,
 }
 
-/// A day of the month that was named by its place.
+/// A day of the month given by its position.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum OfMonth {
     First,
     Last,
-    /// The nth of a weekday; below 1 the last.
+    /// The nth occurrence of a weekday. An `nth` below 1 denotes the last one.
     Weekday {
         nth: i64,
         weekday: i64,
@@ -39,7 +40,7 @@ pub(super) enum Unit {
     Weekday(i64),
 }
 
-/// The unit of this name, in whatever case.
+/// Returns the unit with this name, ignoring case.
 pub(super) fn unit(word: &str) -> Option<Unit> {
     let word = word.to_ascii_lowercase();
     if let Some(weekday) = weekday(&word) {
@@ -60,14 +61,14 @@ pub(super) fn unit(word: &str) -> Option<Unit> {
     })
 }
 
-/// Days after Sunday, of a weekday's name or its first three letters.
+/// Returns the number of days from Sunday to a weekday, given its name or the first three letters.
 pub(super) fn weekday(word: &str) -> Option<i64> {
     const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
     let is_day = |day: &&str| day.eq_ignore_ascii_case(word) || day[..3].eq_ignore_ascii_case(word);
     DAYS.iter().position(is_day).map(|place| place as i64)
 }
 
-/// The number that an ordinal or a word like `next` stands for, and how a weekday after it is meant.
+/// Returns the number that an ordinal or a word such as `next` denotes, and how a weekday after the word is resolved.
 pub(super) fn amount(word: &str) -> Option<(i64, i64)> {
     const ORDINALS: [&str; 12] = [
         "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
@@ -101,7 +102,7 @@ impl Relative {
         }
     }
 
-    /// Turns what was added so far around: `ago`.
+    /// Negates all offsets added so far. Implements `ago`.
     pub fn turn(&mut self) {
         for part in [&mut self.years, &mut self.months, &mut self.days, &mut self.seconds, &mut self.microseconds] {
             *part = part.saturating_neg();
@@ -109,7 +110,7 @@ impl Relative {
         self.weekday = self.weekday.map(|weekday| if weekday == 0 { -7 } else { -weekday });
     }
 
-    /// The day that the moves lead to from a day; `None` beyond the calendar.
+    /// Returns the day that the offsets lead to from a day, or `None` if the result is outside the calendar.
     pub fn apply(&self, from: Date) -> Option<Date> {
         let date = plus_days(from, self.to_weekday(from))?;
         let months = i64::from(date.year())
@@ -130,12 +131,12 @@ impl Relative {
         }
     }
 
-    /// Days from a day to the weekday that is meant.
+    /// Returns the number of days from a day to the requested weekday.
     fn to_weekday(&self, from: Date) -> i64 {
         let Some(weekday) = self.weekday else { return 0 };
         let today = i64::from(from.weekday().to_sunday_zero_offset());
         if self.weekday_behavior == 2 {
-            // A week begins with Monday.
+            // A week begins on Monday.
             return (weekday + 6).rem_euclid(7) - (today + 6).rem_euclid(7);
         }
         if weekday < 0 {

@@ -1,24 +1,24 @@
-//! Reads dates that are written without a format, piece by piece.
+//! Parses dates that are written without a format, piece by piece.
 
 use super::date_grammar::{Meaning, Part, next};
 use super::date_relative::{OfMonth, Unit, amount, unit, weekday};
 use super::date_text::{DateFields, Faults, month};
 use super::date_zone::Zone;
 
-/// One text under way.
+/// A text that is being parsed.
 struct Scan<'t> {
-    /// The text, and the end that some pieces take with them.
+    /// The text with a final NUL, which some rules match.
     text: &'t [u8],
     found: DateFields,
     faults: Faults,
-    /// Where the piece at hand begins.
+    /// The offset of the current piece.
     at: usize,
     dates: u32,
     times: u32,
     zones: u32,
 }
 
-/// What a text says.
+/// Parses a text. Returns the fields of the date and the errors.
 pub(super) fn scan(text: &str) -> (DateFields, Faults) {
     let text = text.trim_matches(|char: char| char.is_ascii_whitespace() || char == '\x0b');
     let mut faults = Faults::default();
@@ -59,7 +59,7 @@ impl Scan<'_> {
         self.faults.warning(self.at, message, self.text.get(self.at).copied());
     }
 
-    /// Takes a piece in.
+    /// Adds the content of a piece.
     fn take(&mut self, meaning: Meaning, piece: &[u8]) {
         let mut piece = Piece { rest: piece };
         match meaning {
@@ -130,7 +130,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether a time may be said here, which then begins at midnight.
+    /// Starts a time at midnight. Records an error and returns `false` if the text already contains a time.
     fn has_time(&mut self) -> bool {
         if self.times > 0 {
             self.error("Double time specification");
@@ -141,7 +141,7 @@ impl Scan<'_> {
         true
     }
 
-    /// Forgets what was said of the time.
+    /// Discards the time that was found so far.
     fn midnight(&mut self) {
         self.times = 0;
         (self.found.hour, self.found.minute, self.found.second) = (Some(0), Some(0), Some(0));
@@ -187,7 +187,7 @@ impl Scan<'_> {
         if (parts.contains(&Part::Hour) && !self.has_time()) || (parts.iter().any(is_date) && !self.has_date()) {
             return;
         }
-        // Only in front a sign belongs to a year; elsewhere it stands between two numbers.
+        // A sign belongs to a year only at the start of a piece. Elsewhere the sign separates two numbers.
         let sign = if piece.rest.first() == Some(&b'-') { -1 } else { 1 };
         for (place, part) in parts.iter().enumerate() {
             match part {
@@ -212,7 +212,7 @@ impl Scan<'_> {
                 Part::Zone => {}
             }
         }
-        // A month without a day begins with its first.
+        // A month without a day denotes the first day of the month.
         if parts.iter().any(is_date) && !parts.contains(&Part::Day) {
             self.found.day = Some(1);
         }
@@ -262,7 +262,7 @@ impl Scan<'_> {
         }
     }
 
-    /// A quarter after an hour, or before it.
+    /// Sets the time to a quarter past an hour (`back of`) or a quarter to an hour (`front of`).
     fn around_hour(&mut self, piece: &mut Piece, hours: i64, minute: i64) {
         self.midnight();
         if self.has_time() {
@@ -274,7 +274,8 @@ impl Scan<'_> {
     }
 }
 
-/// The year that two digits mean; more of them mean themselves.
+/// Returns the year that a number denotes. A number below 100 with fewer than four digits denotes a year from 1970 to
+/// 2069.
 fn full_year(year: i64, digits: usize) -> i64 {
     match year {
         _ if digits >= 4 => year,
@@ -284,13 +285,13 @@ fn full_year(year: i64, digits: usize) -> i64 {
     }
 }
 
-/// What is left of a piece.
+/// The unread rest of a piece.
 struct Piece<'p> {
     rest: &'p [u8],
 }
 
 impl Piece<'_> {
-    /// The next number and how many digits it has, whatever stands before it.
+    /// Skips to the next number. Returns the number and how many digits it has.
     fn number(&mut self, max: usize) -> Option<(i64, usize)> {
         let start = self.rest.iter().position(u8::is_ascii_digit)?;
         let digits = self.rest[start..].iter().take(max).take_while(|byte| byte.is_ascii_digit()).count();
@@ -299,18 +300,18 @@ impl Piece<'_> {
         Some((number.parse().unwrap_or(i64::MAX), digits))
     }
 
-    /// A number after any number of signs.
+    /// Reads a number after any number of signs.
     fn signed(&mut self) -> Option<i64> {
         let minuses = self.rest.iter().take_while(|byte| !byte.is_ascii_digit()).filter(|byte| **byte == b'-').count();
         self.number(24).map(|(number, _)| if minuses % 2 == 1 { -number } else { number })
     }
 
-    /// Whether more of the time follows.
+    /// Returns whether more of the time follows.
     fn goes_on(&self) -> bool {
         matches!(self.rest.first(), Some(b':' | b'.' | b'0'..=b'9'))
     }
 
-    /// Microseconds after a point or colon.
+    /// Reads the microseconds after a point or colon.
     fn fraction(&mut self) -> Option<i64> {
         let rest = self.rest.strip_prefix(b".").or_else(|| self.rest.strip_prefix(b":"))?;
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -322,7 +323,7 @@ impl Piece<'_> {
         Some(number)
     }
 
-    /// The hours to add for `am` or `pm`.
+    /// Returns the hours to add for `am` or `pm`.
     fn meridian(&mut self, hour: i64) -> i64 {
         match self.rest.iter().find(|byte| matches!(byte, b'a' | b'A' | b'p' | b'P')) {
             Some(b'a' | b'A') if hour == 12 => -12,
@@ -342,7 +343,7 @@ impl Piece<'_> {
         month(self.word())
     }
 
-    /// The next word, whatever stands before it.
+    /// Skips to the next word and returns the word.
     fn word(&mut self) -> &str {
         let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || !byte.is_ascii();
         let start = self.rest.iter().position(is_letter).unwrap_or(self.rest.len());

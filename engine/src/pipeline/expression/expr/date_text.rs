@@ -1,4 +1,4 @@
-//! Dates from text: what was found in one, the instant that it is, and why a text is none.
+//! Dates from text: the fields found in a text, the instant they denote, and the errors of a text.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The number of a month by its name, its first three letters, or a Roman numeral.
+/// Returns the number of a month, given its name, the first three letters, or a Roman numeral.
 pub(super) fn month(word: &str) -> Option<i64> {
     const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
     let is_named = |name: &str| {
@@ -42,7 +42,7 @@ pub(super) fn month(word: &str) -> Option<i64> {
     Some(place as i64 + 1)
 }
 
-/// What was found in a text.
+/// The fields found in a text.
 #[derive(Debug, Default)]
 pub(super) struct DateFields {
     pub year: Option<i64>,
@@ -60,7 +60,7 @@ pub(super) struct DateFields {
     pub relative: Relative,
 }
 
-/// Everything that is wrong with a text: a letter of it is named by its place.
+/// The errors of a text. Each error names a character and its position.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     errors: String,
@@ -72,13 +72,14 @@ impl Faults {
         note(&mut self.errors, at, message, byte);
     }
 
-    /// What is said after all errors.
+    /// Adds a message that follows all errors.
     pub fn warning(&mut self, at: usize, message: &str, byte: Option<u8>) {
         note(&mut self.warnings, at, message, byte);
     }
 }
 
-/// Bytes of notes after which no more are taken: each byte of a long text may be wrong.
+/// The length in bytes after which no more messages are recorded, because each byte of a long text may cause a
+/// message.
 const NOTES: usize = 400;
 
 fn note(notes: &mut String, at: usize, message: &str, byte: Option<u8>) {
@@ -94,35 +95,36 @@ fn failure(text: impl Into<String>) -> Error {
     Error::new(241, text.into())
 }
 
-/// Reads a text in any of the usual ways of writing dates; a zone beside it is that of a text without one.
+/// Parses a text in any of the usual notations of dates. `zone` applies to a text without a zone.
 pub(super) fn parse(text: &str, zone: Option<&TimeZone>) -> Result<i64> {
     let (found, faults) = date_scan::scan(text);
     found.finish(&faults, text, zone)
 }
 
-/// Reads a text that is written in a format.
+/// Parses a text that is written in a format.
 pub(super) fn parse_with(text: &str, format: &str, zone: Option<&TimeZone>) -> Result<i64> {
     let (found, faults) = date_layout::read(text, format);
     found.finish(&faults, text, zone)
 }
 
 impl DateFields {
-    /// Whether year, month and day are known.
+    /// Returns whether year, month and day are known.
     pub fn has_date(&self) -> bool {
         let is_date = self.year.is_some() && self.month.is_some() && self.day.is_some();
         is_date || self.iso_year.is_some() || (self.year.is_some() && self.day_of_year.is_some())
     }
 
-    /// Whether the time is one that clocks show; what is missing is zero.
+    /// Returns whether the time exists on a clock. Missing parts count as zero.
     pub fn is_time(&self) -> bool {
         let fits = |part: Option<i64>, end: i64| (0..end).contains(&part.unwrap_or(0));
         fits(self.hour, 24) && fits(self.minute, 60) && fits(self.second, 60)
     }
 
-    /// The day, if the calendar has it. Weeks and days of a year may lead into the next one.
+    /// Returns the day, or `None` if the calendar does not contain it. Weeks and days of a year may extend into the
+    /// next year.
     pub fn date(&self) -> Option<Date> {
         if let Some(year) = self.iso_year {
-            // The fourth of January is in the first week.
+            // January 4 is always in the first ISO week.
             let fourth = Date::new(i16::try_from(year).ok()?, 1, 4).ok()?;
             let before = i64::from(fourth.weekday().to_monday_zero_offset());
             let days = (self.iso_week.unwrap_or(1) - 1) * 7 + self.iso_day.unwrap_or(1) - 1 - before;
@@ -135,7 +137,7 @@ impl DateFields {
         Date::new(year, i8::try_from(self.month?).ok()?, i8::try_from(self.day?).ok()?).ok()
     }
 
-    /// The instant.
+    /// Returns the instant, or an error with all problems of the text.
     fn finish(&self, faults: &Faults, text: &str, zone: Option<&TimeZone>) -> Result<i64> {
         if !faults.errors.is_empty() || !faults.warnings.is_empty() {
             let Faults { errors, warnings } = faults;
@@ -165,10 +167,12 @@ impl DateFields {
             (None, zone) => Some(zone.cloned().unwrap_or(TimeZone::UTC)),
         };
         let ms = zone.and_then(|zone| self.instant(&zone));
-        ms.ok_or_else(|| failure(format!("Error parsing date string '{}'; beyond the calendar", excerpt_of(text))))
+        ms.ok_or_else(|| {
+            failure(format!("Error parsing date string '{}'; the date is outside the calendar", excerpt_of(text)))
+        })
     }
 
-    /// `None` beyond the calendar.
+    /// Returns the instant in a zone, or `None` if the result is outside the calendar.
     fn instant(&self, zone: &TimeZone) -> Option<i64> {
         let date = self.relative.apply(self.date()?)?;
         let part = |part: Option<i64>| i8::try_from(part.unwrap_or(0)).ok();

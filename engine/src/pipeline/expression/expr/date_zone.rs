@@ -1,10 +1,11 @@
-//! Time zones as texts of dates write them: offsets, letters, and the names that stand for one offset.
+//! Time zones in date texts: offsets, letters, and names that denote one offset.
 
 use super::calendar::parse_offset;
 
-/// The names of offsets, in seconds east of Greenwich, at daylight saving time where the name says so.
+/// The names of offsets, in seconds east of Greenwich. A name of daylight saving time denotes the offset of that time.
 ///
-/// Where several zones share a name, this is the one that MongoDB takes: `IST` is Israel's, `KST` Korea's of before 1961.
+/// Where several zones share a name, the table contains the zone that MongoDB uses: `IST` is Israel's, `KST` is
+/// Korea's before 1961.
 const NAMES: &[(&str, i32)] = &[
     ("ACDT", 37_800),
     ("ACST", 34_200),
@@ -67,24 +68,25 @@ const NAMES: &[(&str, i32)] = &[
     ("WITA", 28_800),
 ];
 
-/// A zone that a text of a date names.
+/// A zone in a date text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Zone {
     /// Seconds east of Greenwich.
     Offset(i32),
-    /// A name, and the seconds that it stands for.
+    /// A name and its offset in seconds.
     Named(String, i32),
 }
 
 impl Zone {
-    /// Seconds east of Greenwich.
+    /// Returns the seconds east of Greenwich.
     pub fn seconds(&self) -> i32 {
         match self {
             Zone::Offset(seconds) | Zone::Named(_, seconds) => *seconds,
         }
     }
 
-    /// The zone at the front of a text, and how many bytes it takes; `Err` with as many where nothing is known by that name.
+    /// Reads the zone at the front of a text. Returns the zone and its length in bytes, or an error with the length if
+    /// the name is unknown.
     pub fn read(text: &[u8]) -> Result<(Zone, usize), usize> {
         let mut start = text.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'(')).count();
         if text[start..].starts_with(b"GMT") && matches!(text.get(start + 3), Some(b'+' | b'-')) {
@@ -106,7 +108,7 @@ impl Zone {
         }
     }
 
-    /// An offset that is written as minutes: a sign and a number.
+    /// Reads an offset in minutes: a sign and a number.
     pub fn read_minutes(text: &[u8]) -> Option<(Zone, usize)> {
         let sign = match text.first()? {
             b'+' => 1,
@@ -119,7 +121,7 @@ impl Zone {
     }
 }
 
-/// The seconds of an offset without its sign: hours, or hours and minutes.
+/// Returns the seconds of an offset without its sign: hours, or hours and minutes.
 fn correction(digits: &[u8]) -> i32 {
     let text = std::str::from_utf8(digits).unwrap_or_default();
     let number = |text: &str| text.parse::<i32>().unwrap_or(0);
@@ -131,7 +133,7 @@ fn correction(digits: &[u8]) -> i32 {
     }
 }
 
-/// The seconds that a name stands for; single letters are those of the military's zones, in which J is none.
+/// Returns the offset that a name denotes, in seconds. Single letters are the military zones, which do not include J.
 fn named(name: &str) -> Option<i32> {
     if let [letter] = name.as_bytes() {
         let letter = letter.to_ascii_uppercase();
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zones_are_offsets_letters_and_names() {
+    fn time_zones_parse_from_offsets_letters_and_names() {
         let seconds = |text: &str| Zone::read(text.as_bytes()).ok().map(|(zone, len)| (zone.seconds(), len));
         for (text, expected) in [
             ("A", 3_600),
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_order_and_once() {
+    fn zone_names_are_sorted_and_unique() {
         assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 }

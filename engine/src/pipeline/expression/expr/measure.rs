@@ -10,7 +10,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$binarySize",
         "string",
-        "The length of a string in bytes.",
+        "Returns the length of a string in bytes.",
         Exactly(1),
         binary_size,
         [r#"{"$binarySize":"é"}"#, "{}", "2"],
@@ -18,7 +18,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$bsonSize",
         "object",
-        "The size that the object has as BSON, in bytes.",
+        "Returns the size of the object as BSON, in bytes.",
         Exactly(1),
         bson_size,
         [r#"{"$bsonSize":"$$ROOT"}"#, r#"{"a":1}"#, "12"],
@@ -26,13 +26,13 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         RANDOM,
         "",
-        "A random number from 0 to below 1.",
+        "Returns a random number of at least 0 and less than 1.",
         Own(parse_rand),
         rand,
         [r#"{"$lt":[{"$rand":{}},1]}"#, "{}", "true"],
     )
     .volatile()
-    .remark("All pages of one answer have the same numbers."),
+    .remark("All pages of one result use the same random numbers."),
 ];
 
 fn binary_size(call: &Call, env: &Env) -> Answer {
@@ -57,7 +57,7 @@ fn bson_size(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// Bytes of a value in BSON, without its name.
+/// Returns the size of a value in BSON in bytes, without the value's name.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null => 0,

@@ -57,9 +57,9 @@ enum Node {
     Constant(Value),
     /// `$$REMOVE`.
     Missing,
-    /// A path of the row.
+    /// A path in the row.
     Path(FieldPath),
-    /// A path of a user variable's value.
+    /// A path in the value of a user variable.
     Variable(usize, FieldPath),
     System(System, FieldPath),
     Array(Arc<[Expr]>),
@@ -67,7 +67,7 @@ enum Node {
     Call(Arc<Call>),
 }
 
-/// Variables whose values the query brings.
+/// Variables whose values come from the query.
 #[derive(Debug, Clone, Copy)]
 enum System {
     Now,
@@ -75,13 +75,13 @@ enum System {
     Workspace,
 }
 
-/// What evaluating gives; `None` is a missing field.
+/// The result of an evaluation. `None` represents a missing field.
 type Answer = Result<Option<Value>>;
 
-/// The answer `null`.
+/// The result `null`.
 const NULL: Answer = Ok(Some(Value::Null));
 
-/// An answer that is a value.
+/// Returns a result with a value.
 fn some(value: impl Into<Value>) -> Answer {
     Ok(Some(value.into()))
 }
@@ -91,7 +91,7 @@ impl Expr {
         Expr { node: Node::Constant(value.into()) }
     }
 
-    /// The value for one row; `None` where the field is missing.
+    /// Returns the value for one row, or `None` if the field is missing.
     pub fn eval(&self, env: &Env) -> Answer {
         if let Node::Constant(value) = &self.node {
             return Ok(Some(value.clone()));
@@ -109,7 +109,7 @@ impl Expr {
         }
     }
 
-    /// The value, if it is the same for every row.
+    /// Returns the value, if it is the same for every row.
     pub fn constant(&self) -> Option<&Value> {
         match &self.node {
             Node::Constant(value) => Some(value),
@@ -117,7 +117,7 @@ impl Expr {
         }
     }
 
-    /// The path of the row, if the expression reads nothing else and not the whole row.
+    /// Returns the path, if the expression reads only one path and not the whole row.
     pub fn plain_path(&self) -> Option<&FieldPath> {
         match &self.node {
             Node::Path(path) if !path.segments().is_empty() => Some(path),
@@ -125,7 +125,7 @@ impl Expr {
         }
     }
 
-    /// The fields, if the expression makes an object.
+    /// Returns the fields, if the expression builds an object.
     pub fn fields(&self) -> Option<&[(Arc<str>, Expr)]> {
         match &self.node {
             Node::Object(fields) => Some(fields),
@@ -133,7 +133,7 @@ impl Expr {
         }
     }
 
-    /// Visits the paths of the row that the expression reads; the whole row is the empty path.
+    /// Visits the paths that the expression reads from the row. The empty path denotes the whole row.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&FieldPath)) {
         match &self.node {
             Node::Path(path) => visit(path),
@@ -144,7 +144,7 @@ impl Expr {
         }
     }
 
-    /// Whether the value is drawn by chance, so that it depends on what was drawn before.
+    /// Returns whether the expression uses random numbers, so that its value depends on earlier draws.
     pub fn draws(&self) -> bool {
         match &self.node {
             Node::Array(items) => items.iter().any(Expr::draws),
@@ -154,7 +154,7 @@ impl Expr {
         }
     }
 
-    /// Whether every row gets a value, and the same one each time: there is no row for which evaluating fails.
+    /// Returns whether evaluation succeeds for every row and always returns the same value for a row.
     pub fn never_fails(&self) -> bool {
         const INFALLIBLE: [&str; 15] = [
             "$and",
@@ -181,7 +181,7 @@ impl Expr {
         }
     }
 
-    /// Whether the value counts as true: all but `false`, zero, null and missing do.
+    /// Returns whether a value counts as true. `false`, zero, null and a missing value do not.
     pub fn truthy(value: Option<&Value>) -> bool {
         match value {
             None | Some(Value::Null) => false,

@@ -14,7 +14,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$getField",
         "field: string, input?: object",
-        "A field by its name, which may hold dots and dollar signs.",
+        "Returns a field by its name, which may contain dots and dollar signs.",
         Own(parse_get_field),
         get_field,
         [r#"{"$getField":"a.b"}"#, r#"{"a.b":1}"#, "1"],
@@ -22,7 +22,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$mergeObjects",
         "object...",
-        "The objects in one; later fields replace earlier ones.",
+        "Merges the objects into one; later fields replace earlier ones.",
         AnyNumber,
         merge_objects,
         [r#"{"$mergeObjects":["$a",{"y":2}]}"#, r#"{"a":{"x":1,"y":1}}"#, r#"{"x":1,"y":2}"#],
@@ -30,7 +30,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$objectToArray",
         "object",
-        "The fields as an array of `{k, v}`.",
+        "Returns the fields as an array of `{k, v}` objects.",
         Exactly(1),
         object_to_array,
         [r#"{"$objectToArray":"$a"}"#, r#"{"a":{"x":1}}"#, r#"[{"k":"x","v":1}]"#],
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$setField",
         "field: string, input: object, value: any",
-        "The object with a field set, or removed by `$$REMOVE`.",
+        "Returns the object with a field set, or removed with `$$REMOVE`.",
         Own(|spec, scope| parse_field_change("$setField", &SET_FIELD, spec, scope)),
         set_field,
         [r#"{"$setField":{"field":"b","input":"$$ROOT","value":2}}"#, r#"{"a":1}"#, r#"{"a":1,"b":2}"#],
@@ -46,7 +46,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$unsetField",
         "field: string, input: object",
-        "The object without a field.",
+        "Returns the object without a field.",
         Own(|spec, scope| parse_field_change("$unsetField", &UNSET_FIELD, spec, scope)),
         unset_field,
         [r#"{"$unsetField":{"field":"a","input":"$$ROOT"}}"#, r#"{"a":1,"b":2}"#, r#"{"b":2}"#],
@@ -97,7 +97,7 @@ fn merge_objects(call: &Call, env: &Env) -> Answer {
     let mut fields = FieldIndex::default();
     for index in 0..call.len() {
         match call.value(index, env)? {
-            // A lone array stands for its items.
+            // A single array argument represents its items.
             Value::Array(items) if call.len() == 1 => {
                 for item in items.iter() {
                     env.query.tick()?;
@@ -164,7 +164,8 @@ static UNSET_FIELD: Named = Named {
     fields: &[("field", Some(4_161_102)), ("input", Some(4_161_109))],
 };
 
-/// The field's name must be written as a constant, so it is checked here.
+/// Parses the arguments of `$setField` and `$unsetField`. The field's name must be a constant, so the name is checked
+/// here.
 fn parse_field_change(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Arguments> {
     let values = named(name, form, spec, scope)?;
     let refuse = |code, why: &str| Err(Error::new(code, format!("{name} requires 'field' to evaluate to {why}")));

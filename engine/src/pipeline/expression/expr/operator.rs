@@ -1,4 +1,4 @@
-//! What an operator is: a row with its name, its arguments, its function and an example that runs.
+//! Expression operators: each has a name, arguments, a function and an example that runs.
 
 use std::fmt;
 
@@ -9,26 +9,26 @@ use crate::pipeline::value::word::Word;
 
 /// One expression operator.
 pub struct Operator {
-    /// Its name and the like; the example's parts are expression, input document and result.
+    /// Name and documentation. The example consists of the expression, the input document and the result.
     pub word: Word,
     form: Form,
     eval: fn(&Call, &Env) -> Answer,
     volatile: bool,
 }
 
-/// How the arguments are written.
+/// The notation of the arguments.
 pub(super) enum Form {
-    /// So many arguments, in an array or alone.
+    /// This number of arguments, in an array or, for one, alone.
     Exactly(usize),
     Between(usize, usize),
     AnyNumber,
     /// An object with named arguments.
     Named(&'static Named),
-    /// Read by the operator itself.
+    /// The operator parses its arguments itself.
     Own(fn(&Value, &Scope) -> Result<Arguments>),
 }
 
-/// Arguments in the operator's order, and what was prepared from them.
+/// Arguments in the operator's order, and data prepared from them.
 pub(super) struct Arguments {
     pub values: Vec<Option<Expr>>,
     pub prepared: Option<Prepared>,
@@ -40,14 +40,14 @@ impl From<Vec<Option<Expr>>> for Arguments {
     }
 }
 
-/// Work done at parse, so that evaluation need not repeat it.
+/// Data computed once during parsing and reused by each evaluation.
 pub(super) type Prepared = Box<dyn std::any::Any + Send + Sync>;
 
-/// Named arguments with MongoDB's codes for what can be wrong with them.
+/// Named arguments, with MongoDB's codes for their errors.
 pub(super) struct Named {
     pub not_object: i32,
     pub unknown: i32,
-    /// Name, and the code of its absence where it is required.
+    /// The names. A required argument also has the error code for its absence.
     pub fields: &'static [(&'static str, Option<i32>)],
 }
 
@@ -63,12 +63,12 @@ impl Operator {
         Operator { word: Word::new(name, arguments, summary, example), form, eval, volatile: false }
     }
 
-    /// The value depends on more than the arguments.
+    /// Marks an operator whose value depends on more than its arguments.
     pub(super) const fn volatile(self) -> Operator {
         Operator { volatile: true, ..self }
     }
 
-    /// What MongoDB's users will not expect.
+    /// Adds a remark about what MongoDB users may not expect.
     pub(super) const fn remark(self, remark: &'static str) -> Operator {
         Operator { word: self.word.remark(remark), ..self }
     }
@@ -80,9 +80,9 @@ impl fmt::Debug for Operator {
     }
 }
 
-/// The operator whose value is drawn by chance.
+/// The name of the operator that returns random numbers.
 pub(super) const RANDOM: &str = "$rand";
-/// Bytes or items of an argument that the query's time is asked for.
+/// The size of an argument, in bytes or items, from which reading the argument counts towards the query's time.
 const LARGE: usize = 256;
 
 /// An operator with its arguments.
@@ -111,7 +111,7 @@ impl Call {
         self.arguments.len()
     }
 
-    /// Whether the argument was written.
+    /// Returns whether the specification contains the argument.
     pub fn given(&self, index: usize) -> bool {
         self.expr(index).is_some()
     }
@@ -120,11 +120,11 @@ impl Call {
         self.arguments.get(index)?.as_ref()
     }
 
-    /// An argument's value; `None` where it is missing or was not written.
+    /// Returns the value of an argument, or `None` if the argument is absent or its value is missing.
     pub fn field(&self, index: usize, env: &Env) -> Answer {
         let Some(argument) = self.expr(index) else { return Ok(None) };
         let value = argument.eval(env)?;
-        // Whoever asks for it looks at all of it.
+        // Operators read all of an argument.
         match &value {
             Some(Value::String(text)) if text.len() >= LARGE => env.query.tick_bytes(text.len())?,
             Some(Value::Array(items)) if items.len() >= LARGE => env.query.tick_many(items.len())?,
@@ -133,7 +133,7 @@ impl Call {
         Ok(value)
     }
 
-    /// An argument's value, missing read as null.
+    /// Returns the value of an argument, or null if the value is missing.
     pub fn value(&self, index: usize, env: &Env) -> Result<Value> {
         Ok(self.field(index, env)?.unwrap_or_default())
     }
@@ -146,7 +146,7 @@ impl Call {
         self.prepared.as_ref()?.downcast_ref()
     }
 
-    /// What `$and` and `$or` give whatever their other arguments are, where a constant decides.
+    /// Returns the result of `$and` or `$or`, if a constant argument decides it regardless of the others.
     pub fn decided(&self) -> Option<bool> {
         let deciding = match self.operator.word.name {
             "$and" => false,
@@ -163,7 +163,7 @@ impl Call {
     }
 }
 
-/// Reads an operator's arguments.
+/// Parses the arguments of an operator.
 pub(super) fn parse_call(operator: &'static Operator, spec: &Value, scope: &Scope) -> Result<Call> {
     let Arguments { values, prepared } = match &operator.form {
         Form::Exactly(count) => {
@@ -199,7 +199,7 @@ fn range_error(name: &str, min: usize, max: usize, given: usize) -> Error {
     Error::new(28667, message)
 }
 
-/// An array's items, or the lone argument.
+/// Parses the items of an array, or a single argument.
 pub(super) fn positional(spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>>> {
     match spec {
         Value::Array(items) => items.iter().map(|item| parse(item, scope).map(Some)).collect(),
@@ -207,13 +207,13 @@ pub(super) fn positional(spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>
     }
 }
 
-/// The arguments of an object, in the order of `form`.
+/// Parses the arguments in an object, in the order of `form`.
 pub(super) fn named(name: &str, form: &Named, spec: &Value, scope: &Scope) -> Result<Vec<Option<Expr>>> {
     let fields = named_specs(name, form, spec)?;
     fields.into_iter().map(|field| field.map(|field| parse(field, scope)).transpose()).collect()
 }
 
-/// As [`named`], not yet read.
+/// Returns the arguments in an object like [`named`], but unparsed.
 pub(super) fn named_specs<'s>(name: &str, form: &Named, spec: &'s Value) -> Result<Vec<Option<&'s Value>>> {
     let Value::Object(object) = spec else {
         let found = spec.type_name();
@@ -269,15 +269,15 @@ mod tests {
                 let json_levels = open.matches(['{', '[']).count() - open.matches(['}', ']']).count();
                 let depth = (json::MAX_DEPTH / json_levels).min(MAX_DEPTH) - 1;
                 let spec = json::parse(wrap(depth, open, close).as_bytes()).expect("JSON");
-                let parsed = parse(&spec, &Scope::root(&query)).expect("it is not too deep");
-                parsed.eval(&Env::new(&query, &row)).expect("it has a value");
+                let parsed = parse(&spec, &Scope::root(&query)).expect("an expression within the depth limit");
+                parsed.eval(&Env::new(&query, &row)).expect("an expression that evaluates");
             }
             let mut deep = Value::from("$a");
             for _ in 0..10_000 {
                 deep = Value::from(vec![deep]);
             }
             assert!(parse(&deep, &Scope::root(&query)).is_err());
-            // Dropping so deep a value is not what is tested.
+            // Dropping so deep a value would overflow the stack and is not part of the test.
             std::mem::forget(deep);
         };
         std::thread::Builder::new().stack_size(2 << 20).spawn(run).expect("a thread").join().expect("no overflow");

@@ -1,4 +1,4 @@
-//! Reads an expression: literals, field paths, variables, objects, arrays and operators.
+//! Parses expressions: literals, field paths, variables, objects, arrays and operators.
 
 use std::sync::Arc;
 
@@ -13,15 +13,16 @@ use crate::pipeline::value::hint::did_you_mean;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::{FieldPath, check_name};
 
-/// Levels to which an expression may nest.
+/// The maximum depth of nested expressions.
 pub(super) const MAX_DEPTH: usize = 180;
 
-/// Names visible while an expression is parsed: operators, and variables with the slots their values stand in.
+/// The names that are visible while an expression is parsed: operators, and variables with their slots.
 #[derive(Clone)]
 pub struct Scope<'q> {
-    /// What reading and folding cost counts here.
+    /// The query that pays for parsing and folding.
     pub query: &'q Context<'q>,
-    /// Every family of operators. Each operator reads its arguments by what is below here, so they are brought along.
+    /// Every family of operators. The modules of the operators depend on this module for parsing their arguments, so
+    /// the scope carries the operators.
     operators: &'static [&'static [Operator]],
     names: Arc<Vec<Arc<str>>>,
     redact: bool,
@@ -29,12 +30,12 @@ pub struct Scope<'q> {
 }
 
 impl<'q> Scope<'q> {
-    /// These operators and the system variables, with those of `$redact` or without.
+    /// Creates a scope with these operators and the system variables. `redact` adds the variables of `$redact`.
     pub(super) fn new(operators: &'static [&'static [Operator]], redact: bool, query: &'q Context<'q>) -> Scope<'q> {
         Scope { query, operators, names: Arc::default(), redact, depth: 0 }
     }
 
-    /// Appends user variables; a later one hides an earlier one of the same name.
+    /// Returns the scope with additional user variables. A later variable hides an earlier one of the same name.
     pub fn with(&self, names: impl IntoIterator<Item = Arc<str>>) -> Scope<'q> {
         let names = self.names.iter().cloned().chain(names).collect();
         Scope { names: Arc::new(names), ..*self }
@@ -56,19 +57,20 @@ impl<'q> Scope<'q> {
         self.redact
     }
 
-    /// The scope one level further down.
+    /// Returns the scope one level deeper.
     fn deeper(&self) -> Result<Scope<'q>> {
         if self.depth == MAX_DEPTH {
-            return Err(Error::new(15, format!("expression nests more than {MAX_DEPTH} levels deep")));
+            return Err(Error::new(15, format!("expression is nested deeper than {MAX_DEPTH} levels")));
         }
         Ok(Scope { names: self.names.clone(), depth: self.depth + 1, ..*self })
     }
 }
 
-/// Bytes that a folded constant may take; a larger one is built for each row, against the query's own budget.
+/// The maximum size of a folded constant in bytes. A larger constant is built for each row, against the query's own
+/// budget.
 const FOLD_BYTES: i64 = 64 * 1024;
 
-/// Reads an expression and folds what is constant in it.
+/// Parses an expression and folds its constant parts.
 pub fn parse(spec: &Value, scope: &Scope) -> Result<Expr> {
     let scope = &scope.deeper()?;
     scope.query.tick()?;
@@ -122,8 +124,8 @@ fn parse_object(object: &Object, scope: &Scope) -> Result<Expr> {
 fn parse_operator(name: &str, argument: &Value, scope: &Scope) -> Result<Expr> {
     let Some(operator) = scope.operators().find(|operator| operator.word.name == name) else {
         if name == extended::REGEX {
-            let message = "a regular expression is no value: it may stand in a filter, and as the 'regex' of $regexMatch, \
-                           $regexFind and $regexFindAll";
+            let message = "a regular expression is not a value: it is allowed only in a filter and as the 'regex' of \
+                           $regexMatch, $regexFind and $regexFindAll";
             return Err(Error::new(168, message));
         }
         let error = Error::new(168, format!("Unrecognized expression '{name}'"));
@@ -145,7 +147,7 @@ fn fold(call: Call, query: &Context) -> Result<Expr> {
     }
     match query.within(FOLD_BYTES, || call.eval(&Env::new(query, &Value::Null))) {
         Ok(Some(value)) => {
-            // The plan holds it until the query ends.
+            // The plan holds the constant until the query ends.
             memory::hold(&value, query)?;
             Ok(Expr::constant_of(value))
         }
@@ -155,7 +157,7 @@ fn fold(call: Call, query: &Context) -> Result<Expr> {
     }
 }
 
-/// The path of a variable, where `text` reads one of these names and nothing else.
+/// Returns the path of a variable, if `text` reads only one of these variables.
 pub fn variable(text: &str, names: &[Arc<str>]) -> Option<Expr> {
     let variable = text.strip_prefix("$$")?;
     let (name, rest) = variable.split_once('.').map_or((variable, None), |(name, rest)| (name, Some(rest)));
@@ -170,7 +172,7 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
             return Err(Error::new(16872, "'$' by itself is not a valid FieldPath"));
         }
         let path = FieldPath::parse(&text[1..])?;
-        // A rebound $$CURRENT is what plain paths start from.
+        // Plain paths start from `$$CURRENT`, if a variable of this name is bound.
         let node = match scope.slot("CURRENT") {
             Some(slot) => Node::Variable(slot, path),
             None => Node::Path(path),
@@ -186,7 +188,7 @@ fn parse_path(text: &str, scope: &Scope) -> Result<Expr> {
     }
     let path = match rest {
         None => FieldPath::root(),
-        // An empty rest is "$$x.", a path that ends with a dot.
+        // The rest is empty for "$$x.", a path that ends with a dot.
         Some("") => FieldPath::parse(".")?,
         Some(rest) => FieldPath::parse(rest)?,
     };
@@ -215,7 +217,7 @@ fn undefined(name: &str, scope: &Scope) -> Error {
     }
 }
 
-/// Refuses names that no variable can have.
+/// Rejects names that no variable can have.
 fn check_variable(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Error::new(9, "empty variable names are not allowed"));
@@ -231,7 +233,7 @@ fn check_variable(name: &str) -> Result<()> {
     }
 }
 
-/// Refuses names that a user may not give to a variable.
+/// Rejects names that a user variable cannot have.
 pub fn check_user_variable(name: &str) -> Result<()> {
     let starts_upper = name.chars().next().is_some_and(|first| first.is_ascii_uppercase());
     if starts_upper && name != "CURRENT" {

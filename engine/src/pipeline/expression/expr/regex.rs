@@ -13,7 +13,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$regexFind",
         "input: string, regex: string, options?: string",
-        "The first match, its place in code points and its groups.",
+        "Returns the first match, its position in code points, and its groups.",
         Own(|spec, scope| parse_regex("$regexFind", spec, scope)),
         find,
         [
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$regexFindAll",
         "input: string, regex: string, options?: string",
-        "All matches, their places and their groups.",
+        "Returns all matches, their positions and their groups.",
         Own(|spec, scope| parse_regex("$regexFindAll", spec, scope)),
         find_all,
         [
@@ -37,7 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$regexMatch",
         "input: string, regex: string, options?: string",
-        "Whether the string matches.",
+        "Returns whether the string matches.",
         Own(|spec, scope| parse_regex("$regexMatch", spec, scope)),
         matches,
         [r#"{"$regexMatch":{"input":"$a","regex":"^B","options":"i"}}"#, r#"{"a":"bc"}"#, "true"],
@@ -69,7 +69,7 @@ fn parse_regex(name: &str, spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(Arguments { values, prepared: prepared.map(|pattern| Box::new(pattern) as _) })
 }
 
-/// The arguments with pattern and options apart, where they were given as one regular expression.
+/// Returns the arguments with pattern and options separated, if they were given as one regular expression.
 fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     let mut spelled = object.clone();
     let Some((pattern, options)) = object.get("regex").and_then(extended::regex) else { return Ok(spelled.into()) };
@@ -85,7 +85,7 @@ fn spelled_out(name: &str, object: &Object) -> Result<Value> {
     Ok(spelled.into())
 }
 
-/// `None` where the pattern is null.
+/// Compiles a pattern. Returns `None` if the pattern is null.
 fn compile(
     name: &str,
     pattern: &Value,
@@ -170,7 +170,7 @@ fn find_all(call: &Call, env: &Env) -> Answer {
             index += text[seen..found.start].chars().count();
             seen = found.start;
             all.push(describe(text, index, &found));
-            // An empty match moves on by one character.
+            // After an empty match, the search continues one character later.
             from = match text[found.end..].chars().next() {
                 Some(next) if found.end == found.start => found.end + next.len_utf8(),
                 None if found.end == found.start => break,

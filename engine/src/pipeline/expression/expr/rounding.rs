@@ -12,7 +12,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$round",
         "number, place?: integer",
-        "Rounds to a decimal place, halves to the even digit.",
+        "Rounds to a decimal place; ties round to the even digit.",
         Between(1, 2),
         round,
         [r#"{"$round":[2.5]}"#, "{}", "2.0"],
@@ -20,7 +20,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$trunc",
         "number, place?: integer",
-        "Cuts off the digits after a decimal place.",
+        "Truncates to a decimal place.",
         Between(1, 2),
         trunc,
         [r#"{"$trunc":[-1.57,1]}"#, "{}", "-1.5"],
@@ -40,7 +40,8 @@ fn trunc(call: &Call, env: &Env) -> Answer {
     to_place(call, env, |kept, _, _| kept, f64::trunc)
 }
 
-/// `digits` sees a magnitude cut at the place, what was cut off, and the place's unit.
+/// Rounds the first argument to the place in the second. `digits` receives a magnitude cut at the place, the part cut
+/// off, and the unit of the place.
 fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> Answer {
     let name = call.name();
     let value = call.value(0, env)?;
@@ -83,7 +84,7 @@ fn to_place(call: &Call, env: &Env, digits: fn(i128, i128, i128) -> i128, whole_
     }
 }
 
-/// Works on the number's decimal digits, of which MongoDB's decimals keep 34.
+/// Rounds a double by its decimal digits, of which MongoDB's decimals keep 34.
 fn double_to_place(number: f64, place: i32, digits: fn(i128, i128, i128) -> i128, whole_of: fn(f64) -> f64) -> f64 {
     if place == 0 || !number.is_finite() || number == 0.0 {
         return whole_of(number);

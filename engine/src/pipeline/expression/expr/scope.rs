@@ -1,9 +1,9 @@
-//! The variables an expression can name, and the values they have for one row.
+//! The variables that an expression can name, and their values for one row.
 
 use crate::model::value::Value;
 use crate::pipeline::value::context::Context;
 
-/// Values of variables bound together, and those bound before them.
+/// The values of variables bound together, with a link to the variables bound before.
 #[derive(Debug)]
 pub struct Frame<'a> {
     first: usize,
@@ -11,7 +11,7 @@ pub struct Frame<'a> {
     outer: Option<&'a Frame<'a>>,
 }
 
-/// What an expression is evaluated against.
+/// The environment in which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     pub query: &'a Context<'a>,
@@ -24,13 +24,13 @@ impl<'a> Env<'a> {
         Env { query, root, variables: None }
     }
 
-    /// Values for the next user variables, in the order of [`Scope::with`].
+    /// Returns a frame with the values of the next user variables, in the order of [`Scope::with`].
     pub fn frame(&self, values: &'a [Option<Value>]) -> Frame<'a> {
         let first = self.variables.map_or(0, |frame| frame.first + frame.values.len());
         Frame { first, values, outer: self.variables }
     }
 
-    /// The same surroundings with the variables of `frame`.
+    /// Returns the same environment with the variables of `frame`.
     pub fn bind<'b>(&self, frame: &'b Frame<'b>) -> Env<'b>
     where
         'a: 'b,
@@ -38,7 +38,7 @@ impl<'a> Env<'a> {
         Env { query: self.query, root: self.root, variables: Some(frame) }
     }
 
-    /// The same variables over another row.
+    /// Returns an environment with the same variables over another row.
     pub fn over<'b>(&self, root: &'b Value) -> Env<'b>
     where
         'a: 'b,

@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$range",
         "start: integer, end: integer, step?: integer",
-        "The whole numbers from the start to before the end.",
+        "Returns the integers from the start up to, but not including, the end.",
         Between(2, 3),
         range,
         [r#"{"$range":[0,"$n",2]}"#, r#"{"n":5}"#, "[0,2,4]"],
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$reverseArray",
         "array",
-        "The items in reverse order.",
+        "Returns the items in reverse order.",
         Exactly(1),
         reverse,
         [r#"{"$reverseArray":"$a"}"#, r#"{"a":[1,2]}"#, "[2,1]"],
@@ -33,7 +33,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$slice",
         "array, position?: integer, n: integer",
-        "Some of the items, from the start, the end or a position.",
+        "Returns some of the items, counted from the start, the end or a position.",
         Between(2, 3),
         slice,
         [r#"{"$slice":["$a",-2]}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
@@ -41,7 +41,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$sortArray",
         "input: array, sortBy: object | integer",
-        "The items sorted whole, or by their fields.",
+        "Sorts the items as whole values or by their fields.",
         Own(parse_sort_array),
         sort_array,
         [r#"{"$sortArray":{"input":"$a","sortBy":-1}}"#, r#"{"a":[1,3,2]}"#, "[3,2,1]"],
@@ -49,7 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$zip",
         "inputs: array, useLongestLength?: boolean, defaults?: array",
-        "Arrays of the items that stand at the same place.",
+        "Combines the items at the same index of several arrays into arrays.",
         Own(parse_zip),
         zip,
         [r#"{"$zip":{"inputs":["$a",["x","y"]]}}"#, r#"{"a":[1,2]}"#, r#"[[1,"x"],[2,"y"]]"#],
@@ -70,7 +70,8 @@ fn range(call: &Call, env: &Env) -> Answer {
     some(items.collect::<Vec<_>>())
 }
 
-/// `code` is that of a wrong type; the next one is that of a number that does not fit.
+/// Parses a bound of `$range`. `code` is the error code for a wrong type, and the next code is for a number that does
+/// not fit.
 fn range_bound(value: &Value, what: &str, code: i32) -> Result<i32> {
     if !value.is_number() {
         let found = value.type_name();
@@ -212,7 +213,7 @@ fn sort_array(call: &Call, env: &Env) -> Answer {
     }
 }
 
-/// How `$zip` ends where its inputs differ in length.
+/// The number of inputs of a `$zip`, and whether the longest input determines the length of the result.
 struct Zip {
     inputs: usize,
     longest: bool,

@@ -1,4 +1,4 @@
-//! Operators that treat arrays as sets; unions and intersections come sorted, as MongoDB's do.
+//! Operators that treat arrays as sets. As in MongoDB, unions and intersections are sorted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$allElementsTrue",
         "array",
-        "Whether no item is false, null or zero.",
+        "Returns whether no item is false, null or zero.",
         Exactly(1),
         all_elements_true,
         [r#"{"$allElementsTrue":["$a"]}"#, r#"{"a":[1,true,"x"]}"#, "true"],
@@ -25,7 +25,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$anyElementTrue",
         "array",
-        "Whether an item is true.",
+        "Returns whether an item is true.",
         Exactly(1),
         any_element_true,
         [r#"{"$anyElementTrue":["$a"]}"#, r#"{"a":[0,null]}"#, "false"],
@@ -33,7 +33,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$setDifference",
         "array, array",
-        "The items of the first array that the second lacks.",
+        "Returns the items of the first array that the second does not contain.",
         Exactly(2),
         difference,
         [r#"{"$setDifference":["$a",[2]]}"#, r#"{"a":[1,2,1]}"#, "[1]"],
@@ -41,7 +41,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$setEquals",
         "array, array...",
-        "Whether all arrays hold the same distinct items.",
+        "Returns whether all arrays contain the same distinct items.",
         Own(parse_equals),
         equals,
         [r#"{"$setEquals":["$a",[2,1]]}"#, r#"{"a":[1,2,2]}"#, "true"],
@@ -49,7 +49,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$setIntersection",
         "array...",
-        "The distinct items that all arrays hold.",
+        "Returns the distinct items that all arrays contain.",
         AnyNumber,
         intersection,
         [r#"{"$setIntersection":["$a",[2,3]]}"#, r#"{"a":[1,2,2]}"#, "[2]"],
@@ -57,7 +57,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$setIsSubset",
         "array, array",
-        "Whether the second array holds all items of the first.",
+        "Returns whether the second array contains all items of the first.",
         Exactly(2),
         is_subset,
         [r#"{"$setIsSubset":["$a",[1,2,3]]}"#, r#"{"a":[1,2]}"#, "true"],
@@ -65,7 +65,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$setUnion",
         "array...",
-        "The distinct items of all arrays.",
+        "Returns the distinct items of all arrays.",
         AnyNumber,
         union,
         [r#"{"$setUnion":["$a",[2,3]]}"#, r#"{"a":[1,2]}"#, "[1,2,3]"],
@@ -95,7 +95,7 @@ fn hashed<'v>(items: &'v [Value], env: &Env) -> Result<Hashed<'v>> {
     Ok(set)
 }
 
-/// Without repetition, in the order of first appearance.
+/// Returns the distinct items in the order of their first appearance.
 fn distinct(items: &[Value], env: &Env) -> Result<Vec<Value>> {
     let mut seen = Hashed::default();
     env.query.charge(2 * size_of_val(items))?;
@@ -139,7 +139,7 @@ fn parse_equals(spec: &Value, scope: &Scope) -> Result<Arguments> {
         let given = values.len();
         return Err(Error::new(17045, format!("$setEquals needs at least two arguments had: {given}")));
     }
-    // A constant that is no array fails whatever the other arguments are.
+    // A constant that is not an array is an error regardless of the other arguments.
     for (index, value) in values.iter().enumerate() {
         if let Some(constant) = value.as_ref().and_then(Expr::constant).filter(|constant| constant.as_array().is_none())
         {
@@ -184,7 +184,8 @@ fn intersection(call: &Call, env: &Env) -> Answer {
     some(sorted(kept, env.query, |item| look(item, env.query), Value::cmp)?)
 }
 
-/// The arguments' places, constant ones last: the order of the operands is free, and MongoDB moves them there.
+/// Returns the indexes of the arguments, constants last. The order of the operands does not matter, and MongoDB also
+/// moves constants to the end.
 fn operands(call: &Call) -> impl Iterator<Item = usize> {
     let is_constant = |index: &usize| call.expr(*index).is_some_and(|operand| operand.constant().is_some());
     let varying = (0..call.len()).filter(move |index| !is_constant(index));

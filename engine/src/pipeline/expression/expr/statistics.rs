@@ -13,7 +13,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$avg",
         "expression...: any",
-        "The mean of the numbers.",
+        "Returns the mean of the numbers.",
         AnyNumber,
         average,
         [r#"{"$avg":"$a"}"#, r#"{"a":[1,2,"x"]}"#, "1.5"],
@@ -21,7 +21,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$max",
         "expression...: any",
-        "The greatest value that is not null.",
+        "Returns the greatest value that is not null.",
         AnyNumber,
         |call, env| extreme(call, env, |value, best| value > best),
         [r#"{"$max":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "2"],
@@ -29,7 +29,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$median",
         "input: any, method: string",
-        "The number in the middle.",
+        "Returns the median of the numbers.",
         Own(parse_median),
         eval_median,
         [r#"{"$median":{"input":"$a","method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "2.0"],
@@ -37,7 +37,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$min",
         "expression...: any",
-        "The least value that is not null.",
+        "Returns the least value that is not null.",
         AnyNumber,
         |call, env| extreme(call, env, |value, best| value < best),
         [r#"{"$min":["$a","$b"]}"#, r#"{"a":1,"b":2}"#, "1"],
@@ -45,7 +45,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$percentile",
         "input: any, p: array, method: string",
-        "The numbers below which the given shares lie.",
+        "Returns the percentiles of the numbers for the given ranks.",
         Own(parse_percentile),
         percentile,
         [r#"{"$percentile":{"input":"$a","p":[0.5],"method":"approximate"}}"#, r#"{"a":[1,9,2]}"#, "[2.0]"],
@@ -53,7 +53,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$stdDevPop",
         "expression...: any",
-        "The standard deviation of all numbers.",
+        "Returns the standard deviation of all numbers.",
         AnyNumber,
         |call, env| some(deviation(call, env)?.population()),
         [r#"{"$stdDevPop":"$a"}"#, r#"{"a":[1,3]}"#, "1.0"],
@@ -61,7 +61,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$stdDevSamp",
         "expression...: any",
-        "The standard deviation estimated from a sample.",
+        "Returns the standard deviation estimated from a sample.",
         AnyNumber,
         |call, env| some(deviation(call, env)?.sample()),
         [r#"{"$stdDevSamp":"$a"}"#, r#"{"a":[1,2,3]}"#, "1.0"],
@@ -69,14 +69,14 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$sum",
         "expression...: any",
-        "The sum of the numbers.",
+        "Returns the sum of the numbers.",
         AnyNumber,
         sum,
         [r#"{"$sum":["$a",2]}"#, r#"{"a":1}"#, "3"],
     ),
 ];
 
-/// A lone array gives its items, several arguments themselves.
+/// Visits the items of a single array argument, or else each argument.
 fn each(call: &Call, env: &Env, mut visit: impl FnMut(&Value)) -> Result<()> {
     if call.len() == 1 {
         match call.value(0, env)? {

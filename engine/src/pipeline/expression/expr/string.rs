@@ -15,7 +15,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$concat",
         "string...",
-        "The strings, one after the other.",
+        "Concatenates the strings.",
         AnyNumber,
         concat,
         [r#"{"$concat":["$a","-b"]}"#, r#"{"a":"a"}"#, r#""a-b""#],
@@ -23,7 +23,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$indexOfBytes",
         "string, part: string, start?: integer, end?: integer",
-        "The byte at which a part first stands, else -1.",
+        "Returns the byte index of a part's first occurrence, or -1.",
         Between(2, 4),
         index_of_bytes,
         [r#"{"$indexOfBytes":["é-b","b"]}"#, "{}", "3"],
@@ -31,7 +31,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$indexOfCP",
         "string, part: string, start?: integer, end?: integer",
-        "The code point at which a part first stands, else -1.",
+        "Returns the code point index of a part's first occurrence, or -1.",
         Between(2, 4),
         index_of_cp,
         [r#"{"$indexOfCP":["é-b","b"]}"#, "{}", "2"],
@@ -39,7 +39,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$replaceAll",
         "input: string, find: string, replacement: string",
-        "The string with every appearance of a part replaced.",
+        "Replaces every occurrence of a part.",
         ByName(&REPLACE),
         |call, env| replace(call, env, usize::MAX),
         [r#"{"$replaceAll":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b+c""#],
@@ -47,7 +47,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$replaceOne",
         "input: string, find: string, replacement: string",
-        "The string with the first appearance of a part replaced.",
+        "Replaces the first occurrence of a part.",
         ByName(&REPLACE),
         |call, env| replace(call, env, 1),
         [r#"{"$replaceOne":{"input":"a-b-c","find":"-","replacement":"+"}}"#, "{}", r#""a+b-c""#],
@@ -55,7 +55,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$split",
         "string, delimiter: string",
-        "The parts between delimiters.",
+        "Splits the string at a delimiter.",
         Exactly(2),
         split,
         [r#"{"$split":["$a",","]}"#, r#"{"a":"x,y"}"#, r#"["x","y"]"#],
@@ -63,7 +63,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$strLenBytes",
         "string",
-        "The length in bytes of UTF-8.",
+        "Returns the length of the string in bytes of UTF-8.",
         Exactly(1),
         |call, env| length(call, env, 34473, str::len),
         [r#"{"$strLenBytes":"é"}"#, "{}", "2"],
@@ -71,7 +71,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$strLenCP",
         "string",
-        "The length in code points.",
+        "Returns the length of the string in code points.",
         Exactly(1),
         |call, env| length(call, env, 34471, |text| text.chars().count()),
         [r#"{"$strLenCP":"é"}"#, "{}", "1"],
@@ -79,7 +79,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$strcasecmp",
         "left: string, right: string",
-        "-1, 0 or 1, as the left string is less, equal or greater, letter case aside.",
+        "Returns -1, 0 or 1 if the left string is less than, equal to or greater than the right, ignoring case.",
         Exactly(2),
         compare_ignoring_case,
         [r#"{"$strcasecmp":["Ab","aB"]}"#, "{}", "0"],
@@ -87,7 +87,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$substr",
         "string, start: integer, length: integer",
-        "A part by its bytes, as `$substrBytes`.",
+        "Returns a substring by its position in bytes, as `$substrBytes` does.",
         Exactly(3),
         substr_bytes,
         [r#"{"$substr":["abc",1,1]}"#, "{}", r#""b""#],
@@ -95,7 +95,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$substrBytes",
         "string, start: integer, length: integer",
-        "A part by its place in bytes; a negative length reaches to the end.",
+        "Returns a substring by its position in bytes; a negative length extends to the end.",
         Exactly(3),
         substr_bytes,
         [r#"{"$substrBytes":["abc",1,-1]}"#, "{}", r#""bc""#],
@@ -103,7 +103,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$substrCP",
         "string, start: integer, length: integer",
-        "A part by its place in code points.",
+        "Returns a substring by its position in code points.",
         Exactly(3),
         substr_cp,
         [r#"{"$substrCP":["éab",1,1]}"#, "{}", r#""a""#],
@@ -111,7 +111,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$toLower",
         "expression: any",
-        "The string in lower case (ASCII letters).",
+        "Converts the ASCII letters of the string to lower case.",
         Exactly(1),
         |call, env| change_case(call, env, str::to_ascii_lowercase),
         [r#"{"$toLower":"AB"}"#, "{}", r#""ab""#],
@@ -119,14 +119,14 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$toUpper",
         "expression: any",
-        "The string in upper case (ASCII letters).",
+        "Converts the ASCII letters of the string to upper case.",
         Exactly(1),
         |call, env| change_case(call, env, str::to_ascii_uppercase),
         [r#"{"$toUpper":"ab"}"#, "{}", r#""AB""#],
     ),
 ];
 
-/// A string, number or date as text, null as the empty string.
+/// Returns a string, number or date as text. Null becomes the empty string.
 fn coerce(value: &Value) -> Result<Arc<str>> {
     match value {
         Value::Bool(_) => Err(Error::new(16007, "can't convert from BSON type bool to String")),
@@ -152,7 +152,7 @@ fn concat(call: &Call, env: &Env) -> Answer {
     some(text)
 }
 
-/// The string, the part, and the bounds of the search, in the operator's own units.
+/// The string, the part to find, and the bounds of the search in the unit of the operator.
 type Search = (Arc<str>, Arc<str>, usize, usize);
 
 fn search(call: &Call, env: &Env) -> Result<Option<Search>> {
@@ -195,7 +195,7 @@ fn bound(call: &Call, env: &Env, index: usize, which: &str) -> Result<Option<usi
 
 fn index_of_bytes(call: &Call, env: &Env) -> Answer {
     let Some((text, part, start, end)) = search(call, env)? else { return NULL };
-    // A match begins and ends between characters, wherever the bounds fall.
+    // A match begins and ends at character boundaries, even if the bounds lie inside characters.
     let from = text.ceil_char_boundary(start);
     let to = text.floor_char_boundary(end);
     let window = if start <= text.len() { text.get(from..to) } else { None };
@@ -214,7 +214,7 @@ fn index_of_cp(call: &Call, env: &Env) -> Answer {
     some(window.find(&*part).map_or(-1, |place| (start + window[..place].chars().count()) as i64))
 }
 
-/// The byte at which a code point begins; the length where there are fewer.
+/// Returns the byte offset of a code point, or the length of the text if there are fewer code points.
 fn byte_of(text: &str, index: usize) -> usize {
     text.char_indices().nth(index).map_or(text.len(), |(byte, _)| byte)
 }
@@ -328,7 +328,8 @@ fn substr_cp(call: &Call, env: &Env) -> Answer {
     some(text.chars().skip(start).take(length).collect::<String>())
 }
 
-/// The codes are for a wrong type, a number that does not fit, and a negative one.
+/// Parses an argument of `$substrCP`. The codes are for a wrong type, a number that does not fit, and a negative
+/// number.
 fn code_points(value: &Value, what: &str, codes: [i32; 3]) -> Result<usize> {
     if !value.is_number() {
         let found = value.type_name();

@@ -1,4 +1,4 @@
-//! The variables that every pipeline has, and those of `$redact`.
+//! The variables available to every pipeline, and those of `$redact`.
 
 use crate::pipeline::value::word::Word;
 
@@ -9,55 +9,55 @@ pub static VARIABLES: &[Word] = &[
     Word::new(
         "$$CURRENT",
         "",
-        "What paths begin with: the row, where nothing else is bound to it.",
+        "The start of field paths: the row, unless another value is bound to the variable.",
         [r#""$$CURRENT.a""#, r#"{"a":1}"#, "1"],
     ),
     Word::new(
         "$$NOW",
         "",
-        "The time of the query, the same everywhere in it.",
+        "The time of the query, the same throughout the query.",
         [r#"{"$type":"$$NOW"}"#, "{}", r#""date""#],
     )
-    .remark("All pages of one answer have the time of the first."),
+    .remark("All pages of one result use the time of the first page."),
     Word::new(
         "$$REMOVE",
         "",
-        "No value: a field that has it is left out.",
+        "No value: a field that evaluates to it is removed.",
         [r#"{"$ifNull":["$$REMOVE","none"]}"#, "{}", r#""none""#],
     ),
-    Word::new("$$USER", "", "Who asks, as an object with `id`.", [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#])
+    Word::new("$$USER", "", "The caller, as an object with `id`.", [r#"{"$type":"$$USER.id"}"#, "{}", r#""string""#])
         .remark("Not in MongoDB."),
     Word::new(
         "$$WORKSPACE",
         "",
-        "Where it is asked, as an object with `id`.",
+        "The workspace of the query, as an object with `id`.",
         [r#"{"$type":"$$WORKSPACE.id"}"#, "{}", r#""string""#],
     )
     .remark("Not in MongoDB."),
     Word::new(
         "$$DESCEND",
         "",
-        "In `$redact`: keeps the object's fields, and asks again about each object in it.",
+        "In `$redact`: keeps the object's fields and evaluates the expression again for each object in it.",
         [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
     ),
     Word::new(
         "$$PRUNE",
         "",
-        "In `$redact`: leaves the object out.",
+        "In `$redact`: removes the object.",
         [r#"{"$cond":["$secret","$$PRUNE","$$DESCEND"]}"#, CUT, r#"[{"b":{"x":2}}]"#],
     ),
     Word::new(
         "$$KEEP",
         "",
-        "In `$redact`: keeps the object whole.",
+        "In `$redact`: keeps the whole object.",
         [r#""$$KEEP""#, r#"[{"a":{"secret":true}}]"#, r#"[{"a":{"secret":true}}]"#],
     ),
 ];
 
-/// Names of `$redact` alone.
+/// The names that only `$redact` defines.
 pub const OF_REDACT: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
-/// Names that may be used everywhere, without their dollars.
+/// Returns the names that are available everywhere, without their dollar signs.
 pub fn names<'n>() -> impl Iterator<Item = &'n str> {
     VARIABLES.iter().map(|word| word.name.trim_start_matches('$')).filter(|name| !OF_REDACT.contains(name))
 }

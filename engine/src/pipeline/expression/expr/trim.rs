@@ -1,4 +1,4 @@
-//! Operators that cut characters off a string's ends.
+//! Operators that trim the ends of a string.
 
 use rustc_hash::FxHashSet;
 
@@ -13,7 +13,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$ltrim",
         "input: string, chars?: string",
-        "The string without white space, or given characters, at its start.",
+        "Removes white space, or the given characters, from the start of the string.",
         ByName(&TRIM),
         |call, env| trim(call, env, [true, false]),
         [r#"{"$ltrim":{"input":"  a "}}"#, "{}", r#""a ""#],
@@ -21,7 +21,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$rtrim",
         "input: string, chars?: string",
-        "The string without white space, or given characters, at its end.",
+        "Removes white space, or the given characters, from the end of the string.",
         ByName(&TRIM),
         |call, env| trim(call, env, [false, true]),
         [r#"{"$rtrim":{"input":" a  "}}"#, "{}", r#"" a""#],
@@ -29,7 +29,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$trim",
         "input: string, chars?: string",
-        "The string without white space, or given characters, at both ends.",
+        "Removes white space, or the given characters, from both ends of the string.",
         ByName(&TRIM),
         |call, env| trim(call, env, [true, true]),
         [r#"{"$trim":{"input":"xxaxx","chars":"x"}}"#, "{}", r#""a""#],
@@ -38,7 +38,7 @@ pub(super) static OPERATORS: &[Operator] = &[
 
 static TRIM: Named = Named { not_object: 50696, unknown: 50694, fields: &[("input", Some(50695)), ("chars", None)] };
 
-/// MongoDB's white space.
+/// Returns whether MongoDB treats a character as white space.
 fn is_white(char: char) -> bool {
     matches!(char, '\0' | '\t'..='\r' | ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}')
 }

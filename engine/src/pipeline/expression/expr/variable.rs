@@ -16,7 +16,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$filter",
         "input: array, cond: any, as?: string, limit?: integer, arrayIndexAs?: string",
-        "The items for which a condition is true.",
+        "Returns the items for which a condition is true.",
         Own(parse_filter),
         filter,
         [r#"{"$filter":{"input":"$a","cond":{"$gt":["$$this",1]}}}"#, r#"{"a":[1,2,3]}"#, "[2,3]"],
@@ -24,7 +24,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$let",
         "vars: object, in: any",
-        "Gives names to values and evaluates an expression with them.",
+        "Binds values to variables and evaluates an expression with them.",
         Own(parse_let),
         eval_let,
         [r#"{"$let":{"vars":{"x":"$a"},"in":{"$add":["$$x","$$x"]}}}"#, r#"{"a":2}"#, "4"],
@@ -32,7 +32,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$map",
         "input: array, in: any, as?: string, arrayIndexAs?: string",
-        "An expression's value for each item.",
+        "Returns the value of an expression for each item.",
         Own(parse_map),
         map,
         [r#"{"$map":{"input":"$a","as":"x","in":{"$multiply":["$$x",2]}}}"#, r#"{"a":[1,2]}"#, "[2,4]"],
@@ -48,7 +48,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$literal",
         "value: any",
-        "The value as it is written, operators and paths included.",
+        "Returns the value as written, without evaluating operators and paths.",
         Own(parse_literal),
         |call, env| call.field(0, env),
         [r#"{"$literal":"$a"}"#, r#"{"a":1}"#, r#""$a""#],
@@ -56,7 +56,7 @@ pub(super) static OPERATORS: &[Operator] = &[
     Operator::new(
         "$const",
         "value: any",
-        "The value as it is written, as `$literal`.",
+        "Returns the value as written, as `$literal` does.",
         Own(parse_literal),
         |call, env| call.field(0, env),
         [r#"{"$const":{"$add":[1]}}"#, "{}", r#"{"$add":[1]}"#],
@@ -67,7 +67,7 @@ fn parse_literal(spec: &Value, _: &Scope) -> Result<Arguments> {
     Ok(vec![Some(Expr::constant_of(spec.clone()))].into())
 }
 
-/// How many variables a loop binds.
+/// The number of variables that a loop binds.
 struct Bound(usize);
 
 static LET: Named = Named { not_object: 16874, unknown: 16875, fields: &[("vars", Some(16876)), ("in", Some(16877))] };
@@ -100,7 +100,7 @@ fn known<const N: usize>(specs: Vec<Option<&Value>>) -> [Option<&Value>; N] {
     std::array::from_fn(|index| specs.get(index).copied().flatten())
 }
 
-/// The name of a loop's variable.
+/// Returns the name of a loop's variable.
 fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
     match spec {
         None => Ok(default.into()),
@@ -113,7 +113,7 @@ fn variable_name(spec: Option<&Value>, default: &str) -> Result<Arc<str>> {
     }
 }
 
-/// Adds the index's variable, where one is asked for.
+/// Adds the variable of the index, if the specification names one.
 fn push_index(names: &mut Vec<Arc<str>>, spec: Option<&Value>) -> Result<()> {
     if spec.is_some() {
         names.push(variable_name(spec, "")?);
@@ -137,7 +137,7 @@ fn parse_map(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(Arguments { values: vec![input, body], prepared: Some(Box::new(bound)) })
 }
 
-/// An input that must be an array; `None` where it is null or missing.
+/// Evaluates the input, which must be an array. Returns `None` if the input is null or missing.
 fn input(call: &Call, env: &Env, code: i32) -> Result<Option<Arc<Vec<Value>>>> {
     match call.value(0, env)? {
         Value::Null => Ok(None),
@@ -241,7 +241,7 @@ fn parse_reduce(spec: &Value, scope: &Scope) -> Result<Arguments> {
     Ok(Arguments { values: vec![input, body, initial], prepared: Some(Box::new(bound)) })
 }
 
-/// Steps of a `$reduce` between looks at how deep its value has become.
+/// The number of steps of a `$reduce` between two checks of its value's depth.
 const DEPTH_CHECKED_EVERY: usize = 16;
 
 fn reduce(call: &Call, env: &Env) -> Answer {
@@ -253,7 +253,8 @@ fn reduce(call: &Call, env: &Env) -> Answer {
         let values = [Some(item.clone()), value, Some(Value::Int(index as i64))];
         let frame = env.frame(&values[..bound]);
         value = call.field(1, &env.bind(&frame))?;
-        // Each step may put a level around the last value; looking every time would be quadratic for growing arrays.
+        // Each step may nest the last value one level deeper. A check after every step would take quadratic time for
+        // growing arrays.
         if index % DEPTH_CHECKED_EVERY == 0
             && let Some(value) = &value
         {

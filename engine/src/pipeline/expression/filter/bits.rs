@@ -1,4 +1,4 @@
-//! The four tests of a number's bits.
+//! The four query operators that test the bits of a number.
 
 use crate::model::value::Value;
 use crate::pipeline::value::number::whole_double;
@@ -11,18 +11,18 @@ pub enum BitTest {
     AnyClear,
 }
 
-/// A bit test and the bits it looks at.
+/// A bit test and the bits that it reads.
 #[derive(Debug, Clone)]
 pub struct Bits {
     pub test: BitTest,
-    /// Positions below 64.
+    /// The bits at positions below 64.
     pub mask: u64,
-    /// Whether a position of 64 or more is looked at: there stands the number's sign.
+    /// Whether the test reads a position of 64 or more, where each bit equals the sign bit.
     pub sign: bool,
 }
 
 impl Bits {
-    /// Whether the number's bits pass; a value that is no whole number of 64 bits does not.
+    /// Returns whether the bits of a number pass the test. A value that is not a 64-bit integer does not pass.
     pub fn matches(&self, value: &Value) -> bool {
         let number = match value {
             Value::Int(number) => *number,

@@ -1,4 +1,4 @@
-//! What a value can be compared with: an operand, or a set of members.
+//! Comparison operators, and the sets of values for `$in`.
 
 use rustc_hash::FxHashSet;
 
@@ -28,7 +28,7 @@ impl Members {
         self.values.iter()
     }
 
-    /// Whether the value is a member; a missing one is null.
+    /// Returns whether the value is a member. A missing value counts as null.
     pub fn contains(&self, value: Option<&Value>) -> bool {
         self.values.contains(value.unwrap_or(&Value::Null))
     }

@@ -1,4 +1,4 @@
-//! Asks a compiled filter about one document.
+//! Evaluates a compiled filter on one document.
 
 use super::bits::Bits;
 use super::comparison::Comparison;
@@ -10,7 +10,7 @@ use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::query_path::Leaf;
 
-/// Whether `document`, the row or an array element of it, satisfies the predicate.
+/// Returns whether `document`, which is the row or an array element of the row, satisfies the predicate.
 pub fn matches(node: &Node, document: &Value, env: &Env) -> Result<bool> {
     match node {
         Node::And(nodes) => {
@@ -41,7 +41,7 @@ fn any(nodes: &[Node], document: &Value, env: &Env) -> Result<bool> {
 }
 
 impl Test {
-    /// Whether an array at the path's end is looked into before the test sees it.
+    /// Returns whether the test applies to the items of an array at the end of the path or only to the array itself.
     pub fn leaf(&self) -> Leaf {
         match self {
             Test::Compare(..)
@@ -55,11 +55,11 @@ impl Test {
         }
     }
 
-    /// Whether this one value, `None` for a missing one, satisfies the test.
+    /// Returns whether one value satisfies the test. `None` represents a missing value.
     pub fn matches(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
         match (self, value) {
             (Test::Compare(comparison, operand), value) => {
-                // Comparing takes no longer than looking at the operand.
+                // A comparison takes no longer than visiting all of the operand.
                 if value.is_some_and(|value| value.type_rank() == operand.type_rank()) {
                     look(operand, env.query)?;
                 }
@@ -73,7 +73,7 @@ impl Test {
             (Test::Type(types), Some(value)) => Ok(types.contains(value)),
             (Test::Regex(regex), Some(Value::String(text))) => regex.is_match(text, env.query),
             (Test::Mod { divisor, remainder }, Some(value)) => {
-                // A divisor of -1 overflows on the lowest integer, and its remainder is always 0.
+                // A divisor of -1 overflows for the lowest integer, where the remainder is 0.
                 Ok(truncated(value).is_some_and(|number| number.checked_rem(*divisor).unwrap_or(0) == *remainder))
             }
             (Test::Size(size), Some(Value::Array(items))) => Ok(i64::try_from(items.len()) == Ok(*size)),
@@ -123,7 +123,7 @@ fn all(tests: &[Element], item: &Value, env: &Env) -> Result<bool> {
     Ok(true)
 }
 
-/// The number without its fraction, if 64 bits hold it.
+/// Returns the number without its fraction, if the result fits into 64 bits.
 fn truncated(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -133,14 +133,15 @@ fn truncated(value: &Value) -> Option<i64> {
 }
 
 impl Comparison {
-    /// Whether `value` stands so to `operand`. Only values of one type compare; missing is null.
+    /// Returns whether the comparison holds between `value` and `operand`. Values of different types never match. A
+    /// missing value counts as null.
     pub fn holds(self, value: Option<&Value>, operand: &Value) -> bool {
         let value = value.unwrap_or(&Value::Null);
         if value.type_rank() != operand.type_rank() {
             return false;
         }
         if is_nan(value) || is_nan(operand) {
-            // NaN is equal to itself and neither above nor below any number.
+            // NaN equals itself and is neither greater nor less than any number.
             let both = is_nan(value) && is_nan(operand);
             return both && matches!(self, Comparison::Eq | Comparison::Gte | Comparison::Lte);
         }

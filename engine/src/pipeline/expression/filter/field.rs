@@ -1,4 +1,4 @@
-//! Reads the operators of one field: `{field: {$gt: 1, $lt: 5}}`.
+//! Parses the operators of one field, such as `{field: {$gt: 1, $lt: 5}}`.
 
 use super::bits::BitTest;
 use super::comparison::Comparison;
@@ -14,21 +14,21 @@ use crate::pipeline::value::extended;
 use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::Path;
 
-/// One operator's meaning: a test, the negation of one, or something that needs the path itself.
+/// The meaning of one operator: a test, a negated test, or a predicate that needs the path itself.
 enum Operator {
     Is(Test),
     Not(Test),
     Node(Node),
-    /// A comment.
+    /// A comment, which has no effect.
     Nothing,
 }
 
-/// Whether an object holds operators; otherwise it is a value to be equal to.
+/// Returns whether an object contains operators. Any other object is a value to compare with.
 pub fn is_operators(object: &Object) -> bool {
     object.keys().next().is_some_and(|name| name.starts_with('$') && !matches!(&**name, "$ref" | "$id" | "$db"))
 }
 
-/// The conjunction of all operators over the path.
+/// Parses the operators of a field and returns their conjunction.
 pub fn operators(path: &Path, object: &Object, context: FilterContext) -> Result<Node> {
     let context = context.deeper()?;
     let mut nodes = Vec::new();
@@ -50,7 +50,7 @@ pub fn operators(path: &Path, object: &Object, context: FilterContext) -> Result
 
 fn operator(path: &Path, name: &str, value: &Value, all: &Object, context: FilterContext) -> Result<Operator> {
     if let ("$eq" | "$ne" | "$gt" | "$gte" | "$lt" | "$lte", Some(_)) = (name, Pattern::of_value(value)) {
-        let message = format!("Can't have regex as arg to {name}: no value is one; $regex finds what it matches");
+        let message = format!("Can't have regex as arg to {name}; use $regex to match a pattern");
         return Err(Error::new(2, message));
     }
     let compare = |comparison| Test::Compare(comparison, value.clone());
@@ -103,7 +103,7 @@ fn operator(path: &Path, name: &str, value: &Value, all: &Object, context: Filte
     })
 }
 
-/// One of the tests holds.
+/// Returns the disjunction of the tests.
 fn one_of(path: &Path, mut tests: Vec<Test>) -> Operator {
     match tests.len() {
         1 => Operator::Is(tests.swap_remove(0)),
@@ -111,7 +111,7 @@ fn one_of(path: &Path, mut tests: Vec<Test>) -> Operator {
     }
 }
 
-/// MongoDB's reading of a value as a flag: false, 0 and null are false.
+/// Converts a value to a flag as MongoDB does: false, 0 and null are false.
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -152,7 +152,7 @@ fn all_of(path: &Path, value: &Value, context: FilterContext) -> Result<Node> {
         };
         nodes.push(Node::Field(path.clone(), test));
     }
-    // Nothing contains all of nothing.
+    // An empty `$all` matches nothing.
     Ok(if nodes.is_empty() { Node::Constant(false) } else { Node::And(nodes) })
 }
 
@@ -167,10 +167,10 @@ fn elem_match(value: &Value, context: FilterContext) -> Result<Test> {
     Ok(Test::ElemMatchObject(Box::new(fields(object, context)?)))
 }
 
-/// The tests that one element must pass.
+/// Parses the tests that a single element must pass.
 fn elements(object: &Object, context: FilterContext) -> Result<Vec<Element>> {
     let context = context.deeper()?;
-    // The path is never walked: each test is asked about the element itself.
+    // The path is never followed, because each test applies to the element itself.
     let path = Path::new("");
     let mut tests = Vec::new();
     for (name, value) in object.iter() {
@@ -185,7 +185,7 @@ fn elements(object: &Object, context: FilterContext) -> Result<Vec<Element>> {
     Ok(tests)
 }
 
-/// What operators over a path mean for one element.
+/// Converts a predicate over a path into the same predicate over one element.
 fn of_node(node: Node) -> Element {
     match node {
         Node::Field(_, test) => Element::Is(test),
@@ -193,7 +193,7 @@ fn of_node(node: Node) -> Element {
         Node::And(nodes) => Element::Not(vec![Element::Not(nodes.into_iter().map(of_node).collect())]),
         Node::Or(nodes) => Element::Not(nodes.into_iter().map(|node| Element::Not(vec![of_node(node)])).collect()),
         Node::Constant(answer) if answer => Element::Not(vec![Element::Not(Vec::new())]),
-        // No operator over one field makes any other node; what is left never holds.
+        // No operator of a single field produces another node. The fallback never holds.
         Node::Constant(_) | Node::Nor(_) | Node::Expr(_) | Node::Schema(_) => Element::Not(Vec::new()),
     }
 }

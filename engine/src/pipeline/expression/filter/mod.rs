@@ -1,4 +1,4 @@
-//! The query language of `$match`: compiled once, asked for each row.
+//! The query language of `$match`: a filter is compiled once and evaluated for each row.
 
 mod bits;
 mod comparison;
@@ -33,12 +33,12 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Compiles a `$match` specification; variables of the scope may stand in `$expr`.
+    /// Compiles a `$match` specification. `$expr` may use the variables of the scope.
     pub fn parse(spec: &Value, scope: &Scope) -> Result<Filter> {
         Ok(Filter { node: parse::document(spec, scope)?, spec: spec.clone() })
     }
 
-    /// The filter that all of `filters` make together.
+    /// Returns the conjunction of `filters`.
     pub fn all<'f>(filters: impl IntoIterator<Item = &'f Filter>) -> Filter {
         let filters: Vec<&Filter> = filters.into_iter().filter(|filter| !filter.is_empty()).collect();
         match filters.as_slice() {
@@ -55,50 +55,51 @@ impl Filter {
         }
     }
 
-    /// The parts that must all hold; each is a filter of its own.
+    /// Splits the filter into the parts that must all hold, each as a separate filter.
     pub fn conjuncts(&self) -> Vec<Filter> {
         let mut parts = Vec::new();
         split(&self.spec, &self.node, &mut parts);
         parts
     }
 
-    /// Whether every row satisfies the filter.
+    /// Returns whether the filter has no conditions, so that every row satisfies it.
     pub fn is_empty(&self) -> bool {
         matches!(&self.node, Node::And(nodes) if nodes.is_empty())
     }
 
-    /// Whether the row satisfies the filter; variables are those of `env`, the row is its root.
+    /// Returns whether the root of `env` satisfies the filter, with the variables of `env`.
     pub fn matches(&self, env: &Env) -> Result<bool> {
         eval::matches(&self.node, env.root, env)
     }
 
-    /// Whether a row satisfies a filter that uses no variables of an outer pipeline.
+    /// Returns whether a row satisfies a filter that uses no variables of an outer pipeline.
     pub fn matches_row(&self, row: &Value, query: &Context) -> Result<bool> {
         self.matches(&Env::new(query, row))
     }
 
-    /// Shows every path that is read; the empty path is the whole row. `false`: not all of it are plain paths.
+    /// Visits every path that the filter reads; the empty path denotes the whole row. Returns `false` if the filter
+    /// also reads something other than plain paths.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
         self.node.visit_paths(visit)
     }
 
-    /// Whether nothing but plain paths is read: no expression, no variable, no whole row.
+    /// Returns whether the filter reads only plain paths: no expressions, no variables, and not the whole row.
     pub fn is_plain(&self) -> bool {
         self.visit_paths(&mut |_| {})
     }
 
-    /// When the filter is asked among those that must all hold: first what is quickly told, then what takes longer, then
-    /// expressions, and at the end those that some rows fail in or that are left to chance.
+    /// Returns the filter's rank in the evaluation order of conjuncts: first cheap tests, then more expensive tests,
+    /// then expressions, and last the filters that may fail or use random numbers.
     pub fn turn(&self) -> u8 {
         self.node.turn()
     }
 
-    /// Whether asking may fail for some row, or is left to chance.
+    /// Returns whether the filter may fail for some row or uses random numbers.
     pub fn may_fail(&self) -> bool {
         self.turn() > 2
     }
 
-    /// The top-level fields that are read; `None` where it may be any.
+    /// Returns the top-level fields that the filter reads, or `None` if it may read any field.
     pub fn fields(&self) -> Option<BTreeSet<Arc<str>>> {
         let mut fields = BTreeSet::new();
         let mut whole = !self.is_plain();
@@ -110,7 +111,7 @@ impl Filter {
         (!whole).then_some(fields)
     }
 
-    /// The specification as it was written.
+    /// Returns the specification as the client wrote it.
     pub fn spec(&self) -> &Value {
         &self.spec
     }
@@ -120,7 +121,7 @@ impl Filter {
     }
 }
 
-/// Takes a document apart together with its node, which holds one node for each field written.
+/// Splits a document into filters together with its node, which has one child node for each field of the document.
 fn split(spec: &Value, node: &Node, parts: &mut Vec<Filter>) {
     let (Node::And(nodes), Value::Object(object)) = (node, spec) else { return };
     let written = object.iter().filter(|(name, _)| &***name != "$comment");

@@ -1,4 +1,4 @@
-//! A compiled filter: predicates over a document and over the values that a path leads to.
+//! Compiled filters: predicates over a document, and over the values at the end of a path.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub enum Node {
     Field(Path, Test),
 }
 
-/// A predicate over the values that a path leads to.
+/// A predicate over the values at the end of a path.
 #[derive(Debug, Clone)]
 pub enum Test {
     Compare(Comparison, Value),
@@ -39,9 +39,9 @@ pub enum Test {
     },
     Size(i64),
     Bits(Bits),
-    /// Some element is an object (or array) that satisfies the predicate.
+    /// At least one element is an object or an array that satisfies the predicate.
     ElemMatchObject(Box<Node>),
-    /// Some element satisfies all tests.
+    /// At least one element satisfies all tests.
     ElemMatchValue(Vec<Element>),
 }
 
@@ -53,7 +53,8 @@ pub enum Element {
 }
 
 impl Node {
-    /// When the condition is asked among others: what cannot fail first, then what costs more or may fail.
+    /// Returns the rank of the condition in the evaluation order: conditions that cannot fail come first, then those
+    /// that cost more or may fail.
     pub fn turn(&self) -> u8 {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().map(Node::turn).max().unwrap_or(0),
@@ -67,11 +68,12 @@ impl Node {
         }
     }
 
-    /// Shows every path that is read; the empty path is the whole row. `false`: not all of it are plain paths.
+    /// Visits every path that the condition reads; the empty path denotes the whole row. Returns `false` if the
+    /// condition also reads something other than plain paths.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) -> bool {
         match self {
             Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => {
-                // Every path is shown, also after one that is not plain.
+                // The fold visits every path, even after a node that is not plain.
                 nodes.iter().map(|node| node.visit_paths(visit)).fold(true, std::ops::BitAnd::bitand)
             }
             Node::Not(node) => node.visit_paths(visit),

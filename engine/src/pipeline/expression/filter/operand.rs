@@ -1,4 +1,4 @@
-//! Reads the operands of the query operators that take more than a value.
+//! Parses the operands of query operators that accept more than a single value.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
 
-/// What `$in` and `$nin` look for: values, and patterns of texts.
+/// Parses the operand of `$in` and `$nin`: a set of values, and patterns for strings.
 pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> {
     let Value::Array(items) = value else { return Err(Error::new(2, format!("{name} needs an array"))) };
     query.tick_many(items.len())?;
@@ -29,7 +29,7 @@ pub fn members(name: &str, value: &Value, query: &Context) -> Result<Vec<Test>> 
     std::iter::once(Ok(values)).chain(patterns).collect()
 }
 
-/// Divisor and remainder of `$mod`, both truncated.
+/// Parses the divisor and the remainder of `$mod`, both truncated.
 pub fn modulo(value: &Value) -> Result<(i64, i64)> {
     let Value::Array(items) = value else { return Err(Error::new(2, "malformed mod, needs to be an array")) };
     let [divisor, remainder] = items.as_slice() else {
@@ -49,7 +49,7 @@ pub fn modulo(value: &Value) -> Result<(i64, i64)> {
     Ok((divisor, number("remainder", remainder)?))
 }
 
-/// The length that `$size` asks for.
+/// Parses the length that `$size` requires.
 pub fn size(value: &Value) -> Result<i64> {
     let refuse = |reason: String| Err(Error::new(2, format!("Failed to parse $size. {reason}")));
     let size = match value {
@@ -69,7 +69,7 @@ pub fn size(value: &Value) -> Result<i64> {
     Ok(size)
 }
 
-/// The bits that a bit test looks at: a mask, or an array of positions.
+/// Parses the bits that a bit test reads: a mask, or an array of positions.
 pub fn bits(test: BitTest, name: &str, value: &Value) -> Result<Bits> {
     let (mut mask, mut sign) = (0u64, false);
     match value {

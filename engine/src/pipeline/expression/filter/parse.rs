@@ -1,4 +1,4 @@
-//! Reads a query document: fields, and the operators that stand in a field's place.
+//! Parses query documents: fields, and operators at the level of fields.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::query_path::Path;
 
-/// Levels that predicates may nest (MongoDB's own limit).
+/// The maximum depth of nested predicates (MongoDB's own limit).
 const MAX_DEPTH: usize = 100;
 
-/// Where a query document stands.
+/// The position of a query document.
 #[derive(Clone, Copy)]
 pub struct FilterContext<'s> {
     scope: &'s Scope<'s>,
-    /// Inside `$elemMatch` only fields may be asked for, not the whole row.
+    /// Whether the document is inside `$elemMatch`, where only conditions on fields are allowed, not on the whole row.
     nested: bool,
     depth: usize,
 }
 
 impl<'s> FilterContext<'s> {
-    /// What reading the filter costs counts here.
+    /// Returns the query that pays for the parsing.
     pub fn query(&self) -> &'s Context<'s> {
         self.scope.query
     }
 
-    /// One level further down.
+    /// Returns the context one level deeper.
     pub fn deeper(self) -> Result<Self> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(2, format!("exceeded depth limit of {MAX_DEPTH} levels in the query")));
@@ -41,13 +41,13 @@ impl<'s> FilterContext<'s> {
         Ok(FilterContext { depth: self.depth + 1, ..self })
     }
 
-    /// Inside an array's element.
+    /// Returns the context inside an element of an array.
     pub fn element(self) -> Result<Self> {
         Ok(FilterContext { nested: true, ..self.deeper()? })
     }
 }
 
-/// The predicate of a whole `$match`.
+/// Parses the predicate of a whole `$match`.
 pub fn document(spec: &Value, scope: &Scope) -> Result<Node> {
     let Value::Object(object) = spec else {
         return Err(Error::new(15959, "the match filter must be an expression in an object"));
@@ -55,7 +55,7 @@ pub fn document(spec: &Value, scope: &Scope) -> Result<Node> {
     fields(object, FilterContext { scope, nested: false, depth: 0 })
 }
 
-/// A conjunction with one node for each field written, comments aside.
+/// Parses a conjunction with one node for each field of the object, except comments.
 pub fn fields(object: &Object, context: FilterContext) -> Result<Node> {
     let context = context.deeper()?;
     let mut nodes = Vec::with_capacity(object.len());
@@ -107,7 +107,7 @@ fn top_level(name: &str, value: &Value, context: FilterContext) -> Result<Option
         "$text" if context.nested => return Err(Error::new(2, "$text can only be applied to the top-level document")),
         "$text" => {
             return Err(Error::new(17313, "$match with $text is only allowed as the first pipeline stage")
-                .with_hint("text search is POST /aggregates/search"));
+                .with_hint("use POST /aggregates/search for text search"));
         }
         "$where" => return Err(Error::new(2, "$where is not allowed in this context")),
         _ => {

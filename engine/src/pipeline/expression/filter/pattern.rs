@@ -1,4 +1,4 @@
-//! `$regex` with its `$options`, whichever of them is written first.
+//! A pattern in a filter: `$regex` with its `$options`, in either order.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::extended;
 use crate::pipeline::value::regex::Regex;
 
-/// A pattern as it was written.
+/// A pattern as the client wrote it.
 pub struct Pattern<'s> {
     pattern: &'s str,
     options: &'s str,
 }
 
 impl<'s> Pattern<'s> {
-    /// The pattern among a field's operators.
+    /// Returns the pattern among the operators of a field.
     pub fn of(operators: &'s Object) -> Result<Pattern<'s>> {
         let (pattern, own) = match operators.get("$regex") {
             Some(Value::String(pattern)) => (&**pattern, ""),
@@ -33,7 +33,7 @@ impl<'s> Pattern<'s> {
         Ok(Pattern { pattern, options })
     }
 
-    /// The pattern that a value is.
+    /// Returns the pattern that a value represents, if any.
     pub fn of_value(value: &'s Value) -> Option<Pattern<'s>> {
         extended::regex(value).map(|(pattern, options)| Pattern { pattern, options })
     }

@@ -1,4 +1,4 @@
-//! `$jsonSchema`: whether a document has the shape that a schema describes.
+//! `$jsonSchema`: evaluates whether a value is valid under a schema.
 
 use rustc_hash::FxHashSet;
 
@@ -10,13 +10,13 @@ use crate::pipeline::value::memory::{look, look_at_all};
 use crate::pipeline::value::number::whole_double;
 use crate::pipeline::value::regex::Regex;
 
-/// A schema: everything in it must hold for the value.
+/// A schema. A value must satisfy all of its keywords.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
     pub keywords: Vec<Keyword>,
 }
 
-/// One restriction. Each holds for values of types that it does not speak of.
+/// One restriction. A keyword holds for all values of types that the keyword does not concern.
 #[derive(Debug, Clone)]
 pub enum Keyword {
     Type(TypeSet),
@@ -45,7 +45,7 @@ pub enum Keyword {
 #[derive(Debug, Clone)]
 pub enum Items {
     Each(Schema),
-    /// A schema for each of the first items, and what holds for the items after them.
+    /// A schema for each of the first items, and a rule for the items after them.
     Positional(Vec<Schema>, Rest),
 }
 
@@ -56,7 +56,7 @@ pub struct Properties {
     pub rest: Rest,
 }
 
-/// What holds for the members that nothing else speaks of.
+/// The rule for members that no other keyword concerns.
 #[derive(Debug, Clone, Default)]
 pub enum Rest {
     #[default]
@@ -149,7 +149,7 @@ impl Keyword {
     }
 }
 
-/// Whether the object has fields of all these names; each is looked for among all fields.
+/// Returns whether the object has fields with all these names. Each lookup searches all fields.
 fn has_all(object: &Object, names: &[String], env: &Env) -> Result<bool> {
     for name in names {
         env.query.tick_many(object.len())?;
@@ -254,7 +254,7 @@ impl Dependency {
     }
 }
 
-/// A length or count: a whole number of at least 0.
+/// Returns a length or count as an integer of at least 0.
 pub fn natural(value: &Value) -> Option<usize> {
     let number = match value {
         Value::Int(number) => *number,

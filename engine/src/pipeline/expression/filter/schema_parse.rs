@@ -1,4 +1,4 @@
-//! Reads a `$jsonSchema`: draft 4 as MongoDB has it.
+//! Parses a `$jsonSchema`: draft 4 as MongoDB supports it.
 
 use super::schema::{Dependency, Items, Keyword, Properties, Rest, Schema, natural};
 use super::types::TypeSet;
@@ -9,7 +9,7 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 use crate::pipeline::value::regex::Regex;
 
-/// Levels that schemas may nest.
+/// The maximum depth of nested schemas.
 const MAX_DEPTH: usize = 60;
 
 const KEYWORDS: [&str; 28] = [
@@ -45,10 +45,10 @@ const KEYWORDS: [&str; 28] = [
 
 const UNSUPPORTED: [&str; 6] = ["$ref", "$schema", "default", "definitions", "format", "id"];
 
-/// Where a schema stands.
+/// The position of a schema in the specification.
 #[derive(Clone, Copy)]
 struct At<'q> {
-    /// What reading the schema costs counts here.
+    /// The query that pays for the parsing.
     query: &'q Context<'q>,
     depth: usize,
 }
@@ -70,7 +70,7 @@ impl Schema {
 
 fn schema(object: &Object, at: At) -> Result<Schema> {
     if at.depth >= MAX_DEPTH {
-        return Err(Error::new(9, "$jsonSchema is nested too deeply"));
+        return Err(Error::new(9, format!("$jsonSchema is nested deeper than {MAX_DEPTH} levels")));
     }
     if object.contains("type") && object.contains("bsonType") {
         return Err(failed("Cannot specify both $jsonSchema keywords 'type' and 'bsonType'"));
@@ -134,7 +134,8 @@ fn keyword(name: &str, value: &Value, all: &Object, at: At) -> Result<Option<Key
         "additionalProperties" if !all.contains("properties") && !all.contains("patternProperties") => {
             Keyword::Properties(properties(all, at)?)
         }
-        // Read together with the one that stands for all three.
+        // `properties` parses all three keywords together. Without `properties`, the first of the other two that is
+        // present does.
         "patternProperties" | "additionalProperties" => return Ok(None),
         "dependencies" => Keyword::Dependencies(dependencies(value, at)?),
         "title" | "description" => match value {

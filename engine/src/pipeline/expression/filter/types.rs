@@ -1,10 +1,10 @@
-//! Type names and type numbers, as `$type` and `bsonType` write them.
+//! Type names and type numbers, as used by `$type` and `bsonType`.
 
 use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::number::whole_double;
 
-/// MongoDB's names with their numbers.
+/// MongoDB's type names with their numbers.
 const TYPES: [(&str, i64); 21] = [
     ("double", 1),
     ("string", 2),
@@ -29,7 +29,7 @@ const TYPES: [(&str, i64); 21] = [
     ("maxKey", 127),
 ];
 
-/// Several types, `number` among them as one.
+/// A set of types. `number` counts as one type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TypeSet {
     names: Vec<&'static str>,
@@ -37,7 +37,7 @@ pub struct TypeSet {
 }
 
 impl TypeSet {
-    /// The types that a name, a number or an array of them stands for.
+    /// Parses the types denoted by a name, a number, or an array of both.
     pub fn parse(spec: &Value) -> Result<TypeSet> {
         let mut types = TypeSet::default();
         match spec {
@@ -64,7 +64,7 @@ impl TypeSet {
         }
     }
 
-    /// Adds a type by one of MongoDB's names.
+    /// Adds a type by its MongoDB name.
     pub fn add_name(&mut self, name: &str) -> Result<()> {
         if name == "number" {
             self.any_number = true;
@@ -77,7 +77,7 @@ impl TypeSet {
                 None => error,
             }
         })?;
-        // Clients may repeat a type as often as they like.
+        // A repeated type is added once, because clients may repeat a type any number of times.
         if !self.names.contains(known) {
             self.names.push(known);
         }
@@ -92,7 +92,7 @@ impl TypeSet {
             .iter()
             .find(|(_, known)| *known == code)
             .ok_or_else(|| Error::new(2, format!("Invalid numerical type code: {code}")))?;
-        // Clients may repeat a type as often as they like.
+        // A repeated type is added once, because clients may repeat a type any number of times.
         if !self.names.contains(known) {
             self.names.push(known);
         }

@@ -1,8 +1,8 @@
-//! The query operators' tables: those of a whole row, and those of a field.
+//! The tables of query operators: operators at the level of fields, and operators of a field.
 
 use crate::pipeline::value::word::Word;
 
-/// Operators in the place of a field's name.
+/// Operators at the level of fields.
 pub static TOP_LEVEL: &[Word] = &[
     Word::new(
         "$and",
@@ -13,7 +13,7 @@ pub static TOP_LEVEL: &[Word] = &[
     Word::new(
         "$or",
         "filters: array",
-        "One of the filters matches.",
+        "At least one of the filters matches.",
         [r#"{"$or":[{"a":1},{"b":1}]}"#, r#"[{"a":1},{"b":1},{"a":2}]"#, r#"[{"a":1},{"b":1}]"#],
     ),
     Word::new(
@@ -25,7 +25,7 @@ pub static TOP_LEVEL: &[Word] = &[
     Word::new(
         "$expr",
         "expression: any",
-        "An expression over the row is true.",
+        "The expression is true for the row.",
         [r#"{"$expr":{"$gt":["$a","$b"]}}"#, r#"[{"a":1,"b":2},{"a":3,"b":2}]"#, r#"[{"a":3,"b":2}]"#],
     ),
     Word::new(
@@ -41,10 +41,10 @@ pub static TOP_LEVEL: &[Word] = &[
     Word::new(
         "$sampleRate",
         "rate: number",
-        "About this share of the rows, from 0 to 1, each drawn by itself.",
+        "Selects about this share of the rows at random, from 0 to 1, each row independently.",
         [r#"{"$sampleRate":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1},{"a":2}]"#],
     )
-    .remark("All pages of one answer draw alike."),
+    .remark("All pages of one result use the same random selection."),
     Word::new(
         "$alwaysTrue",
         "one: integer",
@@ -59,50 +59,50 @@ pub static OF_FIELD: &[Word] = &[
     Word::new(
         "$eq",
         "value: any",
-        "The value, or an item of the array, is equal; null is equal to missing too.",
+        "The value, or an item of the array, equals the operand; null also matches a missing field.",
         [r#"{"a":{"$eq":1}}"#, r#"[{"a":1},{"a":[1,2]},{"a":2}]"#, r#"[{"a":1},{"a":[1,2]}]"#],
     )
-    .remark("Values may be written as Extended JSON, here as everywhere; an `$oid` is the text of its digits."),
+    .remark("Values may be written as Extended JSON, as everywhere; an `$oid` becomes the string of its digits."),
     Word::new(
         "$ne",
         "value: any",
-        "Neither the value nor an item of the array is equal.",
+        "Neither the value nor an item of the array equals the operand.",
         [r#"{"a":{"$ne":1}}"#, r#"[{"a":1},{"a":2},{"b":1}]"#, r#"[{"a":2},{"b":1}]"#],
     ),
     Word::new(
         "$gt",
         "value: any",
-        "Greater, and of the same type.",
+        "The value is greater than the operand and of the same type.",
         [r#"{"a":{"$gt":1}}"#, r#"[{"a":1},{"a":2},{"a":"x"}]"#, r#"[{"a":2}]"#],
     ),
     Word::new(
         "$gte",
         "value: any",
-        "Greater or equal, and of the same type.",
+        "The value is greater than or equal to the operand and of the same type.",
         [r#"{"a":{"$gte":2}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     ),
     Word::new(
         "$lt",
         "value: any",
-        "Less, and of the same type.",
+        "The value is less than the operand and of the same type.",
         [r#"{"a":{"$lt":2}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#],
     ),
     Word::new(
         "$lte",
         "value: any",
-        "Less or equal, and of the same type.",
+        "The value is less than or equal to the operand and of the same type.",
         [r#"{"a":{"$lte":1}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#],
     ),
     Word::new(
         "$in",
         "values: array",
-        "Equal to one of the values, or matched by one of the patterns.",
+        "The value equals one of the operands or matches one of the patterns.",
         [r#"{"a":{"$in":[1,3]}}"#, r#"[{"a":1},{"a":2},{"a":[3]}]"#, r#"[{"a":1},{"a":[3]}]"#],
     ),
     Word::new(
         "$nin",
         "values: array",
-        "Equal to none of the values, and matched by none of the patterns.",
+        "The value equals none of the operands and matches none of the patterns.",
         [r#"{"a":{"$nin":[1,3]}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     ),
     Word::new(
@@ -114,26 +114,26 @@ pub static OF_FIELD: &[Word] = &[
     Word::new(
         "$exists",
         "wanted: boolean",
-        "The field is there, if only as null.",
+        "The field exists, even if it is null; with `false`, the field is missing.",
         [r#"{"a":{"$exists":true}}"#, r#"[{"a":null},{"b":1}]"#, r#"[{"a":null}]"#],
     ),
     Word::new(
         "$type",
         "type: string | number | array",
-        "The value, or an item of the array, is of the type.",
+        "The value, or an item of the array, has the type.",
         [r#"{"a":{"$type":"number"}}"#, r#"[{"a":1},{"a":"x"},{"a":1.5}]"#, r#"[{"a":1},{"a":1.5}]"#],
     ),
     Word::new(
         "$regex",
         "pattern: string",
-        "The text matches a regular expression.",
+        "The string matches a regular expression.",
         [r#"{"a":{"$regex":"^x"}}"#, r#"[{"a":"xy"},{"a":"yx"}]"#, r#"[{"a":"xy"}]"#],
     )
-    .remark("The pattern is written in JSON; there is no `/pattern/`."),
+    .remark("The pattern is a JSON string; the `/pattern/` syntax is not available."),
     Word::new(
         "$regularExpression",
         "regex: object",
-        "The text matches a pattern with its options, also as an item of `$in`, `$nin` and `$all`, and in `$not`.",
+        "The string matches a pattern with options; also allowed in `$not` and as an item of `$in`, `$nin` and `$all`.",
         [
             r#"{"a":{"$in":[1,{"$regularExpression":{"pattern":"^x","options":"i"}}]}}"#,
             r#"[{"a":"Xy"},{"a":"yx"},{"a":1}]"#,
@@ -143,25 +143,25 @@ pub static OF_FIELD: &[Word] = &[
     Word::new(
         "$options",
         "options: string",
-        "How `$regex` beside it is read: `i`, `m`, `s` and `x`.",
+        "Sets the options of the adjacent `$regex`: `i`, `m`, `s` and `x`.",
         [r#"{"a":{"$regex":"^x","$options":"i"}}"#, r#"[{"a":"Xy"},{"a":"yx"}]"#, r#"[{"a":"Xy"}]"#],
     ),
     Word::new(
         "$mod",
         "operands: array",
-        "Divided by the first number, the second is left over.",
+        "The remainder of the division by the first number equals the second number.",
         [r#"{"a":{"$mod":[4,1]}}"#, r#"[{"a":5},{"a":6}]"#, r#"[{"a":5}]"#],
     ),
     Word::new(
         "$all",
         "values: array",
-        "The array holds all of the values.",
+        "The array contains all of the values.",
         [r#"{"a":{"$all":[1,2]}}"#, r#"[{"a":[2,1,3]},{"a":[1]}]"#, r#"[{"a":[2,1,3]}]"#],
     ),
     Word::new(
         "$elemMatch",
         "filter: object",
-        "One item of the array matches the whole filter.",
+        "At least one item of the array matches the whole filter.",
         [
             r#"{"a":{"$elemMatch":{"x":1,"y":2}}}"#,
             r#"[{"a":[{"x":1,"y":2}]},{"a":[{"x":1},{"y":2}]}]"#,
@@ -171,7 +171,7 @@ pub static OF_FIELD: &[Word] = &[
     Word::new(
         "$size",
         "length: integer",
-        "The array has so many items.",
+        "The array has exactly this number of items.",
         [r#"{"a":{"$size":2}}"#, r#"[{"a":[1,2]},{"a":[1]}]"#, r#"[{"a":[1,2]}]"#],
     ),
     Word::new(
@@ -189,24 +189,24 @@ pub static OF_FIELD: &[Word] = &[
     Word::new(
         "$bitsAnySet",
         "bits: integer | array",
-        "One of the bits is 1.",
+        "At least one of the bits is 1.",
         [r#"{"a":{"$bitsAnySet":5}}"#, r#"[{"a":2},{"a":4}]"#, r#"[{"a":4}]"#],
     ),
     Word::new(
         "$bitsAnyClear",
         "bits: integer | array",
-        "One of the bits is 0.",
+        "At least one of the bits is 0.",
         [r#"{"a":{"$bitsAnyClear":[0,2]}}"#, r#"[{"a":5},{"a":4}]"#, r#"[{"a":4}]"#],
     ),
     Word::new(
         "$comment",
         "comment: string",
-        "Says something to whoever reads the pipeline; it may stand beside fields too.",
+        "Adds a comment without effect, next to fields or next to the operators of a field.",
         [r#"{"a":1,"$comment":"the first ones"}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#],
     ),
 ];
 
-/// All of them.
+/// Returns all query operators.
 pub fn words() -> impl Iterator<Item = &'static Word> {
     TOP_LEVEL.iter().chain(OF_FIELD)
 }

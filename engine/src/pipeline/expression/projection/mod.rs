@@ -1,4 +1,4 @@
-//! Which fields of a row go on, and which are computed: what `$project`, `$set` and `$unset` do.
+//! Projections, which keep, drop or compute fields of a row for `$project`, `$set` and `$unset`.
 
 mod parse;
 
@@ -23,15 +23,15 @@ pub struct Projection {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Fields named are kept, others dropped.
+    /// Keeps the named fields and drops the others.
     Inclusion,
-    /// Fields named are dropped, others kept.
+    /// Drops the named fields and keeps the others.
     Exclusion,
-    /// Every field is kept, those named are computed.
+    /// Keeps every field and computes the named ones.
     Set,
 }
 
-/// The fields named below one place, in the order written.
+/// The fields named at one level, in the order of the specification.
 #[derive(Debug, Default)]
 pub struct Branch {
     pub fields: IndexMap<Arc<str>, Field>,
@@ -47,7 +47,7 @@ pub enum Field {
 }
 
 impl Projection {
-    /// The row that becomes of `env`'s root.
+    /// Returns the projection of `env`'s root.
     pub fn apply(&self, env: &Env) -> Result<Value> {
         let Value::Object(row) = env.root else { return Ok(env.root.clone()) };
         let mut object = match self.kind {
@@ -59,9 +59,9 @@ impl Projection {
         Ok(object.into())
     }
 
-    /// Whether everything at and below the path's first field is in the row as it was before.
+    /// Returns whether the projection leaves the path's first field and everything below it unchanged.
     pub fn leaves_alone(&self, path: &str) -> bool {
-        // Deeper down arrays could be shortened or filled, and a path through them would see it.
+        // At deeper levels the projection may shorten or fill arrays, which changes what a path through them reads.
         let first = path.split('.').next().unwrap_or(path);
         match self.root.fields.get(first) {
             Some(Field::Keep) => true,
@@ -70,7 +70,8 @@ impl Projection {
         }
     }
 
-    /// Shows every path that expressions read, and every one that is kept by name or computed into what stands there.
+    /// Visits every path that expressions read, every path that is kept by name, and every nested path that a computed
+    /// field is written to.
     pub fn visit_paths(&self, visit: &mut dyn FnMut(&str)) {
         self.root.visit_paths("", visit);
     }
@@ -97,8 +98,8 @@ impl Branch {
         out
     }
 
-    /// Scalars hold none of the fields named, so nothing is left of them; in an array one that is computed into keeps
-    /// its place.
+    /// A scalar has none of the named fields, so nothing of it remains. In an array, a scalar becomes null if the
+    /// branch computes fields, because the item later receives the computed fields.
     fn included_value(&self, value: &Value) -> Option<Value> {
         match value {
             Value::Object(object) => Some(self.included(object, false).into()),
@@ -132,7 +133,7 @@ impl Branch {
         }
     }
 
-    /// Writes the computed fields; every expression sees the row as it came in.
+    /// Writes the computed fields. Every expression reads the original row.
     fn compute(&self, out: &mut Object, env: &Env) -> Result<()> {
         if !self.computes {
             return Ok(());
@@ -163,7 +164,8 @@ impl Branch {
         Ok(())
     }
 
-    /// An object takes the fields in, an array into each item; anything else gives way to a new object.
+    /// Returns the value with the computed fields. An object receives the fields, an array receives them in each item,
+    /// and any other value is replaced by a new object.
     fn computed_value(&self, value: Option<&Value>, env: &Env) -> Result<Value> {
         match value {
             Some(Value::Array(items)) => {
@@ -192,7 +194,7 @@ impl Branch {
                 Field::Drop => {}
                 Field::Computed(expr) => {
                     expr.visit_paths(&mut |path| visit(&path.segments().join(".")));
-                    // Further down the field goes into the objects and arrays that are there.
+                    // A nested computed field is written into the objects and arrays that exist in the row.
                     if !prefix.is_empty() {
                         visit(&path);
                     }

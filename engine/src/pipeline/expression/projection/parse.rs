@@ -10,7 +10,7 @@ use crate::pipeline::expression::expr::{Expr, Scope};
 use crate::pipeline::value::error::{Code, Error, Result};
 use crate::pipeline::value::path::FieldPath;
 
-/// The projection of a `$project`.
+/// Parses the projection of a `$project`.
 pub fn projection(spec: &Value, scope: &Scope) -> Result<Projection> {
     let Value::Object(object) = spec else { return Err(Error::new(15969, "$project specification must be an object")) };
     if object.is_empty() {
@@ -21,7 +21,7 @@ pub fn projection(spec: &Value, scope: &Scope) -> Result<Projection> {
     Ok(reader.finish())
 }
 
-/// The projection of a `$unset` over these paths.
+/// Returns the projection of an `$unset` of these paths.
 pub fn exclusion(paths: &[&str]) -> Result<Projection> {
     let mut root = Branch::default();
     for path in paths {
@@ -32,7 +32,7 @@ pub fn exclusion(paths: &[&str]) -> Result<Projection> {
     Ok(Projection { kind: Kind::Exclusion, root })
 }
 
-/// The projection of a `$set`; `stage` is the name that was written.
+/// Parses the projection of a `$set`. `stage` is the stage name that the client wrote.
 pub fn set(stage: &'static str, spec: &Value, scope: &Scope) -> Result<Projection> {
     let Value::Object(object) = spec else {
         let text = format!("{stage} specification stage must be an object, got {}", spec.type_name());
@@ -43,16 +43,16 @@ pub fn set(stage: &'static str, spec: &Value, scope: &Scope) -> Result<Projectio
     Ok(Projection { kind: Kind::Set, root })
 }
 
-/// The same error, saying in whose specification it is.
+/// Adds the name of the stage to an error.
 fn within(stage: &str, error: Error) -> Error {
     Error { message: format!("Invalid {stage} :: caused by :: {}", error.message), ..error }
 }
 
-/// Why a path cannot stand beside the others.
+/// The reason why two paths of a projection conflict.
 enum Collision {
-    /// The path stands there already, or something below it does.
+    /// The projection already contains the path or a path below it.
     Same,
-    /// So many segments of it lead to a field that stands there already.
+    /// A prefix of the path is already a field of the projection. The number counts the segments of the prefix.
     Below(usize),
 }
 
@@ -88,10 +88,11 @@ fn insert(root: &mut Branch, segments: &[Arc<str>], field: Field) -> Result<(), 
     Ok(())
 }
 
-/// Reads a `$project` field by field; the first one decides whether fields are kept or dropped.
+/// Parses a `$project` field by field. The first field decides whether the projection keeps or drops fields.
 struct Reader {
     kind: Option<Kind>,
-    /// What was said about the whole of `_id`, which goes with either kind.
+    /// Whether to keep the whole `_id`, if the specification mentions it. Both kinds of projection allow either
+    /// choice.
     id: Option<bool>,
     root: Branch,
 }
@@ -120,7 +121,7 @@ impl Reader {
                 ));
             }
             Value::Object(object) if !starts_expression(object) => {
-                // The way to here is a path as well: it is checked when a field ends it.
+                // The path of a nested object is checked when a field ends the path.
                 return self.fields(object, path, scope);
             }
             Value::Null | Value::Date(_) | Value::String(_) | Value::Array(_) | Value::Object(_) => {
@@ -176,7 +177,7 @@ impl Reader {
         insert(&mut self.root, whole.segments(), field).map_err(|collision| collision.in_projection(&whole))
     }
 
-    /// `_id` stays unless it was said otherwise.
+    /// Completes the projection. `_id` stays unless the specification excludes it.
     fn finish(mut self) -> Projection {
         let kind = self.kind.unwrap_or(if self.id == Some(false) { Kind::Exclusion } else { Kind::Inclusion });
         let field = match (kind, self.id) {
@@ -197,7 +198,7 @@ fn starts_expression(object: &Object) -> bool {
     object.keys().next().is_some_and(|name| name.starts_with('$'))
 }
 
-/// An expression of `$project`, whose unknown operators have a text of their own.
+/// Parses an expression of `$project`, which has its own error text for unknown operators.
 fn expression(value: &Value, scope: &Scope) -> Result<Expr> {
     expr::parse(value, scope).map_err(|error| {
         let operator = value.as_object().and_then(|object| object.keys().next());

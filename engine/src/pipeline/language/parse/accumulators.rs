@@ -8,7 +8,7 @@ use crate::pipeline::expression::accumulator::Accumulator;
 use crate::pipeline::expression::expr::Scope;
 use crate::pipeline::value::error::{Error, Result};
 
-/// One field of the output and how it is computed.
+/// Parses one field of the output and its accumulator.
 pub fn field(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, Accumulator)> {
     if name.starts_with('$') {
         return Err(Error::new(40236, format!("The field name '{name}' cannot be an operator name")));
@@ -19,12 +19,12 @@ pub fn field(name: &Arc<str>, spec: &Value, scope: &Scope) -> Result<(Arc<str>, 
     Ok((name.clone(), accumulator::parse(name, spec, scope)?))
 }
 
-/// All fields of an `output` object.
+/// Parses all fields of an `output` object.
 pub fn fields(output: &Object, scope: &Scope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     output.iter().map(|(name, spec)| field(name, spec, scope)).collect()
 }
 
-/// What buckets compute where nothing else is asked for: their count.
+/// Returns the default output of buckets: the count of their rows.
 pub fn count(scope: &Scope) -> Result<Vec<(Arc<str>, Accumulator)>> {
     let spec: Value = Object::from_iter([("$sum", 1i64)]).into();
     Ok(vec![("count".into(), accumulator::parse("count", &spec, scope)?)])

@@ -1,4 +1,4 @@
-//! Reads `$documents`: rows that the pipeline brings along.
+//! Reads `$documents`: rows that the pipeline itself contains.
 
 use crate::model::value::Value;
 use crate::pipeline::expression::expr;
@@ -17,7 +17,7 @@ pub fn parse(value: &Value, position: usize, scope: &Scope) -> Result<Documents>
     }
 }
 
-/// The refusal of rows that are no objects, here or once they are computed.
+/// Returns the error for rows that are not objects. Computed rows are checked later with the same error.
 pub fn not_objects() -> Error {
     Error::new(5858203, "an array is expected: $documents must evaluate to an array of objects")
 }

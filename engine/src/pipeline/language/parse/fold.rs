@@ -31,7 +31,8 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Fold> {
                 continue;
             }
             unknown => {
-                let error = Error::new(9, format!("unknown argument to $fold: {unknown}"));
+                let allowed = OPTIONS.join(", ");
+                let error = Error::new(9, format!("unknown argument to $fold: {unknown} (allowed: {allowed})"));
                 return Err(match hint::did_you_mean(unknown, OPTIONS) {
                     Some(hint) => error.with_hint(hint),
                     None => error,
@@ -39,7 +40,7 @@ pub fn parse(value: &Value, scope: &Scope) -> Result<Fold> {
             }
         };
         if fold.as_of != AsOf::Now {
-            return Err(Error::new(9, "$fold takes only one of 'at', 'version' and 'position'"));
+            return Err(Error::new(9, "$fold accepts at most one of 'at', 'version' and 'position'"));
         }
         fold.as_of = as_of;
     }
@@ -56,7 +57,7 @@ fn time(value: &Value, scope: &Scope) -> Result<i64> {
         Some(Value::String(text)) => parse_date(&text).or_else(|| parse_date(&format!("{text}T00:00:00Z"))),
         _ => None,
     }
-    .ok_or_else(|| Error::new(14, "the 'at' argument to $fold must be an RFC 3339 time, known before any row is read"))
+    .ok_or_else(|| Error::new(14, "the 'at' argument to $fold must be a constant RFC 3339 time or date"))
 }
 
 fn number(name: &str, value: &Value) -> Result<i64> {

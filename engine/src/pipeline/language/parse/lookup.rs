@@ -73,7 +73,7 @@ pub fn parse(value: &Value, surroundings: &Surroundings) -> Result<Lookup> {
     Ok(Lookup { from, join, variables, names: inside.variables, pipeline, target })
 }
 
-/// What a name after `from` or `coll` stands for.
+/// Returns the source that a name in `from` or `coll` denotes.
 pub fn source(name: &str) -> Result<From> {
     if name.is_empty() || name.starts_with('.') || name.contains('\0') {
         return Err(Error::new(73, format!("Invalid namespace specified '{name}'")));
@@ -81,7 +81,7 @@ pub fn source(name: &str) -> Result<From> {
     Ok(if name == "$events" { From::Events } else { From::Type(name.into()) })
 }
 
-/// Whether a sub-pipeline brings its own rows.
+/// Returns whether a sub-pipeline contains its own rows.
 pub fn begins_with_documents(stages: &[Value]) -> bool {
     stages.first().is_some_and(|stage| stage.get("$documents").is_some())
 }
@@ -90,7 +90,7 @@ fn mistyped(name: &str, value: &Value) -> Error {
     Error::new(14, format!("BSON field '$lookup.{name}' is the wrong type '{}'", value.type_name()))
 }
 
-/// A path argument; null and the empty path are none.
+/// Returns a path argument. Null and the empty path count as absent.
 fn field<'s>(name: &str, object: &'s Object) -> Result<Option<&'s str>> {
     match object.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -114,7 +114,8 @@ fn variables(object: &Object, surroundings: &Surroundings) -> Result<Vec<(Arc<st
     }
 }
 
-/// A user's variable begins with a lower-case letter (or one beyond ASCII) and goes on with letters, digits, `_`.
+/// Checks the name of a user variable: a lower-case letter or a character beyond ASCII, then letters, digits, `_` or
+/// characters beyond ASCII.
 fn check_variable(name: &str) -> Result<()> {
     let Some(first) = name.chars().next() else {
         return Err(Error::new(9, "empty variable names are not allowed"));

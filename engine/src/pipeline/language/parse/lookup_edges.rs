@@ -13,12 +13,13 @@ use crate::pipeline::value::hint;
 use crate::pipeline::value::path::FieldPath;
 
 const ARGUMENTS: [&str; 6] = ["edge", "direction", "depth", "localField", "pipeline", "as"];
-/// The farthest that edges are followed.
+/// The maximum number of edges from the first node to a reached node.
 const MAX_DEPTH: i64 = 3;
 
 pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
     if let Some(unknown) = object.keys().find(|name| !ARGUMENTS.contains(&&***name)) {
-        let error = Error::new(9, format!("unknown argument to $lookup along edges: {unknown}"));
+        let allowed = ARGUMENTS.join(", ");
+        let error = Error::new(9, format!("unknown argument to $lookup along edges: {unknown} (allowed: {allowed})"));
         return Err(match hint::did_you_mean(unknown, ARGUMENTS) {
             Some(hint) => error.with_hint(hint),
             None => error,
@@ -43,9 +44,9 @@ pub fn parse(object: &Object, surroundings: &Surroundings) -> Result<Follow> {
     Ok(Follow { edges, local, pipeline, target })
 }
 
-/// One kind or several; the empty list is all kinds.
+/// Returns the requested kinds of edges. The empty list means all kinds.
 fn kinds(object: &Object) -> Result<Vec<Arc<str>>> {
-    let wrong = |found: &Value| mistyped("edge", "a kind of edges or an array of kinds", found);
+    let wrong = |found: &Value| mistyped("edge", "a string or an array of strings", found);
     match object.get("edge") {
         Some(Value::String(kind)) => Ok(vec![kind.clone()]),
         Some(Value::Array(kinds)) => {
@@ -60,7 +61,7 @@ fn direction(object: &Object) -> Result<Direction> {
     match object.get("direction") {
         None => Ok(Direction::Out),
         Some(Value::String(name)) => Direction::parse(name)
-            .ok_or_else(|| Error::new(2, format!("$lookup 'direction' must be out, in or both, found: {name}"))),
+            .ok_or_else(|| Error::new(2, format!("$lookup 'direction' must be 'out', 'in' or 'both', not '{name}'"))),
         Some(other) => Err(mistyped("direction", "a string", other)),
     }
 }
@@ -72,7 +73,7 @@ fn depth(object: &Object) -> Result<u32> {
         Some(depth) => Ok(depth as u32),
         None => Err(Error::new(
             2,
-            format!("$lookup 'depth' must be a whole number from 1 to {MAX_DEPTH}, found: {}", excerpt(written)),
+            format!("$lookup 'depth' must be an integer from 1 to {MAX_DEPTH}, found: {}", excerpt(written)),
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! Reads JSON into stages; everything that can be refused without a row is refused here.
+//! Parses JSON into stages and rejects everything that is wrong independently of rows.
 
 mod accumulators;
 mod bucket;
@@ -30,10 +30,10 @@ use crate::pipeline::expression::projection;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
-/// Stages that a pipeline or sub-pipeline may have (MongoDB's own limit).
+/// The maximum number of stages of a pipeline or sub-pipeline (MongoDB's own limit).
 const MAX_STAGES: usize = 1_000;
 
-/// Reads a request's pipeline.
+/// Parses the pipeline of a request.
 pub fn pipeline(spec: &Value, query: &Context) -> Result<Pipeline> {
     let Value::Array(stages) = spec else {
         return Err(Error::new(14, "'pipeline' option must be specified as an array"));
@@ -41,7 +41,7 @@ pub fn pipeline(spec: &Value, query: &Context) -> Result<Pipeline> {
     sub_pipeline(stages, &Surroundings::top(sub_pipeline, query))
 }
 
-/// Reads the stages of a pipeline, wherever it stands.
+/// Parses the stages of a top-level pipeline or a sub-pipeline.
 fn sub_pipeline(stages: &[Value], surroundings: &Surroundings) -> Result<Pipeline> {
     if stages.len() > MAX_STAGES {
         return Err(Error::new(7749501, format!("Pipeline length must be no longer than {MAX_STAGES} stages")));
@@ -113,7 +113,7 @@ fn stage(name: &str, value: &Value, position: usize, surroundings: &Surroundings
     })
 }
 
-/// Whether a `$lookup` follows the edges of the graph instead of matching fields.
+/// Returns whether a `$lookup` follows the edges of the graph instead of matching fields.
 fn along_edges(object: &Object) -> bool {
     ["edge", "direction", "depth"].iter().any(|name| object.contains(name))
 }

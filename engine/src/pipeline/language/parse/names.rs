@@ -1,4 +1,4 @@
-//! Which stage names there are, where they may stand, and the names that stages give to fields.
+//! The names of stages, the positions in which each is allowed, and the names that stages give to fields.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::model::value::Value;
 use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::hint;
 
-/// Stages that may not stand in a `$facet`, nor in a sub-pipeline inside one.
+/// Stages that are not allowed in a `$facet`, nor in a sub-pipeline inside one.
 const NOT_IN_FACET: [&str; 15] = [
     "$facet",
     "$documents",
@@ -27,7 +27,7 @@ const NOT_IN_FACET: [&str; 15] = [
     "$searchBeta",
 ];
 
-/// Refuses a stage where it may not stand.
+/// Rejects a stage in a position where it is not allowed.
 pub fn check(name: &str, surroundings: &Surroundings) -> Result<()> {
     let nested = surroundings.within != Within::Request;
     if nested && matches!(name, "$currentOp" | "$listSessions" | "$listLocalSessions") {
@@ -42,7 +42,7 @@ pub fn check(name: &str, surroundings: &Surroundings) -> Result<()> {
         }
         (Within::Request | Within::Facet | Within::Lookup | Within::UnionWith, _) => {}
     }
-    // A sub-pipeline inside a facet brings rows of its own.
+    // The sub-pipeline of a stage inside a facet may have its own source of rows.
     let brings_rows = surroundings.within != Within::Facet && matches!(name, "$documents" | "$fold");
     let refused = NOT_IN_FACET.contains(&name) || name == "$changeStream";
     if surroundings.facet && refused && !brings_rows {
@@ -51,13 +51,13 @@ pub fn check(name: &str, surroundings: &Surroundings) -> Result<()> {
     Ok(())
 }
 
-/// The refusal of a name that is no stage.
+/// Returns the error for a name that is not a stage.
 pub fn unknown(name: &str) -> Error {
     let error = Error::new(40324, format!("Unrecognized pipeline stage name: '{name}'"));
     match name {
         "$out" | "$merge" => error.with_hint("a query never writes"),
         "$graphLookup" | "$geoNear" | "$setWindowFields" | "$densify" | "$fill" => {
-            error.with_hint(format!("{name} is a stage of MongoDB that is not offered here"))
+            error.with_hint(format!("{name} is a MongoDB stage that is not supported here"))
         }
         _ => match hint::did_you_mean(name, STAGES.iter().map(|stage| stage.name)) {
             Some(hint) => error.with_hint(hint),
@@ -66,7 +66,7 @@ pub fn unknown(name: &str) -> Error {
     }
 }
 
-/// The field that `$count` writes.
+/// Checks the name of the field that `$count` writes.
 pub fn count(value: &Value) -> Result<Arc<str>> {
     let Value::String(name) = value else {
         return Err(Error::new(40156, "the count field must be a non-empty string"));

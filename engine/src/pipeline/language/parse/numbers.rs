@@ -15,7 +15,7 @@ pub fn skip(value: &Value) -> Result<u64> {
     whole("$skip", 5107200, value)
 }
 
-/// Rows that `$sample` takes; a fraction is cut off.
+/// Parses the number of rows that `$sample` returns. A fractional part is cut off.
 pub fn sample(value: &Value) -> Result<u64> {
     let Value::Object(object) = value else {
         return Err(Error::new(28745, "the $sample stage specification must be an object"));
@@ -28,7 +28,7 @@ pub fn sample(value: &Value) -> Result<u64> {
     if number.trunc() < 1.0 || number.is_nan() {
         return Err(Error::new(28747, "size argument to $sample must be a positive integer"));
     }
-    // The cast stops at the highest integer, which is as good as no limit.
+    // The cast saturates at the highest integer, which has the same effect as no limit.
     Ok(size.as_int().and_then(|int| u64::try_from(int).ok()).unwrap_or(number as u64))
 }
 

@@ -7,7 +7,7 @@ use crate::pipeline::value::error::{Error, Result};
 use crate::pipeline::value::path::FieldPath;
 use crate::pipeline::value::query_path::Path;
 
-/// Keys that a sort may have (MongoDB's own limit).
+/// The maximum number of keys of a sort (MongoDB's own limit).
 const MAX_KEYS: usize = 32;
 
 pub fn parse(value: &Value) -> Result<Vec<SortKey>> {
@@ -27,7 +27,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
     let direction = match value {
         Value::Object(object) => return Err(metadata(object)),
         Value::Int(number) => *number,
-        // Only the whole part counts; the cast stops at the ends of the range.
+        // Only the integral part counts. The cast saturates at the limits of `i64`.
         Value::Double(number) => number.trunc() as i64,
         _ => return Err(Error::new(15974, format!("Illegal key in $sort specification: {name}: {}", excerpt(value)))),
     };
@@ -38,7 +38,7 @@ fn key(name: &str, value: &Value) -> Result<SortKey> {
     Ok(SortKey { path: Path::new(name), descending: direction == -1 })
 }
 
-/// Rows here carry no metadata to sort by.
+/// Returns the error for sorting by metadata: rows have none.
 fn metadata(object: &Object) -> Error {
     match (object.len(), object.get("$meta")) {
         (1, Some(Value::String(name))) if matches!(&**name, "textScore" | "geoNearDistance") => {

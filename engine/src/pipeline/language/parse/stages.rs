@@ -1,9 +1,9 @@
-//! The stages' table: what each is, with an example that runs.
+//! The table of stages: documentation of each stage, with an example that runs.
 
 use crate::pipeline::value::word::Word;
 
-const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`; without `from` the \
-     sub-pipeline begins with `$documents`. A type that does not exist is an empty one, and a warning.";
+const BY_TYPE: &str = "`from` names an aggregate type, whose folded states are joined, or `$events`. Without `from` \
+     the sub-pipeline begins with `$documents`. A type that does not exist has no rows and causes a warning.";
 
 /// Every stage of the language.
 pub static STAGES: &[Word] = &[
@@ -13,11 +13,11 @@ pub static STAGES: &[Word] = &[
         "Keeps the rows that a filter matches.",
         [r#"{"$match":{"a":{"$gt":1}}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     )
-    .remark("Before `$fold` it chooses streams and events, after it states."),
+    .remark("Before `$fold`, `$match` selects streams and events; after `$fold`, it selects states."),
     Word::new(
         "$fold",
         "at?: date, version?: integer, position?: integer, deleted?: boolean, events?: boolean",
-        "Folds the events of each stream into a state, as it is now or was at a time, a version or a position of the log.",
+        "Folds the events of each stream into a state: the current one, or the one at a time, version or log position.",
         [
             r#"{"$fold":{"version":1}}"#,
             r#"[{"aggregate_id":"note-1","event_type":"article.created","payload":{"title":"First"}},{"aggregate_id":"note-1","event_type":"article.revised","payload":{"title":"Second"}}]"#,
@@ -25,42 +25,42 @@ pub static STAGES: &[Word] = &[
         ],
     )
     .remark(
-        "Not in MongoDB. Rows before it are events, rows after it states; it may stand once, after `$match` stages only.",
+        "Not in MongoDB. Rows before `$fold` are events, rows after it are states. Allowed once, only after `$match`.",
     ),
     Word::new(
         "$project",
         "fields: object",
-        "Keeps, leaves out or computes fields.",
+        "Keeps, removes or computes fields.",
         [r#"{"$project":{"a":1,"b":{"$add":["$a",1]}}}"#, r#"[{"a":1,"c":2}]"#, r#"[{"a":1,"b":2}]"#],
     ),
     Word::new(
         "$group",
         "_id: any, output...: object",
-        "One row for each value of `_id`, with accumulators over the rows that have it.",
+        "Returns one row for each value of `_id`, with accumulators over the rows that have this value.",
         [
             r#"{"$group":{"_id":"$a","n":{"$sum":"$b"}}}"#,
             r#"[{"a":"x","b":1},{"a":"y","b":2},{"a":"x","b":3}]"#,
             r#"[{"_id":"x","n":4},{"_id":"y","n":2}]"#,
         ],
     )
-    .remark("Groups come in the order of their first rows; MongoDB leaves the order open."),
+    .remark("Groups appear in the order of their first rows; MongoDB does not define the order."),
     Word::new(
         "$sort",
         "keys: object",
-        "Orders the rows by fields, 1 ascending and -1 descending.",
+        "Sorts the rows by fields: 1 for ascending, -1 for descending.",
         [r#"{"$sort":{"a":-1}}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2},{"a":1}]"#],
     )
-    .remark("Rows that are equal stand in the order of `_id`, and then as they came; MongoDB leaves their order open."),
+    .remark("Rows with equal keys are sorted by `_id`, then by input order; MongoDB does not define their order."),
     Word::new(
         "$limit",
         "count: integer",
-        "The first rows.",
+        "Returns the first rows.",
         [r#"{"$limit":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":1}]"#],
     ),
     Word::new(
         "$lookup",
         "from?: string, localField?: string, foreignField?: string, let?: object, pipeline?: array, as: string",
-        "Adds to each row the rows of another source that belong to it.",
+        "Adds to each row the matching rows of another source.",
         [
             r#"{"$lookup":{"pipeline":[{"$documents":[{"k":1,"v":"x"},{"k":2,"v":"y"}]}],"localField":"a","foreignField":"k","as":"found"}}"#,
             r#"[{"a":2}]"#,
@@ -71,44 +71,44 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$documents",
         "rows: array",
-        "Rows that the pipeline brings itself; the first stage or none.",
+        "Provides rows that the pipeline itself contains; allowed only as the first stage.",
         [r#"{"$documents":[{"a":1},{"a":2}]}"#, "[]", r#"[{"a":1},{"a":2}]"#],
     )
-    .remark("The rows of an array are taken as they are written; anything else is evaluated, and gives an array."),
+    .remark("A literal array is used as written; any other value is an expression that must return an array."),
     Word::new(
         "$set",
         "fields: object",
-        "Adds fields or replaces them.",
+        "Adds or replaces fields.",
         [r#"{"$set":{"b":{"$add":["$a",1]}}}"#, r#"[{"a":1}]"#, r#"[{"a":1,"b":2}]"#],
     ),
     Word::new(
         "$addFields",
         "fields: object",
-        "Adds fields or replaces them, as `$set`.",
+        "Adds or replaces fields, as `$set` does.",
         [r#"{"$addFields":{"b":"$a"}}"#, r#"[{"a":1}]"#, r#"[{"a":1,"b":1}]"#],
     ),
     Word::new(
         "$unset",
         "fields: string | array",
-        "Leaves fields out.",
+        "Removes fields.",
         [r#"{"$unset":["b","c.d"]}"#, r#"[{"a":1,"b":2,"c":{"d":3}}]"#, r#"[{"a":1,"c":{}}]"#],
     ),
     Word::new(
         "$skip",
         "count: integer",
-        "Leaves the first rows out.",
+        "Skips the first rows.",
         [r#"{"$skip":1}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"a":2}]"#],
     ),
     Word::new(
         "$count",
         "name: string",
-        "One row with the number of rows; none where there are none.",
+        "Returns one row with the number of rows, or no row if there are none.",
         [r#"{"$count":"n"}"#, r#"[{"a":1},{"a":2}]"#, r#"[{"n":2}]"#],
     ),
     Word::new(
         "$unwind",
         "path: string, includeArrayIndex?: string, preserveNullAndEmptyArrays?: boolean",
-        "One row for each item of an array.",
+        "Returns one row for each item of an array.",
         [
             r#"{"$unwind":{"path":"$a","includeArrayIndex":"i"}}"#,
             r#"[{"a":["x","y"]},{"a":[]}]"#,
@@ -118,7 +118,7 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$sortByCount",
         "expression: any",
-        "How often each value occurs, the most frequent first.",
+        "Counts how often each value occurs, and returns the most frequent value first.",
         [
             r#"{"$sortByCount":"$a"}"#,
             r#"[{"a":"x"},{"a":"y"},{"a":"y"}]"#,
@@ -128,19 +128,19 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$replaceRoot",
         "newRoot: object",
-        "Puts an object in the place of each row.",
+        "Replaces each row with an object.",
         [r#"{"$replaceRoot":{"newRoot":"$a"}}"#, r#"[{"a":{"b":1}}]"#, r#"[{"b":1}]"#],
     ),
     Word::new(
         "$replaceWith",
         "newRoot: object",
-        "Puts an object in the place of each row, as `$replaceRoot`.",
+        "Replaces each row with an object, as `$replaceRoot` does.",
         [r#"{"$replaceWith":"$a"}"#, r#"[{"a":{"b":1}}]"#, r#"[{"b":1}]"#],
     ),
     Word::new(
         "$facet",
         "pipelines: object",
-        "One row with the results of several pipelines over the same rows.",
+        "Returns one row with the results of several pipelines over the same rows.",
         [
             r#"{"$facet":{"all":[{"$count":"n"}],"first":[{"$limit":1}]}}"#,
             r#"[{"a":1},{"a":2}]"#,
@@ -150,7 +150,7 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$bucket",
         "groupBy: any, boundaries: array, default?: any, output?: object",
-        "Groups rows by ranges with given bounds.",
+        "Groups rows into ranges with the given boundaries.",
         [
             r#"{"$bucket":{"groupBy":"$a","boundaries":[0,5,10],"default":"other"}}"#,
             r#"[{"a":1},{"a":7},{"a":2},{"a":99}]"#,
@@ -160,7 +160,7 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$bucketAuto",
         "groupBy: any, buckets: integer, output?: object, granularity?: string",
-        "Groups rows by so many ranges of about equal size.",
+        "Groups rows into the given number of ranges of about equal size.",
         [
             r#"{"$bucketAuto":{"groupBy":"$a","buckets":2}}"#,
             r#"[{"a":1},{"a":2},{"a":3},{"a":4}]"#,
@@ -170,7 +170,7 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$unionWith",
         "coll?: string, pipeline?: array",
-        "Puts the rows of another source after these.",
+        "Appends the rows of another source.",
         [
             r#"{"$unionWith":{"pipeline":[{"$documents":[{"a":2}]}]}}"#,
             r#"[{"a":1}]"#,
@@ -181,14 +181,14 @@ pub static STAGES: &[Word] = &[
     Word::new(
         "$sample",
         "size: integer",
-        "Some rows at random, each at most once.",
+        "Returns randomly selected rows, each at most once.",
         [r#"{"$sample":{"size":3}}"#, r#"[{"a":1}]"#, r#"[{"a":1}]"#],
     )
-    .remark("All pages of one answer are drawn from the same sample."),
+    .remark("All pages of one result come from the same sample."),
     Word::new(
         "$redact",
         "expression: any",
-        "Keeps, cuts or descends into each object of a row, as an expression says.",
+        "Keeps, removes or descends into each object of a row, depending on an expression.",
         [
             r#"{"$redact":{"$cond":[{"$eq":["$level",5]},"$$PRUNE","$$DESCEND"]}}"#,
             r#"[{"level":1,"a":{"level":5},"b":{"level":2}}]"#,

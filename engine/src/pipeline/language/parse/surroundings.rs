@@ -1,4 +1,4 @@
-//! Where a pipeline stands, which says what may be written there.
+//! The position of a pipeline in the request, which decides what the pipeline may contain.
 
 use std::sync::Arc;
 
@@ -8,30 +8,31 @@ use crate::pipeline::language::ast::Pipeline;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::{Error, Result};
 
-/// Levels that sub-pipelines may nest (MongoDB's own limit).
+/// The maximum depth of nested sub-pipelines (MongoDB's own limit).
 const MAX_DEPTH: usize = 20;
 
-/// Where a pipeline stands, and what is visible there.
+/// The position of a pipeline, and the names that are visible there.
 #[derive(Clone)]
 pub struct Surroundings<'q> {
-    /// What reading the pipeline costs counts here.
+    /// The query that pays for the parsing.
     pub query: &'q Context<'q>,
-    /// Variables of the surrounding `$lookup`s, outermost first.
+    /// Variables of the enclosing `$lookup` stages, the outermost first.
     pub variables: Vec<Arc<str>>,
     pub within: Within,
-    /// Whether a `$facet` surrounds it, however far out.
+    /// Whether a `$facet` encloses the pipeline at any level.
     pub facet: bool,
     depth: usize,
-    /// Index of the top-level stage, once inside one.
+    /// The index of the enclosing top-level stage, if any.
     pub index: Option<usize>,
-    /// Reads the stages of a pipeline that stands here: what reads one stage must not know what reads all of them.
+    /// Parses the stages of a pipeline at this position. The function is passed in because the parser of a single
+    /// stage must not depend on the parser of all stages.
     read: Read,
 }
 
-/// What reads the stages of a pipeline at this depth.
+/// A function that parses the stages of a pipeline.
 pub type Read = fn(&[Value], &Surroundings) -> Result<Pipeline>;
 
-/// What a pipeline stands in.
+/// The stage that contains a pipeline.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Within {
     Request,
@@ -41,7 +42,7 @@ pub enum Within {
 }
 
 impl<'q> Surroundings<'q> {
-    /// That of a request's own pipeline.
+    /// Returns the position of the request's own pipeline.
     pub fn top(read: Read, query: &'q Context<'q>) -> Surroundings<'q> {
         Surroundings {
             query,
@@ -54,18 +55,18 @@ impl<'q> Surroundings<'q> {
         }
     }
 
-    /// What expressions of its stages may name.
+    /// Returns the scope of the expressions in the pipeline's stages.
     pub fn scope(&self) -> Scope<'q> {
         Scope::root(self.query).with(self.variables.iter().cloned())
     }
 
-    /// As [`scope`](Surroundings::scope), in `$redact`.
+    /// Returns the scope of the expression of a `$redact`.
     pub fn redact_scope(&self) -> Scope<'q> {
-        // Plain paths start from the part of the row that is looked at.
+        // Plain paths start from the object that `$redact` currently visits.
         Scope::redact(self.query).with(self.variables.iter().cloned()).with([Arc::from("CURRENT")])
     }
 
-    /// Those of a sub-pipeline.
+    /// Returns the position of a sub-pipeline.
     pub fn inside(&self, within: Within) -> Result<Surroundings<'q>> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(
@@ -77,12 +78,12 @@ impl<'q> Surroundings<'q> {
         Ok(Surroundings { within, facet, depth: self.depth + 1, ..self.clone() })
     }
 
-    /// The same, in the top-level stage of this index.
+    /// Returns the same position within the top-level stage with this index.
     pub fn of_stage(&self, index: usize) -> Surroundings<'q> {
         Surroundings { index: Some(index), ..self.clone() }
     }
 
-    /// Reads the stages of a pipeline that stands here.
+    /// Parses the stages of a pipeline at this position.
     pub fn pipeline(&self, stages: &[Value]) -> Result<Pipeline> {
         (self.read)(stages, self)
     }

@@ -1,4 +1,4 @@
-//! States that are kept already need not be folded from the log.
+//! Uses stored states instead of folding the log where both give the same result.
 
 use super::surroundings::Surroundings;
 use crate::pipeline::expression::filter::Filter;
@@ -22,7 +22,8 @@ pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
     true
 }
 
-/// Whether the states asked for are those that are kept: as of now, of all events, without the events themselves.
+/// Returns whether the requested states equal the stored ones: current, folded from all events, and without the events
+/// themselves.
 fn is_kept(states: &States) -> bool {
     let mut event_filters = states.event_filters.iter().flat_map(Filter::conjuncts);
     states.fold.as_of == AsOf::Now && !states.fold.events && event_filters.all(|conjunct| is_of_stream(&conjunct))

@@ -1,4 +1,4 @@
-//! A sort is told how many rows of it are wanted; limits and skips in a row become one.
+//! Tells a sort how many of its rows are needed, and merges adjacent limits and adjacent skips.
 
 use crate::model::value::{Object, Value};
 use crate::pipeline::plan::logical::{Node, Step};

@@ -1,4 +1,4 @@
-//! A `$lookup` whose sub-pipeline asks for `{$expr: {$eq: ["$field", "$$variable"]}}` finds its rows by an index.
+//! Uses an index for a `$lookup` whose sub-pipeline contains `{$expr: {$eq: ["$field", "$$variable"]}}`.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ fn equality(conjunct: &Filter, lookup: &Lookup) -> Option<(FieldPath, Expr)> {
     })
 }
 
-/// The expression, if it reads nothing but a variable.
+/// Returns the expression if it reads only a variable of the lookup.
 fn of_variable(text: &Arc<str>, lookup: &Lookup) -> Option<Expr> {
     let name = text.strip_prefix("$$")?.split('.').next()?;
     let known = lookup.variables.iter().any(|(variable, _)| **variable == *name);

@@ -1,4 +1,4 @@
-//! Adjacent `$match` steps become one.
+//! Merges adjacent `$match` steps.
 
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{Node, Step};

@@ -1,4 +1,4 @@
-//! Rewrites a plan so that less is read and less is done; what comes out are the same rows.
+//! Rewrites a plan so that it reads less and does less work, but returns the same rows.
 
 mod choose_source;
 mod fuse_limits;
@@ -15,12 +15,12 @@ use super::logical::{Node, Plan, Step};
 use super::options::{Options, SourceChoice};
 use surroundings::Surroundings;
 
-/// Something that makes a plan cheaper, or leaves it alone.
+/// A rewriting rule, which makes a plan cheaper or leaves it unchanged.
 struct Rule {
     name: &'static str,
     apply: Apply,
-    /// Whether it is applied even where nothing is pushed down: it decides which errors are spared, and these are to be the
-    /// same whatever a pipeline is read from.
+    /// Whether the rule applies even without push-down. Such a rule affects which rows cause errors, and errors must
+    /// not depend on the source of a pipeline.
     always: bool,
 }
 
@@ -34,35 +34,35 @@ impl Rule {
     }
 }
 
-/// A rule says whether it changed anything.
+/// The function of a rule. It returns whether it changed anything.
 enum Apply {
-    /// Works on steps, whatever rows they are given.
+    /// Rewrites steps, independently of their source.
     Nodes(fn(&mut Vec<Node>) -> bool),
-    /// Works on a source and the steps over it.
+    /// Rewrites a source and the steps over it.
     Plan(fn(&mut Plan, &Surroundings) -> bool),
 }
 
-/// Applies every rule to the plan and all plans inside it. Returns the names of those that changed something.
+/// Applies every rule to the plan and to all plans inside it. Returns the names of the rules that changed something.
 pub fn optimize(plan: &mut Plan, options: &Options) -> Vec<&'static str> {
     let rules = [
-        // Adjacent filters first, so that a later rule sees one.
+        // Merges adjacent filters first, so that a later rule sees one filter.
         Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
-        // Filters go towards the source, where they spare the most.
+        // Moves filters towards the source, where they exclude rows early.
         Rule::always("move_match", Apply::Nodes(move_match::apply)),
-        // Those that met on their way become one again.
+        // Merges filters that became adjacent when they moved.
         Rule::always("merge_matches", Apply::Nodes(merge_matches::apply)),
-        // Whole filters are ordered, before some of their parts go to the source.
+        // Orders the conjuncts of whole filters, before some of the conjuncts move to the source.
         Rule::always("order_conjuncts", Apply::Nodes(order_conjuncts::apply)),
-        // Sorts learn how many rows are wanted of them.
+        // Tells sorts how many rows are needed.
         Rule::new("fuse_limits", Apply::Nodes(fuse_limits::apply)),
-        // Before filters are pushed: it looks for one that cannot be.
+        // Runs before filters are pushed, because the rule looks for a filter that cannot be pushed.
         Rule::new("index_lookup", Apply::Nodes(index_lookup::apply)),
-        // The source decides what can be pushed into it, so it comes before the pushing.
+        // Runs before the pushing rules, because the source decides what can be pushed to it.
         Rule::new("choose_source", Apply::Plan(choose_source::apply)),
         Rule::new("push_match", Apply::Plan(push_match::apply)),
-        // Only a limit that no filter precedes any more may be pushed.
+        // Runs after filters are pushed, because only a limit with no filter before it can be pushed.
         Rule::new("push_limit", Apply::Plan(push_limit::apply)),
-        // Last, when it is settled what the steps read.
+        // Runs last, when the fields that the steps read are final.
         Rule::new("prune_fields", Apply::Plan(prune_fields::apply)),
     ];
     let around = Surroundings { options, join: None };
@@ -86,7 +86,7 @@ impl Rule {
         self.apply_inside(&mut plan.nodes, around) || changed
     }
 
-    /// Applies the rule to the plans and steps that stages hold.
+    /// Applies the rule to the plans and steps inside stages.
     fn apply_inside(&self, nodes: &mut [Node], around: &Surroundings) -> bool {
         let mut changed = false;
         for node in nodes {

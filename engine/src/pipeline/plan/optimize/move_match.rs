@@ -1,10 +1,11 @@
-//! A `$match` goes before sorts, and before projections that leave alone what it asks about.
+//! Moves a `$match` before sorts, and before projections that do not change the fields it reads.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::plan::logical::{Node, Step};
 
-/// Conjuncts that may be moved one step each: a huge filter after a thousand stages is not worth the work.
+/// The maximum number of conjuncts moved by one step each. Moving a huge filter across a thousand stages is not worth
+/// the work.
 const MAX_MOVES: usize = 20_000;
 
 pub fn apply(nodes: &mut Vec<Node>) -> bool {
@@ -25,7 +26,7 @@ pub fn apply(nodes: &mut Vec<Node>) -> bool {
     moves > 0
 }
 
-/// How many conjuncts a step has to be taken apart into.
+/// Returns the number of conjuncts into which a step has to be split.
 fn conjuncts(node: &Node) -> usize {
     match &node.step {
         Step::Match(filter) => filter.conjuncts().len().max(1),
@@ -33,7 +34,7 @@ fn conjuncts(node: &Node) -> usize {
     }
 }
 
-/// Moves the filter at `at`, or the part of it that may, one step towards the source.
+/// Moves the filter at `at` one step towards the source, or only those of its conjuncts that may move.
 fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
     let (before, from) = nodes.split_at_mut(at);
     let (Some(previous), Some(Node { index, step: Step::Match(filter), .. })) = (before.last(), from.first()) else {
@@ -41,7 +42,8 @@ fn step_forward(nodes: &mut Vec<Node>, at: usize) -> bool {
     };
     let index = *index;
     let (moving, staying): (Vec<Filter>, Vec<Filter>) = match &previous.step {
-        // Fewer rows sort faster; with a limit, the rows that it lets through would be others.
+        // A sort without a limit is faster over fewer rows. After a sort with a limit, the filter must stay: before
+        // the sort, the filter would change which rows the limit keeps.
         Step::Sort { limit: None, .. } => return swap(nodes, at),
         Step::Project(projection) => filter.conjuncts().into_iter().partition(|conjunct| {
             let mut alone = true;

@@ -1,4 +1,5 @@
-//! Within a `$match` what cannot fail is asked first: so a row's error is spared by the same conditions, whoever asks them.
+//! Puts conjuncts of a `$match` that cannot fail first, so that the same rows cause errors wherever the conditions are
+//! evaluated.
 
 use crate::model::value::Object;
 use crate::pipeline::expression::filter::Filter;

@@ -1,4 +1,4 @@
-//! The source learns which fields the steps look at.
+//! Tells the source which fields the steps read.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::pipeline::expression::expr::Expr;
 use crate::pipeline::expression::projection::Kind;
 use crate::pipeline::plan::logical::{Node, Plan, Source, Step};
 
-/// What is read of a row.
+/// The fields that the steps read from a row.
 #[derive(Default)]
 struct Fields {
     names: BTreeSet<Arc<str>>,
@@ -39,7 +39,8 @@ pub fn apply(plan: &mut Plan, around: &Surroundings) -> bool {
     true
 }
 
-/// Collects what the steps read, up to the one that makes rows of its own. `false`: whole rows come out at the end.
+/// Collects the fields that the steps read, up to the first step that builds new rows. Returns `false` if the result
+/// contains whole rows.
 fn read(nodes: &[Node], fields: &mut Fields) -> bool {
     for node in nodes {
         match &node.step {
@@ -86,7 +87,7 @@ fn rebuilt(expr: &Expr, computed: &[(Arc<str>, Accumulator)], fields: &mut Field
 }
 
 impl Fields {
-    /// The empty path is the whole row.
+    /// Adds the first field of a path. The empty path denotes the whole row.
     fn add(&mut self, path: &str) {
         let first = path.split('.').next().unwrap_or(path);
         self.whole |= first.is_empty();

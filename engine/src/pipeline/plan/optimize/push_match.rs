@@ -1,4 +1,4 @@
-//! The `$match` next to the source is asked by the source, as far as the source can ask it.
+//! Pushes a `$match` directly after the source into the source, as far as the source can evaluate its conjuncts.
 
 use super::surroundings::Surroundings;
 use crate::model::value::Object;
@@ -23,7 +23,8 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     let mut staying = Vec::new();
     let known = filters.len();
     for conjunct in filter.conjuncts() {
-        // Rows that a source left out by half of such a condition would be spared the other half's error.
+        // A conjunct that may fail stays in the pipeline. If the source evaluated only a part of it, rows that this
+        // part excludes would not raise the errors of the other part.
         let answer = if conjunct.may_fail() { Answer::No } else { ask(&conjunct) };
         match answer {
             Answer::Exact => filters.push(conjunct),
@@ -45,12 +46,14 @@ pub fn apply(plan: &mut Plan, _around: &Surroundings) -> bool {
     changed
 }
 
-/// Sources in memory ask what reads nothing but the row's fields.
+/// Returns how precisely a source in memory can evaluate a conjunct: exactly, if the conjunct reads only fields of the
+/// row.
 fn plain(conjunct: &Filter) -> Answer {
     if conjunct.is_plain() { Answer::Exact } else { Answer::No }
 }
 
-/// Folding can only be spared for whole streams.
+/// Returns how precisely folding from the log can evaluate a conjunct: exactly, if the conjunct selects whole streams.
+/// Folding can skip whole streams only.
 fn of_stream(conjunct: &Filter) -> Answer {
     if StreamFilter::default().take_set(conjunct, "_id") { Answer::Exact } else { Answer::No }
 }

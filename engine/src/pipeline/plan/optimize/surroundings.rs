@@ -1,10 +1,10 @@
-//! What a rule may have to know beside the plan.
+//! The context of a plan that rules may need.
 
 use crate::pipeline::plan::options::Options;
 
-/// What is around a plan.
+/// The context of a plan.
 pub struct Surroundings<'o> {
     pub options: &'o Options,
-    /// The path by which a `$lookup` picks rows before the plan's steps see them.
+    /// The foreign path by which a `$lookup` selects rows before the plan's steps read them.
     pub join: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `$bucket`: rows grouped by the range that a value falls into.
+//! `$bucket`: groups rows by the range that contains a value.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ impl Operator for Bucket {
 }
 
 impl Bucket {
-    /// The lower boundary of the value's range, or the default.
+    /// Returns the lower boundary of the range that contains the value, or the default.
     fn range(&self, value: &Value) -> Option<&Value> {
         let above = self.bucket.boundaries.partition_point(|boundary| boundary <= value);
         let inside = (above < self.bucket.boundaries.len()).then(|| above.checked_sub(1)).flatten();

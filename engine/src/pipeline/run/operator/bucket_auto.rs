@@ -1,4 +1,4 @@
-//! `$bucketAuto`: rows grouped into ranges that hold about as many rows each.
+//! `$bucketAuto`: groups rows into ranges with about equal numbers of rows.
 
 use super::group::Gathering;
 use crate::model::value::{Object, Value};
@@ -69,7 +69,7 @@ impl BucketAuto {
     fn ranges(&self, rows: Vec<(Value, Value)>, run: Run) -> Result<Vec<Range>> {
         let fields = &self.bucket.fields;
         let wanted = self.bucket.buckets;
-        // At least one row, and half a row counts as one.
+        // Each range has at least one row, and the average number of rows is rounded to the nearest integer.
         let size = ((rows.len() as f64 / wanted as f64).round() as usize).max(1);
         let mut ranges: Vec<Range> = Vec::new();
         let mut rows = rows.into_iter().peekable();
@@ -97,7 +97,7 @@ impl BucketAuto {
                         range.take(value, &row, fields, run)?;
                     }
                     range.max = match rows.peek() {
-                        // Rows of zero alone end where the next ones begin.
+                        // A range that contains only zeros ends where the next range begins.
                         Some((next, _)) if number(&boundary) == 0.0 => {
                             Value::Double(granularity.round_down(number(next)))
                         }
@@ -112,7 +112,7 @@ impl BucketAuto {
     }
 }
 
-/// Lets the ranges meet: each ends where the next begins.
+/// Connects two adjacent ranges, so that the first ends where the next begins.
 fn join(ranges: &mut [Range], next: &mut Range, granularity: Option<Granularity>) {
     match (ranges.last_mut(), granularity) {
         (Some(previous), None) => previous.max = next.min.clone(),
@@ -122,7 +122,7 @@ fn join(ranges: &mut [Range], next: &mut Range, granularity: Option<Granularity>
     }
 }
 
-/// Only numbers get here: everything else was refused.
+/// Returns a number as a double. Other values were rejected before.
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(0.0)
 }

@@ -1,4 +1,4 @@
-//! `$count`: one row with the number of rows, or none where there were none.
+//! `$count`: returns one row with the number of rows, or no row if there are none.
 
 use std::sync::Arc;
 

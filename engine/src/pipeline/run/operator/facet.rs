@@ -1,4 +1,4 @@
-//! `$facet`: one row that holds the results of several pipelines over the same rows.
+//! `$facet`: returns one row with the results of several pipelines over the same rows.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `$lookup` along edges: each row with the states that edges of the knowledge graph lead to.
+//! `$lookup` along edges: adds to each row the states that edges of the knowledge graph lead to.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::path::FieldPath;
 
 pub struct Follow {
-    /// Which of the scans follows the edges.
+    /// The index of the scan that follows the edges.
     pub scan: usize,
     pub local: FieldPath,
     pub program: Program,
@@ -38,7 +38,7 @@ fn text(value: &Value) -> Option<Arc<str>> {
 }
 
 impl Follow {
-    /// The states around the nodes that a row names; none where it names no node.
+    /// Returns the states around the nodes that a row names, or an empty array if the row names no node.
     fn reached(&self, row: &Value, run: Run) -> Result<Value> {
         let Some(table) = run.tables.get(self.scan) else { return Ok(Vec::new().into()) };
         let ids = match self.local.eval(row) {

@@ -1,4 +1,4 @@
-//! `$group`: one row for each key, in the order in which the keys were first seen.
+//! `$group`: returns one row for each key, in the order of the keys' first rows.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ pub struct Group {
     pub group: ast::Group,
 }
 
-/// The computed fields of one output row while rows are taken in.
+/// The states of the computed fields of one output row.
 pub struct Gathering {
     states: Vec<State>,
 }
 
-/// Computed fields by name.
+/// The computed fields and their names.
 pub type Fields = [(Arc<str>, Accumulator)];
 
 impl Gathering {
-    /// Of the group with this key.
+    /// Creates the states for the group with this key.
     pub fn new(fields: &Fields, id: &Value, env: &Env) -> Result<Gathering> {
         env.query.charge(fields.len() * size_of::<State>())?;
         let states = fields.iter().map(|(_, accumulator)| accumulator.start(id, env));
@@ -40,7 +40,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// The output row.
+    /// Returns the output row.
     pub fn finish(self, id: Value, fields: &Fields, query: &Context) -> Result<Value> {
         let mut row = Object::with_capacity(fields.len() + 1);
         row.push("_id", id);

@@ -1,4 +1,4 @@
-//! `$lookup`: each row with the rows of another pipeline that belong to it.
+//! `$lookup`: adds to each row the matching rows of another pipeline.
 
 use std::sync::Arc;
 
@@ -18,32 +18,32 @@ use crate::pipeline::value::query_path::{Leaf, Path};
 
 pub struct Lookup {
     pub join: Option<(Path, Path)>,
-    /// A foreign path and what it must equal, as expressions compare.
+    /// A foreign path and the expression that it must equal, compared as expressions compare.
     pub probe: Option<(FieldPath, Expr)>,
     pub variables: Vec<(Arc<str>, Expr)>,
     pub program: Program,
     pub target: FieldPath,
 }
 
-/// The other side.
+/// The foreign side of a join.
 enum Foreign<'a> {
     Rows(Indexed),
-    /// Rows that a column finds when they are asked for.
+    /// Rows that a column finds on request.
     Columns(Probe<'a>),
 }
 
-/// The other side's rows, read once, and which of them hold a value at the foreign path.
+/// The foreign rows, read once, with an index of their values at the foreign path.
 struct Indexed {
     rows: Vec<Value>,
     by_value: FxHashMap<Value, Vec<usize>>,
-    /// Rows by what the probe's path reads in them; nothing is what a missing field reads.
+    /// The rows by the value that the probe's path reads. `None` represents a missing field.
     by_read: FxHashMap<Option<Value>, Vec<usize>>,
 }
 
 impl Operator for Lookup {
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
         let mut foreign: Option<Foreign<'a>> = None;
-        // Without variables of its own the sub-pipeline gives every row the same.
+        // Without a join and without variables, the sub-pipeline returns the same rows for every row.
         let mut same: Option<Value> = None;
         Ok(Box::new(input.map(move |row| {
             let mut row = row?;
@@ -54,7 +54,7 @@ impl Operator for Lookup {
                         Some(foreign) => foreign,
                         None => foreign.insert(self.read(run)?),
                     };
-                    // Whoever keeps the row counts what was joined.
+                    // The operator that keeps the row charges for the joined rows.
                     let joined = run.passing(|| self.joined(&row, foreign, run))?;
                     if self.join.is_none() && self.variables.is_empty() {
                         same = Some(joined.clone());
@@ -71,7 +71,7 @@ impl Operator for Lookup {
 }
 
 impl Lookup {
-    /// The rows before the sub-pipeline's steps.
+    /// Reads the foreign rows as they are before the sub-pipeline's steps.
     fn read<'a>(&'a self, run: Run<'a>) -> Result<Foreign<'a>> {
         if let Some((_, path)) = &self.join
             && let Some(probe) = self.program.probe(path.text(), run)?
@@ -107,7 +107,7 @@ impl Lookup {
         Ok(Foreign::Rows(Indexed { rows, by_value, by_read }))
     }
 
-    /// The array of rows that belong to `row`.
+    /// Returns the array of foreign rows that match `row`.
     fn joined(&self, row: &Value, foreign: &mut Foreign, run: Run) -> Result<Value> {
         let env = run.env(row);
         let values = self.variables.iter().map(|(_, expr)| expr.eval(&env)).collect::<Result<Vec<_>>>()?;
@@ -148,7 +148,7 @@ fn ticked(row: Value, query: &Context) -> Result<Value> {
 }
 
 impl Indexed {
-    /// Indices of the rows that hold one of the values, in order.
+    /// Returns the indexes of the rows that contain one of the values, in ascending order.
     fn matching(&self, values: Vec<Value>) -> Vec<usize> {
         let found = values.iter().filter_map(|value| self.by_value.get(value));
         let mut row_indices: Vec<usize> = found.flatten().copied().collect();
@@ -158,7 +158,7 @@ impl Indexed {
     }
 }
 
-/// What a row asks the other side for.
+/// Returns the values of a row that foreign rows must match.
 fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
     let mut values: Vec<Value> = Vec::new();
     local.any(row, Leaf::Whole, &mut |value| {
@@ -169,7 +169,7 @@ fn local_values(local: &Path, row: &Value) -> Result<Vec<Value>> {
         }
         Ok(false)
     })?;
-    // Where no item is and no field, null is asked for.
+    // A missing field and an empty array match null.
     if values.is_empty() {
         values.push(Value::Null);
     }

@@ -1,4 +1,4 @@
-//! `$match`: the rows that satisfy a filter.
+//! `$match`: returns the rows that satisfy a filter.
 
 use crate::pipeline::expression::filter::Filter;
 use crate::pipeline::run::rows::{Operator, Rows, Run};

@@ -1,4 +1,4 @@
-//! Rows to rows: each operator pulls from the one before it, so that a limit ends the work early.
+//! The operators over rows. Each pulls rows from the operator before it, so that a limit ends the work early.
 
 mod bucket;
 mod bucket_auto;

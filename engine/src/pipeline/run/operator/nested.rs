@@ -1,17 +1,17 @@
-//! Fields below others, as `$unwind` and `$lookup` read and write them: through objects, never into arrays.
+//! Nested fields as `$unwind` and `$lookup` read and write them: through objects, never into arrays.
 
 use std::sync::Arc;
 
 use crate::model::value::{Object, Value};
 
-/// The value at the path.
+/// Returns the value at the path.
 pub fn get<'v>(object: &'v Object, path: &[Arc<str>]) -> Option<&'v Value> {
     let (first, rest) = path.split_first()?;
     let value = object.get(first)?;
     if rest.is_empty() { Some(value) } else { get(value.as_object()?, rest) }
 }
 
-/// Writes the value at the path; what stands in the way and is no object gives way.
+/// Sets the value at the path. A value on the path that is not an object is replaced by an object.
 pub fn set(object: &mut Object, path: &[Arc<str>], value: Value) {
     let Some((first, rest)) = path.split_first() else { return };
     if rest.is_empty() {

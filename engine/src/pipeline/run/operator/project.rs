@@ -1,4 +1,4 @@
-//! `$project`, `$set` and `$unset`: rows with other fields.
+//! `$project`, `$set` and `$unset`: apply a projection to each row.
 
 use crate::pipeline::expression::projection::Projection;
 use crate::pipeline::run::rows::{Operator, Rows, Run};

@@ -1,4 +1,4 @@
-//! `$redact`: each object of a row is kept, dropped, or looked into.
+//! `$redact`: keeps, removes or descends into each object of a row.
 
 use crate::model::excerpt::excerpt;
 use crate::model::value::{Object, Value};
@@ -20,7 +20,7 @@ impl Operator for Redact {
 }
 
 impl Redact {
-    /// What is left of an object, the whole row or a part of it.
+    /// Returns the remaining part of an object, which is the whole row or a part of it.
     fn object(&self, part: &Value, row: &Value, run: Run) -> Result<Option<Value>> {
         run.query.tick()?;
         let env = run.env(row);

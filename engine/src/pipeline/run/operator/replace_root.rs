@@ -1,4 +1,4 @@
-//! `$replaceRoot`: another object in the row's place.
+//! `$replaceRoot`: replaces each row with an object.
 
 use crate::model::excerpt::excerpt;
 use crate::model::value::Value;

@@ -1,4 +1,4 @@
-//! `$sample`: some rows at random, each at most once.
+//! `$sample`: returns randomly selected rows, each at most once.
 
 use crate::pipeline::run::rows::{Operator, Owner, Rows, Run, collect};
 use crate::pipeline::value::error::Result;

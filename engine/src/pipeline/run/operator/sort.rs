@@ -1,4 +1,4 @@
-//! `$sort`: stable, `_id` after the keys; with a limit it keeps no more rows than are wanted.
+//! `$sort`: sorts stably by the keys and then by `_id`; with a limit, it keeps no more rows than the limit.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -14,7 +14,7 @@ use crate::pipeline::value::sorting::sorted;
 
 pub struct Sort {
     order: Order,
-    /// Which of the keys descend.
+    /// Whether each key is descending.
     descending: Vec<bool>,
     limit: Option<usize>,
     owner: Owner,
@@ -31,11 +31,13 @@ impl Sort {
     }
 }
 
-/// A row with what it is sorted by.
+/// A row with its sort key.
 struct Keyed {
     keys: Box<[Directed]>,
     row_index: usize,
     row: Value,
+    /// Bytes that the query was charged for keeping the row.
+    charged: usize,
 }
 
 impl Ord for Keyed {
@@ -63,25 +65,27 @@ impl Operator for Sort {
         let mut heap: BinaryHeap<Keyed> = BinaryHeap::new();
         let mut rows: Vec<Keyed> = Vec::new();
         for (row_index, row) in input.enumerate() {
-            let keyed = self.keyed(row?, row_index)?;
+            let mut keyed = self.keyed(row?, row_index)?;
             if self.limit.is_some() {
                 look_at_all(keyed.keys.iter().filter_map(|key| key.value.as_ref()), run.query)?;
             }
             match self.limit {
                 Some(limit) if heap.len() >= limit => {
-                    // The highest row that was kept gives way to a lower one.
+                    // A lower row replaces the highest kept row.
                     if let Some(mut highest) = heap.peek_mut()
                         && keyed < *highest
                     {
+                        self.hold(&mut keyed, run)?;
+                        run.query.give_back(highest.charged);
                         *highest = keyed;
                     }
                 }
                 Some(_) => {
-                    self.hold(&keyed.row, run)?;
+                    self.hold(&mut keyed, run)?;
                     heap.push(keyed);
                 }
                 None => {
-                    self.hold(&keyed.row, run)?;
+                    self.hold(&mut keyed, run)?;
                     rows.push(keyed);
                 }
             }
@@ -100,14 +104,17 @@ impl Operator for Sort {
 }
 
 impl Sort {
-    fn hold(&self, row: &Value, run: Run) -> Result<()> {
+    fn hold(&self, keyed: &mut Keyed, run: Run) -> Result<()> {
+        let before = run.query.room();
         run.query.charge(self.descending.len() * size_of::<Directed>())?;
-        self.owner.hold(row, run.query)
+        self.owner.hold(&keyed.row, run.query)?;
+        keyed.charged = before.saturating_sub(run.query.room());
+        Ok(())
     }
 
     fn keyed(&self, row: Value, row_index: usize) -> Result<Keyed> {
         let keys = self.order.key(&row)?.into_iter().zip(&self.descending);
         let keys = keys.map(|(value, descending)| Directed { value, descending: *descending }).collect();
-        Ok(Keyed { keys, row_index, row })
+        Ok(Keyed { keys, row_index, row, charged: 0 })
     }
 }

@@ -1,4 +1,4 @@
-//! `$unionWith`: the rows, then those of another pipeline.
+//! `$unionWith`: appends the rows of another pipeline.
 
 use crate::pipeline::run::program::Program;
 use crate::pipeline::run::rows::{Operator, Rows, Run};
@@ -10,7 +10,7 @@ pub struct Union {
 
 impl Operator for Union {
     fn open<'a>(&'a self, input: Rows<'a>, run: Run<'a>) -> Result<Rows<'a>> {
-        // The second pipeline is opened when the first has ended: a limit above may spare it.
+        // The second pipeline opens after the first has ended, because a later limit may make the second unnecessary.
         let more = std::iter::once_with(move || match self.program.rows(run) {
             Ok(rows) => rows,
             Err(error) => Box::new(std::iter::once(Err(error))),

@@ -1,4 +1,4 @@
-//! `$unwind`: one row for each item of an array.
+//! `$unwind`: returns one row for each item of an array.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Unwind {
         let value = row.as_object().and_then(|object| nested::get(object, self.unwind.path.segments()));
         let items = match value {
             Some(Value::Array(items)) if !items.is_empty() => items.clone(),
-            // The empty array itself does not stay in a row that is preserved.
+            // A preserved row loses its empty array.
             Some(Value::Array(_)) => return self.single(self.unwind.preserve, row, true),
             None | Some(Value::Null) => return self.single(self.unwind.preserve, row, false),
             Some(_) => return self.single(true, row, false),
@@ -51,7 +51,7 @@ impl Unwind {
         Box::new(std::iter::once(Ok(row)))
     }
 
-    /// The row with an item in the array's place, and its index.
+    /// Returns the row with an item in place of the array, and with the index of the item.
     fn with(&self, mut row: Value, item: Option<Value>, index: Value) -> Value {
         if let Value::Object(object) = &mut row
             && (item.is_some() || self.unwind.index.is_some())

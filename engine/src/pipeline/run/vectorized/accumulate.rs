@@ -1,4 +1,4 @@
-//! Accumulators fed with columns: sums in plain loops, every other one value by value.
+//! Accumulators over columns: plain loops compute sums, and other accumulators receive one value after the other.
 
 use super::keys::Feed;
 use crate::model::value::Value;
@@ -11,11 +11,11 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::sum::{Number, Sum};
 
-/// What one accumulator has gathered, by group.
+/// The intermediate results of one accumulator, by group.
 pub enum Gathered {
     Sums(Vec<Sum>),
     Averages(Vec<(Sum, u64)>),
-    /// The best so far, and whether the least is.
+    /// The best values so far, and whether the least value is the best.
     Extremes(Vec<Option<Value>>, bool),
     States(Vec<State>),
 }
@@ -31,7 +31,7 @@ impl Gathered {
         }
     }
 
-    /// Makes room for the groups with these keys.
+    /// Extends the results to the groups with these keys.
     pub fn widen(&mut self, ids: &[Value], accumulator: &Accumulator, run: Run) -> Result<()> {
         match self {
             Gathered::Sums(sums) => sums.resize_with(ids.len(), Sum::default),
@@ -46,7 +46,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Takes in a value for each row; `groups` says where each belongs.
+    /// Adds a value for each row. `groups` contains the group of each row.
     pub fn add(
         &mut self,
         accumulator: &Accumulator,
@@ -78,7 +78,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// Takes in what an accumulator reads of one row.
+    /// Adds one row to an accumulator that reads rows.
     pub fn add_row(&mut self, accumulator: &Accumulator, group: u32, env: &Env) -> Result<()> {
         match self {
             Gathered::States(states) => accumulator.add(&mut states[group as usize], env),
@@ -86,7 +86,7 @@ impl Gathered {
         }
     }
 
-    /// The groups' results, in order.
+    /// Returns the results in the order of the groups.
     pub fn finish(self, accumulator: &Accumulator, query: &Context) -> Result<Vec<Value>> {
         match self {
             Gathered::Sums(sums) => Ok(sums.iter().map(Sum::total).collect()),
@@ -97,7 +97,7 @@ impl Gathered {
     }
 }
 
-/// Keeps the least or the greatest value of each group; null and missing ones are none.
+/// Keeps the least or the greatest value of each group. Ignores null and missing values.
 fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best, least): (&mut [Option<Value>], bool)) {
     for (nth, (row, group)) in rows.iter().zip(groups).enumerate() {
         let best = &mut best[*group as usize];
@@ -119,7 +119,7 @@ fn extremes(feed: Feed, rows: &[u32], groups: &[u32], texts: &Dictionary, (best,
     }
 }
 
-/// Shows the numbers among the values, each with the number of its row among these.
+/// Visits the numbers among the values, each with the position of its row in `rows`.
 fn numbers(feed: Feed, rows: &[u32], mut show: impl FnMut(usize, Number)) {
     let number = |value: Option<&Value>| match value {
         Some(Value::Int(number)) => Some(Number::Int(*number)),

@@ -1,4 +1,4 @@
-//! Filters asked of whole segments: the answer is a mask.
+//! Filters over whole segments, which return the matching rows as masks.
 
 use std::cell::RefCell;
 use std::ops::RangeInclusive;
@@ -16,7 +16,7 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::query_path::Leaf;
 
-/// Paths that a filter reads, if columns can answer it.
+/// Visits the paths that a filter reads. Returns whether columns can evaluate the filter.
 pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().all(|node| paths(node, visit)),
@@ -30,12 +30,13 @@ pub fn paths<'f>(node: &'f Node, visit: &mut dyn FnMut(&'f str)) -> bool {
     }
 }
 
-/// Whether cells can be asked: not where a test sees more than the value.
+/// Returns whether cells can evaluate a test. A test that reads more than the value needs the row.
 fn is_of_cells(test: &Test) -> bool {
     !matches!(test, Test::ElemMatchObject(_))
 }
 
-/// Whether asking may fail, or take long: such tests are spared every row that others leave out.
+/// Returns whether a condition may fail or take long. Such a condition is evaluated only for rows that satisfy the
+/// other conditions.
 fn is_costly(node: &Node) -> bool {
     match node {
         Node::And(nodes) | Node::Or(nodes) | Node::Nor(nodes) => nodes.iter().any(is_costly),
@@ -46,7 +47,7 @@ fn is_costly(node: &Node) -> bool {
     }
 }
 
-/// A filter with the columns that it reads.
+/// A filter bound to the columns that it reads.
 pub enum Predicate<'a> {
     And(Vec<Predicate<'a>>),
     Or(Vec<Predicate<'a>>),
@@ -64,11 +65,11 @@ pub struct ColumnTest<'a> {
     texts: Texts,
 }
 
-/// What is known of a test over texts.
+/// The known results of a test over texts.
 enum Texts {
-    /// It holds for these numbers and no other text.
+    /// The test holds for the texts with these numbers and for no other text.
     OneOf(Vec<u32>),
-    /// What was found for each number so far.
+    /// The results so far, indexed by the number of the text.
     Verdicts(RefCell<Vec<Verdict>>),
 }
 
@@ -80,7 +81,7 @@ enum Verdict {
 }
 
 impl<'a> Predicate<'a> {
-    /// `None` where some column is not kept, or cannot tell what the filter asks.
+    /// Binds a filter to columns. Returns `None` if a column is not kept or cannot evaluate a condition.
     pub fn bind(node: &'a Node, columns: &'a dyn Columns, query: &Context) -> Result<Option<Predicate<'a>>> {
         let all = |nodes: &'a [Node]| -> Result<Option<Vec<Predicate<'a>>>> {
             nodes.iter().map(|node| Predicate::bind(node, columns, query)).collect::<Result<Option<Vec<_>>>>()
@@ -106,12 +107,12 @@ impl<'a> Predicate<'a> {
         Predicate::bind(filter.node(), columns, query)
     }
 
-    /// Whether the filter is better asked of single rows.
+    /// Returns whether the filter is better evaluated for single rows.
     pub fn is_of_rows(filter: &Filter) -> bool {
         is_costly(filter.node())
     }
 
-    /// Whether one row satisfies the filter.
+    /// Returns whether one row satisfies the filter.
     pub fn holds(&self, row_index: usize, query: &Context) -> Result<bool> {
         match self {
             Predicate::And(nodes) => {
@@ -139,7 +140,7 @@ impl<'a> Predicate<'a> {
         }
     }
 
-    /// The rows of a segment that satisfy the filter.
+    /// Returns the rows of a segment that satisfy the filter.
     pub fn mask(&self, segment: usize, len: usize, query: &Context) -> Result<Mask> {
         match self {
             Predicate::And(nodes) => {
@@ -194,7 +195,7 @@ impl<'a> ColumnTest<'a> {
         })
     }
 
-    /// The rows of a segment whose cells satisfy the test.
+    /// Returns the rows of a segment whose cells satisfy the test.
     pub fn mask(&self, segment: &Segment, query: &Context) -> Result<Mask> {
         let mut mask = match self.values(segment) {
             Some(mask) => mask,
@@ -213,7 +214,8 @@ impl<'a> ColumnTest<'a> {
         Ok(mask)
     }
 
-    /// The rows whose cells would satisfy the test if all of them held values; `None` where no loop is there for it.
+    /// Returns the rows whose cells would satisfy the test if every cell held a value. Returns `None` if no loop
+    /// exists for the test.
     fn values(&self, segment: &Segment) -> Option<Mask> {
         let len = segment.len();
         match (segment.cells(), self.test) {
@@ -258,7 +260,7 @@ impl<'a> ColumnTest<'a> {
         }
     }
 
-    /// The lists that hold one of the texts.
+    /// Returns the rows whose lists contain one of the texts.
     fn listed(&self, lists: &Lists, len: usize) -> Option<Mask> {
         let Texts::OneOf(codes) = &self.texts else { return None };
         let mut mask = Mask::none(len);
@@ -273,7 +275,7 @@ impl<'a> ColumnTest<'a> {
         Some(mask)
     }
 
-    /// Asks about each cell; texts once for each that is different.
+    /// Evaluates the test for each cell, and only once for each distinct text.
     fn cell_by_cell(&self, segment: &Segment, query: &Context) -> Result<Mask> {
         let env = Env::new(query, &Value::Null);
         let mut mask = Mask::none(segment.len());
@@ -308,7 +310,7 @@ impl<'a> ColumnTest<'a> {
         Ok(verdicts[number] == Verdict::Holds)
     }
 
-    /// As a path that ends at this value asks: about the items of an array, then about the array.
+    /// Evaluates the test as a path that ends at this value does: first for the items of an array, then for the array.
     fn holds(&self, value: Option<&Value>, env: &Env) -> Result<bool> {
         if let (Some(Value::Array(items)), Leaf::Expanded) = (value, self.test.leaf()) {
             for item in items.iter() {
@@ -321,7 +323,7 @@ impl<'a> ColumnTest<'a> {
     }
 }
 
-/// The cells within a range; none is looked at where those that there can be are all within it, or none of them.
+/// Returns the cells within a range. If all values of the segment lie within the range, or none do, no cell is read.
 fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i64>) -> Mask {
     let (least, most) = (*range.start(), *range.end());
     if least <= *there.start() && most >= *there.end() {
@@ -334,7 +336,7 @@ fn in_range(cells: &[i64], range: RangeInclusive<i64>, there: &RangeInclusive<i6
 }
 
 fn compare(cells: &[f64], comparison: Comparison, operand: f64) -> Mask {
-    // NaN among the cells is beside every number, as these operators have it.
+    // A NaN cell satisfies none of these comparisons.
     match comparison {
         Comparison::Eq => Mask::of(cells, |cell| *cell == operand),
         Comparison::Gt => Mask::of(cells, |cell| *cell > operand),

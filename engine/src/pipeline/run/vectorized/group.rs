@@ -1,4 +1,4 @@
-//! `$group` over columns, with the `$unwind` or the projection that may stand before it.
+//! `$group` over columns, with an optional `$unwind` or projection before it.
 
 use std::sync::Arc;
 
@@ -21,11 +21,11 @@ use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 
-/// A grouping that reads nothing but cells.
+/// A grouping that reads only cells.
 #[derive(Debug)]
 pub struct Group {
     unwind: Option<(Arc<str>, bool)>,
-    /// The key's fields; of a key that is no object, the one value.
+    /// The fields of the key, or the single value of a key that is not an object.
     key: Vec<(Arc<str>, Input)>,
     is_object: bool,
     fields: Vec<(Arc<str>, Accumulator, Taken)>,
@@ -38,17 +38,17 @@ pub enum Preceding<'p> {
     Project(&'p Projection),
 }
 
-/// What an accumulator takes in.
+/// The input of an accumulator.
 #[derive(Debug)]
 enum Taken {
-    /// Values: it needs no more of a row.
+    /// Values; the accumulator needs nothing else from a row.
     Value(Input),
-    /// Rows of what it reads.
+    /// Rows with the fields that the accumulator reads.
     Row(Row),
 }
 
 impl Group {
-    /// `None` where columns cannot stand for the step before, or for what is read.
+    /// Returns `None` if columns cannot replace the preceding step or provide the input.
     pub fn new(preceding: Preceding, group: &ast::Group) -> Option<Group> {
         let mut unwind = None;
         let before = match preceding {
@@ -77,11 +77,11 @@ impl Group {
             Some((name.clone(), accumulator.clone(), taken))
         };
         let fields = group.fields.iter().map(field).collect::<Option<Vec<_>>>()?;
-        // Without fields every key is the empty object, which no column numbers.
+        // A key without fields is always the empty object, for which no column assigns a number.
         (!key.is_empty()).then_some(Group { unwind, key, is_object, fields })
     }
 
-    /// Shows the paths that columns are wanted of.
+    /// Visits the paths for which columns are needed.
     pub fn visit_paths<'g>(&'g self, visit: &mut dyn FnMut(&'g Arc<str>)) {
         self.unwind.iter().for_each(|(path, _)| visit(path));
         self.key.iter().for_each(|(_, input)| input.visit_paths(visit));
@@ -93,7 +93,7 @@ impl Group {
         }
     }
 
-    /// A key of its parts.
+    /// Builds a key from its parts.
     fn id(&self, mut parts: impl Iterator<Item = Option<Value>>) -> Value {
         if !self.is_object {
             return parts.next().flatten().unwrap_or_default();
@@ -102,7 +102,7 @@ impl Group {
         named.filter_map(|((name, _), value)| Some((name.clone(), value?))).collect::<Object>().into()
     }
 
-    /// Whether anything is evaluated, so that an error of a row may be found.
+    /// Returns whether the grouping evaluates expressions, which may fail for a row.
     fn computes(&self) -> bool {
         let computes = |taken: &Taken| match taken {
             Taken::Value(input) => input.is_computed(),
@@ -111,13 +111,14 @@ impl Group {
         self.key.iter().any(|(_, input)| input.is_computed()) || self.fields.iter().any(|(_, _, taken)| computes(taken))
     }
 
-    /// The groups' rows, and how many rows were selected and how many came out of the step before; `None` where a
-    /// column is not kept, or cannot tell.
+    /// Returns the rows of the groups, with the number of selected rows and the number of rows after the preceding
+    /// step. Returns `None` if a column is not kept or cannot provide the values.
     pub fn run(&self, selection: &Selection, run: Run, index: usize) -> Result<Option<(Vec<Value>, [u64; 2])>> {
         let Some(grouping) = Grouping::new(self, selection.columns) else { return Ok(None) };
         let before = run.query.bytes_left.get();
         match grouping.run(selection, run, index) {
-            // Columns are read one after the other: which row's error is the first, rows tell.
+            // Columns are read one after the other, so their first error may not be the error of the first failing
+            // row. The evaluation of rows finds that error.
             Err(_) if self.computes() => {
                 run.query.bytes_left.set(before);
                 Ok(None)
@@ -127,26 +128,26 @@ impl Group {
     }
 }
 
-/// A grouping under way.
+/// The state of a grouping.
 struct Grouping<'a> {
     group: &'a Group,
     unwind: Option<(&'a Column, bool)>,
     key: Vec<Source<'a>>,
     keys: Vec<Keys<'a>>,
-    /// One for each part of the key after the first.
+    /// One map for each part of the key after the first.
     pairs: Vec<Pairs>,
     fields: Vec<(Taking<'a>, Gathered)>,
-    /// The groups' keys, in order.
+    /// The keys of the groups, in order.
     ids: Vec<Value>,
 }
 
-/// What an accumulator takes in, with the columns.
+/// The input of an accumulator, bound to columns.
 enum Taking<'a> {
     Values(Source<'a>),
     Rows(Cells<'a>),
 }
 
-/// Numbers of pairs: of a number for the parts of the key so far, and one for the next part.
+/// Assigns a number to each pair of a number for the first parts of the key and a number for the next part.
 type Pairs = FxHashMap<(u32, u32), u32>;
 
 impl<'a> Grouping<'a> {
@@ -194,14 +195,14 @@ impl<'a> Grouping<'a> {
         Ok((self.finish(run.query).map_err(|error| error.at_stage(index))?, counts))
     }
 
-    /// Takes in the rows of a segment.
+    /// Adds the rows of a segment.
     fn take(&mut self, chunk: Chunk, [groups, next]: &mut [Vec<u32>; 2]) -> Result<()> {
         let query = chunk.run.query;
         let at_first = query.bytes_left.get();
         let mut made = vec![Vec::new(); self.key.len()];
         let feeds = self.key.iter().zip(&mut made).map(|(source, made)| source.feed(chunk, made));
         let feeds = feeds.collect::<Result<Vec<_>>>()?;
-        // What is made of a segment's rows is gone with them.
+        // Values computed for the rows of a segment are dropped with the rows.
         let mut passing = at_first - query.bytes_left.get();
         number((&mut self.keys, &mut self.pairs), &feeds, chunk.rows, (groups, next));
         let ids = new_ids(self.group, (&self.key, &feeds), self.ids.len()..self.count(), (chunk.rows, groups));
@@ -229,7 +230,7 @@ impl<'a> Grouping<'a> {
         Ok(())
     }
 
-    /// How many keys were told apart.
+    /// Returns the number of distinct keys.
     fn count(&self) -> usize {
         match self.pairs.last() {
             Some(pairs) => pairs.len(),
@@ -258,7 +259,7 @@ impl<'a> Grouping<'a> {
     }
 }
 
-/// Writes the group of each row.
+/// Writes the group of each row into `groups`.
 fn number(
     (keys, pairs): (&mut [Keys], &mut [Pairs]),
     feeds: &[Feed],
@@ -279,7 +280,8 @@ fn number(
     }
 }
 
-/// The keys of new groups, whose first rows are among these. Equal keys may show differently: the first row's is shown.
+/// Returns the keys of new groups, whose first rows are among these rows. Equal keys may have different
+/// representations: a group has that of its first row.
 fn new_ids(
     group: &Group,
     (key, feeds): (&[Source], &[Feed]),

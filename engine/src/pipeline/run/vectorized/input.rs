@@ -1,5 +1,4 @@
-//! What the parts of a grouping read: constants, paths, items of an array that is unwound, and what expressions make
-//! of these.
+//! The inputs of a grouping: constants, paths, items of an unwound array, and values computed from these.
 
 use std::sync::Arc;
 
@@ -10,24 +9,24 @@ use crate::pipeline::expression::projection::{Field, Projection};
 use crate::pipeline::language::ast;
 use crate::pipeline::value::path::FieldPath;
 
-/// What one part reads.
+/// The input of one part of a grouping.
 #[derive(Debug)]
 pub enum Input {
     Constant(Value),
     Path(Arc<str>),
-    /// The item of the array that is unwound, or what a path reads in it.
+    /// The item of the unwound array, or the value that a path reads in the item.
     Item(Option<FieldPath>),
     Computed(Box<(Expr, Row)>),
 }
 
-/// A row of nothing but what an expression reads.
+/// A row that contains only what an expression reads.
 #[derive(Debug)]
 pub struct Row {
     pub inputs: Vec<Input>,
     pub shape: Shape,
 }
 
-/// Where the inputs stand in a row.
+/// The positions of the inputs in a row.
 #[derive(Debug)]
 pub enum Shape {
     Input(usize),
@@ -37,14 +36,14 @@ pub enum Shape {
 /// The step between the scan and the grouping.
 pub enum Before<'p> {
     Nothing,
-    /// `$unwind` of this path.
+    /// An `$unwind` of this path.
     Unwind(&'p str),
     Project(&'p Projection),
 }
 
 impl<'p> Before<'p> {
-    /// `None` where the fields that the projection computes are more than its expressions' values, or would not all be
-    /// computed: an error in one must be found.
+    /// Returns `None` if the projection does more than compute top-level fields, or if the grouping does not read
+    /// every computed field. A field that is not read must still be computed, because its expression may fail.
     pub fn projection(projection: &'p Projection, group: &ast::Group) -> Option<Before<'p>> {
         let mut read = Vec::new();
         group.visit_paths(&mut |path| read.extend(path.segments().first().cloned()));
@@ -56,7 +55,7 @@ impl<'p> Before<'p> {
         is_simple.then_some(Before::Project(projection))
     }
 
-    /// What an expression reads; `None` where columns cannot stand for that.
+    /// Returns the input for an expression, or `None` if columns cannot provide it.
     pub fn input(&self, expr: &Expr) -> Option<Input> {
         if let Some(value) = expr.constant() {
             return Some(Input::Constant(value.clone()));
@@ -71,11 +70,11 @@ impl<'p> Before<'p> {
         Some(Input::Computed(Box::new((expr.clone(), row))))
     }
 
-    /// A row with the paths that are shown.
+    /// Returns a row with the paths that `show` visits.
     pub fn row(&self, show: impl FnOnce(&mut dyn FnMut(&FieldPath))) -> Option<Row> {
         let mut paths = Vec::new();
         show(&mut |path| paths.push(path.clone()));
-        // What stands further up holds all that is below it.
+        // The value at a shorter path contains everything below it.
         paths.sort_by_key(|path| path.segments().len());
         let mut row = Row { inputs: Vec::new(), shape: Shape::Object(Vec::new()) };
         for path in paths {
@@ -87,7 +86,7 @@ impl<'p> Before<'p> {
         Some(row)
     }
 
-    /// The path, or the field above it that is computed. The whole row has neither.
+    /// Returns the path, or the computed field that contains the path. Returns `None` for the whole row.
     fn readable(&self, path: FieldPath) -> Option<FieldPath> {
         let first = path.segments().first()?;
         match self.computed(first) {
@@ -118,7 +117,7 @@ impl<'p> Before<'p> {
                 if let Some(rest) = text.strip_prefix(unwound).and_then(|rest| rest.strip_prefix('.')) {
                     return Some(Input::Item(Some(FieldPath::parse(rest).ok()?)));
                 }
-                // What surrounds the array is another object in each row.
+                // An object that contains the array differs in each unwound row.
                 let surrounds = unwound.strip_prefix(&*text).is_some_and(|rest| rest.starts_with('.'));
                 if surrounds { None } else { Before::Nothing.path(path) }
             }
@@ -127,7 +126,7 @@ impl<'p> Before<'p> {
 }
 
 impl Input {
-    /// Shows the paths that columns are wanted of.
+    /// Visits the paths for which columns are needed.
     pub fn visit_paths<'i>(&'i self, visit: &mut dyn FnMut(&'i Arc<str>)) {
         match self {
             Input::Path(path) => visit(path),
@@ -136,21 +135,22 @@ impl Input {
         }
     }
 
-    /// Whether reading it may fail.
+    /// Returns whether reading the input may fail.
     pub fn is_computed(&self) -> bool {
         matches!(self, Input::Computed(_))
     }
 }
 
 impl Row {
-    /// Shows the paths that columns are wanted of.
+    /// Visits the paths for which columns are needed.
     pub fn visit_paths<'r>(&'r self, visit: &mut dyn FnMut(&'r Arc<str>)) {
         self.inputs.iter().for_each(|input| input.visit_paths(visit));
     }
 }
 
 impl Shape {
-    /// Makes room for an input; `false` where another one holds it already. Shorter paths come first.
+    /// Adds an input at a path. Returns `false` if another input already contains the path. Callers add shorter paths
+    /// first.
     fn put(&mut self, path: &[Arc<str>], input: usize) -> bool {
         let (Shape::Object(fields), Some((first, rest))) = (self, path.split_first()) else { return false };
         match fields.iter_mut().find(|(name, _)| name == first) {

@@ -1,4 +1,4 @@
-//! What groups are told apart by: a number for each value that is different.
+//! The keys of groups: a number for each distinct value.
 
 use rustc_hash::FxHashMap;
 
@@ -7,19 +7,19 @@ use crate::pipeline::column::Dictionary;
 use crate::pipeline::column::{Cells, Kind, Segment};
 use crate::pipeline::value::number::whole;
 
-/// The values of one column, for some rows.
+/// The values of one column for some rows.
 #[derive(Clone, Copy)]
 pub enum Feed<'a> {
-    /// By row of a segment.
+    /// Values indexed by the row in a segment.
     Segment(&'a Segment),
-    /// In order: one for each row, as texts or as values.
+    /// One value for each row, in the order of the rows: here as codes of texts, in `Values` as values.
     Codes(&'a [u32]),
     Values(&'a [Option<Value>]),
     Constant(Option<&'a Value>),
 }
 
 impl Feed<'_> {
-    /// The value for the row that is the `nth` of these.
+    /// Returns the value of the row at position `nth`.
     pub fn value(&self, nth: usize, row: u32, texts: &Dictionary) -> Option<Value> {
         match self {
             Feed::Segment(segment) => segment.value(row as usize, texts),
@@ -29,7 +29,7 @@ impl Feed<'_> {
         }
     }
 
-    /// The number of the text that the row that is the `nth` of these has, if it has one.
+    /// Returns the code of the text of the row at position `nth`, if its value is a text with a code.
     pub fn code(&self, nth: usize, row: u32) -> Option<u32> {
         match self {
             Feed::Codes(codes) => codes.get(nth).copied(),
@@ -44,7 +44,7 @@ impl Feed<'_> {
 
 const NEW: u32 = u32::MAX;
 
-/// Numbers given to values, in the order in which they were first seen.
+/// The numbers assigned to values, in the order of their first appearance.
 pub struct Keys<'a> {
     texts: &'a Dictionary,
     by_code: Vec<u32>,
@@ -52,13 +52,13 @@ pub struct Keys<'a> {
     by_value: FxHashMap<Value, u32>,
     null: u32,
     missing: u32,
-    /// A missing value is told from null.
+    /// Whether a missing value is distinct from null.
     apart: bool,
     count: u32,
 }
 
 impl<'a> Keys<'a> {
-    /// Keys of a column with these texts; where a missing value is null, it is the same key.
+    /// Creates the keys of a column with these texts. Without `apart`, a missing value has the same key as null.
     pub fn new(texts: &'a Dictionary, apart: bool) -> Keys<'a> {
         Keys {
             texts,
@@ -72,7 +72,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// How many values were told apart.
+    /// Returns the number of distinct values.
     pub fn count(&self) -> usize {
         self.count as usize
     }
@@ -166,9 +166,9 @@ impl<'a> Keys<'a> {
             None => self.of_none(Kind::Missing),
             Some(Value::Null) => self.of_none(Kind::Null),
             Some(Value::Int(number)) => self.of_int(*number),
-            // Equal numbers are one key, whatever their kind.
+            // Equal numbers have one key, whether they are integers or doubles.
             Some(value @ Value::Double(_)) if whole(value).is_some() => self.of_int(whole(value).unwrap_or_default()),
-            // A text that some segment holds by its number is the same text here.
+            // A text in the dictionary has the same key as its code in a segment.
             Some(Value::String(text)) if self.texts.code(text).is_some() => {
                 self.widen();
                 self.of_code(self.texts.code(text).unwrap_or(NEW))

@@ -1,8 +1,8 @@
-//! Work that is done over columns before there are rows.
+//! Work over columns, before rows are built.
 //!
-//! Whole segments at a time: a test of a filter makes a mask, grouping works on the numbers that stand for texts, and
-//! rows are made only of what is left at the end. The rows are the same as without columns; where a column cannot tell
-//! what a row can, the rows are asked.
+//! The work runs over whole segments: a test of a filter returns a mask, and grouping uses the numbers of texts. Rows
+//! are built only for the result. The result is the same as without columns; where a column cannot provide what a row
+//! can, the row is read.
 
 mod accumulate;
 mod filter;
@@ -24,19 +24,19 @@ pub use probe::Probe;
 pub use select::{Selection, Selects};
 pub use top::Top;
 
-/// What is done over columns before there are rows.
+/// The part of a program that runs over columns.
 #[derive(Debug)]
 pub struct Vectorized {
     pub selects: Selects,
     pub tail: Tail,
-    /// Steps that the tail stands for.
+    /// The number of steps that the tail replaces.
     pub covers: usize,
 }
 
-/// The last thing that is done over columns.
+/// The last operation over columns.
 #[derive(Debug)]
 pub enum Tail {
-    /// Rows are made of what is selected.
+    /// Builds rows from the selection.
     Rows,
     Count(Arc<str>),
     Top(Top),
@@ -44,7 +44,7 @@ pub enum Tail {
 }
 
 impl Vectorized {
-    /// The paths that columns are wanted of.
+    /// Returns the paths for which columns are needed.
     pub fn paths(&self) -> BTreeSet<Arc<str>> {
         let mut paths = self.selects.paths();
         match &self.tail {

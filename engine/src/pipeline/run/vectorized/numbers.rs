@@ -1,4 +1,4 @@
-//! Which integers and doubles stand so to a number, as ranges that a loop can test.
+//! The integers that satisfy a comparison with a number, as ranges that a loop can test.
 
 use std::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use crate::pipeline::expression::filter::Comparison;
 
 const LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// Nothing is in it.
+/// The empty range.
 const NOTHING: RangeInclusive<i64> = RangeInclusive::new(1, 0);
 
-/// The integers that stand so to a number; `None` where the operand is no number.
+/// Returns the integers that satisfy a comparison with the operand, or `None` if the operand is not a number.
 pub fn ints(comparison: Comparison, operand: &Value) -> Option<RangeInclusive<i64>> {
     Some(match (operand, comparison) {
         (Value::Int(number), Comparison::Eq) => *number..=*number,
@@ -36,7 +36,7 @@ fn against_double(comparison: Comparison, number: f64) -> RangeInclusive<i64> {
         Comparison::Lt | Comparison::Lte if low => NOTHING,
         Comparison::Eq => number as i64..=number as i64,
         Comparison::Gt => (number.floor() as i64).checked_add(1).map_or(NOTHING, |least| least..=i64::MAX),
-        // What is rounded up to 2^63 was above every integer.
+        // A number that rounds up to 2^63 is greater than every integer.
         Comparison::Gte if number.ceil() >= LIMIT => NOTHING,
         Comparison::Gte => number.ceil() as i64..=i64::MAX,
         Comparison::Lt if number.ceil() >= LIMIT => all,
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_say_what_comparisons_say() {
+    fn ranges_match_comparisons() {
         let ints = [i64::MIN, i64::MIN + 1, -(1 << 53) - 1, -2, -1, 0, 1, 2, (1 << 53) + 1, i64::MAX - 1, i64::MAX];
         let doubles = [-1e300, -LIMIT, -2.5, -2.0, -0.0, 0.5, 2.0, 9_007_199_254_740_993.0, LIMIT, 1e300, f64::NAN];
         let operands = ints.iter().map(|int| Value::Int(*int)).chain(doubles.map(Value::Double));

@@ -1,4 +1,4 @@
-//! The other side of a `$lookup`, asked by column for the rows that hold a value.
+//! The foreign side of a `$lookup`, where a column finds the rows that hold a value.
 
 use std::sync::Arc;
 
@@ -12,31 +12,32 @@ use crate::pipeline::expression::filter::{Members, Test};
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// Rows that are asked for one after the other, until an index of the whole column is cheaper.
+/// The number of requests that scan the column. For further requests, an index of the whole column is cheaper.
 const SINGLE: usize = 4;
 const NONE: u32 = u32::MAX;
 
-/// Rows of a table by what they hold at a path.
+/// The rows of a table by their value at a path.
 pub struct Probe<'a> {
     selection: Selection<'a>,
     column: &'a Column,
-    /// The rows selected, by segment.
+    /// The selected rows of each segment.
     masks: Vec<Mask>,
     asked: usize,
-    /// Once many were asked for.
+    /// The index, built after several requests.
     index: Option<Index>,
 }
 
-/// The rows that hold each text, as chains of indices.
+/// The rows that hold each text, as chains of row indexes.
 struct Index {
-    /// The first row by the text's number.
+    /// The first row of each text, by the number of the text.
     first: Vec<u32>,
-    /// The next row with the same text.
+    /// For each row, the next row with the same text.
     next: Vec<u32>,
 }
 
 impl<'a> Probe<'a> {
-    /// `None` where no column of the path is kept, or it cannot tell.
+    /// Returns `None` if no column of the path is kept, if the column cannot provide all values, or if the scan has a
+    /// limit.
     pub fn new(selection: Selection<'a>, path: &str) -> Result<Option<Probe<'a>>> {
         let Some(column) = selection.columns.column(path).filter(|column| column.is_clear()) else { return Ok(None) };
         if selection.is_limited() {
@@ -46,7 +47,7 @@ impl<'a> Probe<'a> {
         Ok(Some(Probe { selection, column, masks, asked: 0, index: None }))
     }
 
-    /// The rows that hold one of the values, in order; null asks for those without one, too.
+    /// Returns the rows that hold one of the values, in order. Null also matches rows without a value.
     pub fn rows(&mut self, values: Vec<Value>, query: &Context) -> Result<Vec<Value>> {
         self.asked += 1;
         let texts: Option<Vec<u32>> = match self.asked > SINGLE && self.is_of_texts() {
@@ -74,7 +75,7 @@ impl<'a> Probe<'a> {
         Ok(row_indices)
     }
 
-    /// Whether every segment holds texts or nothing.
+    /// Returns whether every segment contains texts or no values at all.
     fn is_of_texts(&self) -> bool {
         self.column.segments().iter().all(|segment| matches!(segment.cells(), Cells::Texts(_) | Cells::Empty))
     }
@@ -111,7 +112,7 @@ impl<'a> Probe<'a> {
             let mut rows = Vec::new();
             selected.write_rows(&mut rows);
             for row in rows.into_iter().rev() {
-                // What is null or missing has no text's number.
+                // Null and missing cells have no number of a text.
                 let Some(first) = index.first.get_mut(cells[row as usize] as usize) else { continue };
                 let row_index = (number * SEGMENT) as u32 + row;
                 index.next[row_index as usize] = std::mem::replace(first, row_index);

@@ -1,4 +1,4 @@
-//! The rows that a scan gives, found by columns: as masks, or made into rows one by one.
+//! Selects the rows of a scan by columns, as masks or as rows.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use crate::pipeline::source::table::Columns;
 use crate::pipeline::value::context::Context;
 use crate::pipeline::value::error::Result;
 
-/// What is known of a scan's filter before there are columns.
+/// A scan's filter before it is bound to columns.
 #[derive(Debug, Default)]
 pub struct Selects {
     conjuncts: Vec<Filter>,
     limit: Option<u64>,
 }
 
-/// A scan's filter over the columns of one table.
+/// A scan's filter bound to the columns of a table.
 pub struct Selection<'a> {
     pub columns: &'a dyn Columns,
     query: &'a Context<'a>,
     predicates: Vec<Predicate<'a>>,
-    /// What is asked of the rows that are left, one by one.
+    /// The conditions on single rows, for rows that satisfy the predicates.
     residual: Vec<Residual<'a>>,
     limit: Option<u64>,
 }
 
-/// A filter that is asked of single rows.
+/// A condition that is evaluated for single rows.
 enum Residual<'a> {
-    /// Of their cells.
+    /// A condition on the cells of a row.
     Cells(Predicate<'a>),
-    /// Of the rows themselves, made with the fields that it reads.
+    /// A condition on the row itself, built with the fields that the condition reads.
     Row(&'a Filter, Option<BTreeSet<Arc<str>>>),
 }
 
@@ -42,7 +42,7 @@ impl Selects {
         Selects { conjuncts: filter.map(Filter::conjuncts).unwrap_or_default(), limit }
     }
 
-    /// The paths that the filter wants columns of.
+    /// Returns the paths whose columns the filter can use.
     pub fn paths(&self) -> BTreeSet<Arc<str>> {
         let mut wanted = BTreeSet::new();
         for conjunct in &self.conjuncts {
@@ -54,7 +54,8 @@ impl Selects {
         wanted
     }
 
-    /// `None` where columns would not help: no part of the filter can be asked of them, and nobody else needs them.
+    /// Binds the filter to the columns of a table. Conditions that columns cannot evaluate, or only at a high cost,
+    /// apply to single rows.
     pub fn bind<'a>(&'a self, columns: &'a dyn Columns, query: &'a Context<'a>) -> Result<Selection<'a>> {
         let mut selection =
             Selection { columns, query, predicates: Vec::new(), residual: Vec::new(), limit: self.limit };
@@ -72,13 +73,13 @@ impl Selects {
 }
 
 impl<'a> Selection<'a> {
-    /// Whether columns spare any row.
+    /// Returns whether columns can exclude any row.
     pub fn is_useful(&self) -> bool {
         let by_cells = |residual: &Residual| matches!(residual, Residual::Cells(_));
         !self.predicates.is_empty() || self.residual.iter().any(by_cells)
     }
 
-    /// Whether the scan gives no more than some of the rows that it selects.
+    /// Returns whether the scan has a limit, so that it may return only some of the selected rows.
     pub fn is_limited(&self) -> bool {
         self.limit.is_some()
     }
@@ -87,7 +88,7 @@ impl<'a> Selection<'a> {
         self.columns.count().div_ceil(SEGMENT)
     }
 
-    /// The rows of a segment that are selected.
+    /// Returns the selected rows of a segment.
     pub fn mask(&self, segment: usize) -> Result<Mask> {
         let mut mask = self.candidates(segment)?;
         if !self.residual.is_empty() {
@@ -101,7 +102,7 @@ impl<'a> Selection<'a> {
         Ok(mask)
     }
 
-    /// The rows of a segment that columns select.
+    /// Returns the rows of a segment that satisfy the predicates.
     fn candidates(&self, segment: usize) -> Result<Mask> {
         let len = self.columns.count().saturating_sub(segment * SEGMENT).min(SEGMENT);
         self.query.tick_many(len)?;
@@ -133,7 +134,7 @@ impl<'a> Selection<'a> {
         Ok(true)
     }
 
-    /// The rows selected; segments are looked at as they are needed. After an error comes none.
+    /// Returns the selected rows. Reads each segment when its rows are needed. Callers stop at the first error.
     pub fn rows(self) -> impl Iterator<Item = Result<Value>> + 'a {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
         let mut walk = Walk { selection: self, segment: 0, waiting: Vec::new() };
@@ -142,12 +143,12 @@ impl<'a> Selection<'a> {
     }
 }
 
-/// A walk over the rows selected.
+/// An iteration over the selected rows.
 struct Walk<'a> {
     selection: Selection<'a>,
-    /// The one whose rows come after those that wait.
+    /// The next segment to read.
     segment: usize,
-    /// Last row first.
+    /// The remaining rows of the current segment, last row first.
     waiting: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Inputs with the columns that they read: the values of some rows of a segment.
+//! Inputs bound to columns, which provide the values for rows of a segment.
 
 use std::cell::RefCell;
 use std::sync::LazyLock;
@@ -16,17 +16,17 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::path::FieldPath;
 
-/// Texts for each of which the value of an expression is kept.
+/// The maximum number of texts for which the values of an expression are cached.
 const FEW_TEXTS: usize = 4_096;
 
-/// Of what holds no column.
+/// The dictionary of sources without a column.
 static NO_TEXTS: LazyLock<Dictionary> = LazyLock::new(Dictionary::default);
 
-/// An input and the columns that it reads.
+/// An input bound to the columns that it reads.
 pub enum Source<'a> {
     Constant(&'a Value),
     Column(&'a Column),
-    /// The items of the arrays in a column, or what a path reads in them.
+    /// The items of the arrays in a column, or the values that a path reads in the items.
     Item(&'a Column, Option<&'a FieldPath>),
     Computed(Computed<'a>),
 }
@@ -35,17 +35,17 @@ pub enum Source<'a> {
 pub struct Computed<'a> {
     expr: &'a Expr,
     row: Cells<'a>,
-    /// The values for texts that were met, where the expression reads nothing else.
+    /// The cached values by text, if the expression reads only one text.
     known: RefCell<Vec<Option<Option<Value>>>>,
 }
 
-/// What rows are made of.
+/// The sources that rows are built from.
 pub struct Cells<'a> {
     sources: Vec<Source<'a>>,
     shape: &'a Shape,
 }
 
-/// Rows of one segment.
+/// Some rows of one segment.
 #[derive(Clone, Copy)]
 pub struct Chunk<'c> {
     pub segment: usize,
@@ -54,11 +54,11 @@ pub struct Chunk<'c> {
     pub run: Run<'c>,
 }
 
-/// What a source gave for a chunk, and the texts that numbers in it stand for.
+/// The values of a source for a chunk, with the texts of codes among them.
 type Fed<'f> = (Feed<'f>, &'f Dictionary);
 
 impl<'a> Source<'a> {
-    /// `None` where a column is not kept, or cannot tell.
+    /// Binds an input to columns. Returns `None` if a column is not kept or cannot provide all values.
     pub fn bind(input: &'a Input, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Source<'a>> {
         Some(match input {
             Input::Constant(value) => Source::Constant(value),
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The texts that numbers in what is fed stand for.
+    /// Returns the texts of codes in the source's values.
     pub fn texts(&self) -> &'a Dictionary {
         match self {
             Source::Column(column) | Source::Item(column, None) => column.texts(),
@@ -80,7 +80,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The values for a chunk. What has to be made for it is written into `made`, and paid for by the query.
+    /// Returns the values for a chunk. Newly built values are written into `made` and charged to the query.
     pub fn feed<'f>(&'f self, chunk: Chunk<'f>, made: &'f mut Vec<Option<Value>>) -> Result<Feed<'f>> {
         match self {
             Source::Constant(value) => return Ok(Feed::Constant(Some(value))),
@@ -138,7 +138,7 @@ impl<'a> Computed<'a> {
     }
 }
 
-/// The number of the text that a row is made of, where it is made of nothing else and there are few.
+/// Returns the code of a text, if a row is built from this text alone and the dictionary is small.
 fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
     match fed {
         [(feed, texts)] if texts.len() <= FEW_TEXTS => feed.code(nth, row),
@@ -147,13 +147,13 @@ fn text(fed: &[Fed], nth: usize, row: u32) -> Option<u32> {
 }
 
 impl<'a> Cells<'a> {
-    /// `None` where a column is not kept, or cannot tell.
+    /// Binds the inputs of a row to columns. Returns `None` if a column is not kept or cannot provide all values.
     pub fn bind(row: &'a Row, columns: &'a dyn Columns, unwound: Option<&'a Column>) -> Option<Cells<'a>> {
         let sources = row.inputs.iter().map(|input| Source::bind(input, columns, unwound)).collect::<Option<_>>()?;
         Some(Cells { sources, shape: &row.shape })
     }
 
-    /// Shows each row of a chunk with its number in the chunk.
+    /// Visits each row of a chunk with its position in the chunk.
     pub fn rows(&self, chunk: Chunk, mut show: impl FnMut(usize, &Value) -> Result<()>) -> Result<()> {
         self.feed(chunk, |fed| {
             for (nth, row) in chunk.rows.iter().enumerate() {
@@ -171,7 +171,7 @@ impl<'a> Cells<'a> {
         work(&fed.collect::<Result<Vec<_>>>()?)
     }
 
-    /// One row.
+    /// Builds one row.
     fn make(&self, fed: &[Fed], nth: usize, row: u32) -> Value {
         self.shape
             .make(&mut |input| fed.get(input).and_then(|(feed, texts)| feed.value(nth, row, texts)))
@@ -180,7 +180,7 @@ impl<'a> Cells<'a> {
 }
 
 impl Shape {
-    /// The value of this shape with what the inputs read.
+    /// Builds the value of this shape from the values of the inputs.
     fn make(&self, input: &mut dyn FnMut(usize) -> Option<Value>) -> Option<Value> {
         match self {
             Shape::Input(number) => input(*number),

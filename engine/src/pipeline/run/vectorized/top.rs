@@ -1,4 +1,4 @@
-//! `$sort` over columns, with the limit that it was told: rows are made of what is kept.
+//! `$sort` over columns, with an optional limit: rows are built only for the result.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -18,7 +18,7 @@ use crate::pipeline::value::error::Result;
 use crate::pipeline::value::memory;
 use crate::pipeline::value::sort_key::{Directed, direct};
 
-/// A sort by paths that columns can be kept of.
+/// A sort by paths for which columns can be kept.
 #[derive(Debug)]
 pub struct Top {
     keys: Vec<(Arc<str>, bool)>,
@@ -31,18 +31,18 @@ impl Top {
         if !keys.iter().any(|(path, _)| &**path == "_id") {
             keys.push(("_id".into(), false));
         }
-        // `_id` is read of the few rows that are equal in everything else.
+        // `_id` is read only from the few rows whose other keys are equal.
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         keys.iter().all(|(path, _)| can_keep(path)).then_some(Top { keys, limit })
     }
 
-    /// The paths that columns are wanted of.
+    /// Returns the paths for which columns are needed.
     pub fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
         self.keys.iter().map(|(path, _)| path).filter(|path| &***path != "_id")
     }
 
-    /// The indices of the rows in their order, and how many were selected; `None` where a column is not kept, or cannot
-    /// tell.
+    /// Returns the indexes of the rows in order, and the number of selected rows. Returns `None` if a column is not
+    /// kept or cannot provide the keys.
     pub fn run(&self, selection: &Selection, query: &Context, index: usize) -> Result<Option<(Vec<usize>, u64)>> {
         let mut columns = Vec::with_capacity(self.keys.len());
         for (path, descending) in &self.keys {
@@ -55,7 +55,7 @@ impl Top {
             };
             columns.push((column, *descending));
         }
-        // Of keys that are arrays, what belongs together is known to rows alone.
+        // If several keys are arrays, only the rows tell which items belong together.
         if columns.iter().filter(|(column, _)| column.is_some_and(Column::may_hold_arrays)).count() > 1 {
             return Ok(None);
         }
@@ -66,12 +66,12 @@ impl Top {
 }
 
 struct Sorting<'a> {
-    /// `None` is the id.
+    /// The column of each key, or `None` for the id, and whether the key is descending.
     columns: Vec<(Option<&'a Column>, bool)>,
     source: &'a dyn Columns,
 }
 
-/// A row that is kept.
+/// A kept row.
 struct Entry<'s> {
     sorting: &'s Sorting<'s>,
     row_index: usize,
@@ -98,7 +98,7 @@ impl PartialEq for Entry<'_> {
 impl Eq for Entry<'_> {}
 
 impl Sorting<'_> {
-    /// The indices of the rows kept, in order, and how many were selected.
+    /// Returns the indexes of the kept rows in order, and the number of selected rows.
     fn run(&self, selection: &Selection, limit: usize, query: &Context, index: usize) -> Result<(Vec<usize>, u64)> {
         let hold = || {
             let held = query.charge(self.columns.len() * size_of::<Directed>());
@@ -127,7 +127,7 @@ impl Sorting<'_> {
                 } else if let Some(mut highest) = heap.peek_mut()
                     && self.compare(row_index, highest.row_index).is_lt()
                 {
-                    // The highest row that was kept gives way to a lower one.
+                    // A lower row replaces the highest kept row.
                     highest.row_index = row_index;
                 }
             }
@@ -139,7 +139,7 @@ impl Sorting<'_> {
         Ok((all, selected))
     }
 
-    /// The order of two rows: by the keys, and where they are equal by their index.
+    /// Compares two rows by the keys, and rows with equal keys by their indexes.
     fn compare(&self, a: usize, b: usize) -> Ordering {
         for (column, descending) in &self.columns {
             let order = match column {
@@ -153,7 +153,8 @@ impl Sorting<'_> {
         a.cmp(&b)
     }
 
-    /// The segments, those first whose integers or dates come first: the others are then passed over quickly.
+    /// Returns the segments, those with the first integers or dates in the order at the front. Rows of later segments
+    /// are then excluded quickly.
     fn best_first(&self, selection: &Selection, limit: usize) -> Vec<usize> {
         let mut segments: Vec<usize> = (0..selection.segments()).collect();
         let Some(&(Some(column), descending)) = self.columns.first() else { return segments };
@@ -169,7 +170,7 @@ impl Sorting<'_> {
         segments
     }
 
-    /// Takes out the rows whose first key alone says that they come after the highest that is kept.
+    /// Removes the rows whose first key alone places them after the highest kept row.
     fn narrow(&self, segment: usize, mask: &mut Mask, highest: usize) {
         let Some(&(Some(column), descending)) = self.columns.first() else { return };
         let Some(segment) = column.segments().get(segment) else { return };
@@ -201,7 +202,7 @@ impl Sorting<'_> {
     }
 }
 
-/// The order of two cells, as a sort sees them.
+/// Compares two cells in the order of a sort.
 fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Ordering {
     let segment = |row_index: usize| column.segments().get(row_index / SEGMENT).filter(|segment| segment.is_plain());
     if let (Some(first), Some(second)) = (segment(a), segment(b)) {
@@ -222,7 +223,8 @@ fn compare_cells(column: &Column, a: usize, b: usize, descending: bool) -> Order
     key(column, a, descending).cmp(&key(column, b, descending))
 }
 
-/// What a cell is sorted by: the lowest of its values, the highest when descending; `None` for an empty array.
+/// Returns the sort key of a cell: its lowest value, or its highest for a descending key. Returns `None` for an empty
+/// array.
 fn key(column: &Column, row_index: usize, descending: bool) -> Option<Value> {
     match column.value(row_index) {
         None => Some(Value::Null),

@@ -1,4 +1,4 @@
-//! `$unwind` over a column: each row as often as its array has items, and the items beside it.
+//! `$unwind` over a column: repeats each row for the items of its array, and lists the items.
 
 use super::keys::Feed;
 use crate::model::value::Value;
@@ -15,7 +15,7 @@ pub struct Unwound {
 }
 
 impl Unwound {
-    /// Takes in the rows of a segment; `preserve` keeps those without items.
+    /// Unwinds the rows of a segment. `preserve` keeps rows without items.
     pub fn fill(&mut self, column: &Column, segment: &Segment, rows: &[u32], preserve: bool) {
         self.rows.clear();
         self.codes.clear();
@@ -24,7 +24,7 @@ impl Unwound {
         match segment.cells() {
             Cells::Lists(lists) if self.are_texts => {
                 for row in rows {
-                    // What is null or missing holds an empty list.
+                    // Null and missing cells hold an empty list.
                     let codes = lists.get(*row as usize);
                     self.rows.extend(std::iter::repeat_n(*row, codes.len()));
                     self.codes.extend_from_slice(codes);
@@ -45,7 +45,7 @@ impl Unwound {
                 self.rows.extend(std::iter::repeat_n(row, items.len()));
                 self.values.extend(items.iter().cloned().map(Some));
             }
-            // The empty array itself does not stay in a row that is preserved.
+            // A preserved row loses its empty array.
             Some(Value::Array(_)) if preserve => self.push(row, None),
             None | Some(Value::Null) if preserve => self.push(row, value),
             None | Some(Value::Null | Value::Array(_)) => {}
@@ -58,15 +58,15 @@ impl Unwound {
         self.values.push(value);
     }
 
-    /// The items, one for each row.
+    /// Returns the items, one for each row.
     pub fn items(&self) -> Feed<'_> {
         if self.are_texts { Feed::Codes(&self.codes) } else { Feed::Values(&self.values) }
     }
 
-    /// What a path reads in each of the items.
+    /// Returns the value that a path reads in each of the items.
     pub fn read(&self, path: &crate::pipeline::value::path::FieldPath) -> Vec<Option<Value>> {
         match self.are_texts {
-            // Nothing can be read in a text.
+            // A path reads nothing in a text.
             true => vec![None; self.codes.len()],
             false => self.values.iter().map(|item| path.eval(item.as_ref()?)).collect(),
         }
