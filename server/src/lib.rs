@@ -9,12 +9,13 @@ pub mod config;
 mod download;
 pub mod edge;
 pub mod embedding;
+pub mod http;
 mod mcp;
 mod mounted;
-mod public_url;
 mod realtime;
 pub mod serve;
 pub mod telemetry;
+mod wire;
 
 use std::sync::Arc;
 
@@ -23,14 +24,14 @@ use poem::endpoint::BoxEndpoint;
 use poem::{EndpointExt, Response, Route, get};
 
 pub use config::Config;
-
-/// Where the API and its companions are mounted.
-pub const API: &str = "/api/v1";
-/// Where what apps on devices ask is mounted.
-pub const FUNCTIONS: &str = "/functions/v1";
+use http::public_url::PublicUrl;
+use http::routes::{API, DOWNLOADS, FUNCTIONS, REALTIME};
+use http::shutdown::Shutdown;
+use http::streams::Streams;
+use wire::page::PageBytes;
 
 /// The whole application: what a socket, or a test, sends requests to.
-pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdown) -> BoxEndpoint<'static, Response> {
+pub fn application(engine: Arc<Engine>, config: &Config, shutdown: Shutdown) -> BoxEndpoint<'static, Response> {
     let service = api::service(config);
     let functions = api::functions(config);
     let document = api::document::finished(&service, &functions, config);
@@ -44,12 +45,12 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         .at("/openapi.yaml", get(api::document::yaml(&document)))
         .at("/docs/operators", get(api::document::language()))
         .nest("/docs", page)
-        .nest(realtime::PATH, realtime.routes())
-        .at(format!("{}/:path", download::DOWNLOADS), get(download::download).head(download::download))
+        .nest(REALTIME, realtime.routes())
+        .at(format!("{}/:path", DOWNLOADS), get(download::download).head(download::download))
         .at("/healthz", get(edge::health::healthz))
         .at("/readyz", get(edge::health::readyz));
     for (path, method) in realtime::METHODS {
-        let segments = format!("{}{path}", realtime::PATH).split('/').map(str::to_owned).collect();
+        let segments = format!("{}{path}", REALTIME).split('/').map(str::to_owned).collect();
         methods.insert(0, (segments, vec![method.to_owned()]));
     }
     for mounted in mounted::mounted(config) {
@@ -57,10 +58,10 @@ pub fn application(engine: Arc<Engine>, config: &Config, shutdown: edge::Shutdow
         routes = routes.at(mounted.path, mounted.route);
     }
     routes = mcp::mount(routes, &mut methods, config);
-    let streams = edge::streams::Streams::new(config.http.event_streams_per_workspace, "event streams");
-    let page = api::page::PageBytes(config.http.page_bytes);
+    let streams = Streams::new(config.http.event_streams_per_workspace, "event streams");
+    let page = PageBytes(config.http.page_bytes);
     let routes = routes.data(engine).data(shutdown).data(streams).data(page);
-    let routes = routes.data(public_url::PublicUrl::of(config));
+    let routes = routes.data(PublicUrl::of(config));
     edge::around(routes, config, methods).boxed()
 }
 

@@ -14,7 +14,7 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::{Engine, Plugins, Sizes, Store};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::edge::Shutdown;
+use crate::http::shutdown::Shutdown;
 use crate::{Config, application, auth, config, embedding, telemetry};
 
 /// Connections that may wait to be accepted.

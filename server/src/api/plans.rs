@@ -1,70 +1,21 @@
 //! `/users/:user_id/plan`.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::date::{format_date, parse_date};
-use foldwork_engine::model::plan::{Limits, Plan, PlanStatus};
+use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::plan::{Limits, PlanStatus};
 use foldwork_engine::workspace::members::NewPlan;
 use poem_openapi::param::Path;
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::words::{PlanStates, Word};
 use crate::auth::OperatorWrite;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{PlanStates, Word};
+use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
-
-/// What there is room for; null is any number.
-#[derive(Object, Serialize, Deserialize, Default)]
-#[oai(rename = "Limits")]
-#[serde(default)]
-pub struct LimitsBody {
-    /// Bytes of the files of a workspace.
-    #[oai(nullable)]
-    storage_bytes: Option<u64>,
-    /// Projects of a workspace.
-    #[oai(nullable)]
-    projects: Option<u64>,
-    /// Agents of a workspace.
-    #[oai(nullable)]
-    agents: Option<u64>,
-    /// Devices of a user.
-    #[oai(nullable)]
-    activations: Option<u64>,
-}
-
-impl From<Limits> for LimitsBody {
-    fn from(limits: Limits) -> LimitsBody {
-        let Limits { storage_bytes, projects, agents, activations } = limits;
-        LimitsBody { storage_bytes, projects, agents, activations }
-    }
-}
-
-/// The plan of a user.
-#[derive(Object, Serialize)]
-#[oai(rename = "Plan")]
-pub struct PlanBody {
-    id: String,
-    name: String,
-    status: Word<PlanStates>,
-    #[oai(nullable)]
-    trial_ends_at: Option<String>,
-    limits: LimitsBody,
-}
-
-impl From<&Plan> for PlanBody {
-    fn from(plan: &Plan) -> PlanBody {
-        PlanBody {
-            id: plan.id.clone(),
-            name: plan.name.clone(),
-            status: plan.status.name().into(),
-            trial_ends_at: plan.trial_ends_at.map(format_date),
-            limits: plan.limits.into(),
-        }
-    }
-}
 
 /// The plan that a user is to have. What is not given is as the settings say it for that plan.
 #[derive(Object, Deserialize)]

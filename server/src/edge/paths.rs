@@ -4,8 +4,8 @@ use poem::Request;
 use poem::http::Uri;
 use poem::http::uri::PathAndQuery;
 
-use crate::API;
-use crate::download::DOWNLOADS;
+use crate::http::routes::API;
+use crate::http::routes::DOWNLOADS;
 
 /// Makes what stands behind `/files/` one segment, as the router has it. Whoever encoded the slashes did so already.
 pub async fn one_segment(mut request: Request) -> poem::Result<Request> {

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
@@ -16,9 +15,9 @@ use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use sha2::{Digest, Sha256};
 
-use crate::api::error::ApiError;
-use crate::auth::bearer;
 use crate::config::Http;
+use crate::http::bearer::{Verified, bearer};
+use crate::http::error::ApiError;
 
 /// How often those who have their whole allowance again are forgotten.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -26,17 +25,6 @@ const SWEEP: Duration = Duration::from_secs(60);
 const FORGET: Duration = Duration::from_secs(600);
 /// Callers that are remembered at most. While so many are, no other is served.
 const MOST: usize = 100_000;
-
-/// Set by whoever finds the token of a request valid.
-#[derive(Clone, Default)]
-pub struct Verified(Arc<AtomicBool>);
-
-impl Verified {
-    /// The request's token is a valid one.
-    pub fn mark(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Calls the inner endpoint while the caller's allowance lasts.
 pub struct Limited<E> {
@@ -105,7 +93,7 @@ impl<E: Endpoint> Endpoint for Limited<E> {
             // An answer that did not depend on the token says nothing of it.
             if is_refused {
                 self.found(token, false);
-            } else if verified.0.load(Ordering::Relaxed) && !self.is_valid(&token) {
+            } else if verified.is_marked() && !self.is_valid(&token) {
                 self.found(token, true);
                 // This request was the key's first; that it is not the last allowed one is seen at the next.
                 if let Some(keys) = &self.keys {

@@ -13,9 +13,10 @@ use futures_util::stream::{self, BoxStream};
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, IntoResponse, Request, Response};
 
+use super::error::ApiError;
 use super::pace::Pace;
-use crate::api::error::ApiError;
-use crate::{API, Config};
+use crate::Config;
+use crate::http::routes::API;
 
 /// What every request's body has to keep to.
 #[derive(Clone)]

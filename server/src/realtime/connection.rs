@@ -11,7 +11,7 @@ use super::broadcast::Broadcast;
 use super::frame::{self, Head, Inbound, Version};
 use super::queue::{Outgoing, Queue};
 use super::session::Session;
-use crate::edge::Shutdown;
+use crate::http::shutdown::Shutdown;
 
 /// How long a peer may take to say that it has understood the end.
 const FAREWELL: Duration = Duration::from_secs(2);

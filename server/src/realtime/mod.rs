@@ -28,14 +28,12 @@ use poem::{EndpointExt, FromRequest, IntoResponse, Request, Response, Route, get
 use queue::{Bound, Queue};
 use session::{Admitted, Session};
 
-use crate::api::error::ApiError;
 use crate::config;
-use crate::edge::Shutdown;
-use crate::edge::rate::Verified;
-use crate::edge::streams::Streams;
+use crate::http::bearer::Verified;
+use crate::http::error::ApiError;
+use crate::http::shutdown::Shutdown;
+use crate::http::streams::Streams;
 
-/// Where clients connect to. They add `/websocket` themselves.
-pub const PATH: &str = "/realtime/v1";
 /// What there is below it, and the method of each.
 pub const METHODS: [(&str, &str); 4] =
     [("", "GET"), ("/websocket", "GET"), ("/api/broadcast", "POST"), ("/api/broadcast/{topic}/events/{event}", "POST")];
@@ -62,7 +60,7 @@ impl Realtime {
         }
     }
 
-    /// The paths below [`PATH`].
+    /// The paths below [`REALTIME`](crate::http::routes::REALTIME).
     pub fn routes(&self) -> impl poem::Endpoint + use<> {
         Route::new()
             .at("/", get(open))

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use super::socket::Socket;
 use crate::config::Http;
-use crate::edge::Shutdown;
+use crate::http::shutdown::Shutdown;
 
 /// A pause after a failure to accept, so that a process without free descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

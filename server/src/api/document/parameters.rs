@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::page::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// Where a parameter stands, its name, and what it is.
 const KNOWN: [(&str, &str, &str); 17] = [

@@ -3,9 +3,7 @@
 mod actions;
 mod batch;
 mod command;
-mod sent;
 mod tasks;
-mod wire;
 mod work;
 
 /// Every operation on tasks.
