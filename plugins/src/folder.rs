@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::registry::LoadError;
+use crate::error::LoadError;
 
 /// The files of a scripted plugin.
 #[derive(Debug, Clone)]
@@ -64,22 +64,10 @@ pub const SHIPPED: [(&str, [&str; 3]); 5] = [
 ];
 
 impl Folder {
-    /// Finds the plugin of this name in the folder of scripts, or among the built-in plugins.
-    pub fn find(scripts: &Path, name: &str) -> Result<Folder, LoadError> {
+    /// Returns the files of a plugin in the folder `scripts`, or else of a built-in one. Returns `None` if there is neither.
+    pub fn find(scripts: &Path, name: &str) -> Result<Option<Folder>, LoadError> {
         let path = scripts.join(name);
-        if path.is_dir() {
-            return Folder::read(&path);
-        }
-        Folder::shipped(name).ok_or_else(|| {
-            let mut known = Folder::names(scripts);
-            known.extend(crate::native().iter().map(|native| native.name().to_owned()));
-            let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
-            let message = format!("there is no plugin '{name}': {} is not a folder", path.display());
-            LoadError {
-                hint: hint.map(|hint| format!("did you mean '{hint}'?")),
-                ..LoadError::new("[plugins] enabled", message)
-            }
-        })
+        if path.is_dir() { Folder::read(&path).map(Some) } else { Ok(Folder::shipped(name)) }
     }
 
     /// Reads a plugin's folder. The file with the cases is optional.

@@ -3,17 +3,22 @@
 //!
 //! This crate depends on the engine, and the server depends on this crate; never the other way round.
 
+mod error;
 mod feed;
 mod folder;
+pub mod limits;
 pub mod manifest;
 pub mod mcp;
 pub mod memory;
 pub mod mount;
 mod native;
+mod natives;
 mod registry;
 pub mod script;
 mod suggestion;
 
+pub use error::LoadError;
 pub use folder::{Folder, SHIPPED};
-pub use native::{Native, Protocol, endpoints, native, speaks};
-pub use registry::{LoadError, load};
+pub use native::{Native, Protocol};
+pub use natives::{endpoints, natives, speaks};
+pub use registry::load;

@@ -8,9 +8,9 @@ use foldwork_engine::model::value::Object;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::error::LoadError;
 use crate::folder::{Folder, MANIFEST};
-use crate::registry::LoadError;
-use crate::script::limits::{Limits, Overrides};
+use crate::limits::{Limits, Overrides};
 use crate::suggestion::nearest;
 
 pub(crate) use tool::ToolSchemas;

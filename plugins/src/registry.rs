@@ -1,53 +1,24 @@
 //! Loads the enabled plugins. A plugin that cannot be loaded prevents the start.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use foldwork_engine::hook::Plugin;
 use foldwork_engine::model::value::Object;
 
+use crate::error::LoadError;
 use crate::folder::Folder;
-use crate::script::limits::Limits;
+use crate::limits::Limits;
+use crate::natives::natives;
 use crate::script::{Script, case};
-
-/// Why a plugin was rejected, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadError {
-    /// The file or the setting.
-    pub location: String,
-    pub line: Option<usize>,
-    pub column: Option<usize>,
-    pub message: String,
-    pub hint: Option<String>,
-}
-
-impl LoadError {
-    pub(crate) fn new(location: impl Into<String>, message: impl Into<String>) -> LoadError {
-        LoadError { location: location.into(), line: None, column: None, message: message.into(), hint: None }
-    }
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.location)?;
-        for number in [self.line, self.column].into_iter().flatten() {
-            write!(f, ":{number}")?;
-        }
-        write!(f, ": {}", self.message)?;
-        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// Keys of `[plugins]` that cannot be names of plugins.
 const RESERVED: [&str; 4] = ["enabled", "folder", "threads", "limits"];
 
 /// Loads the enabled plugins in their order, which is the order in which their hooks are called.
 ///
-/// Native plugins come from [`crate::native()`]. Scripted plugins come from the folder `scripts` or from the program
+/// Native plugins come from [`crate::natives()`]. Scripted plugins come from the folder `scripts` or from the program
 /// itself. The cases of a plugin must pass with the manifest's settings.
 pub fn load(
     enabled: &[String],
@@ -64,7 +35,7 @@ pub fn load(
     if let Some(name) = enabled.iter().find(|name| RESERVED.contains(&name.as_str())) {
         return Err(LoadError::new("[plugins] enabled", format!("'{name}' is a setting, not a plugin")));
     }
-    let mut native = crate::native();
+    let mut native = natives();
     let mut loaded: Vec<Arc<dyn Plugin>> = Vec::new();
     for name in enabled {
         if loaded.iter().any(|plugin| *plugin.about().name == **name) {
@@ -80,7 +51,7 @@ pub fn load(
             loaded.push(native.swap_remove(index).plugin);
             continue;
         }
-        let folder = Folder::find(scripts, name)?;
+        let folder = find(scripts, name)?;
         let script = Script::load(&folder, limits)?;
         if let Some(failed) = case::run(&script, &folder)?.into_iter().find_map(|outcome| outcome.failure) {
             return Err(failed);
@@ -92,4 +63,19 @@ pub fn load(
         loaded.push(Arc::new(script));
     }
     Ok(loaded)
+}
+
+/// Finds the files of a scripted plugin. Returns an error that suggests the most similar name of any plugin if there is none.
+fn find(scripts: &Path, name: &str) -> Result<Folder, LoadError> {
+    if let Some(folder) = Folder::find(scripts, name)? {
+        return Ok(folder);
+    }
+    let mut known = Folder::names(scripts);
+    known.extend(natives().iter().map(|native| native.name().to_owned()));
+    let hint = crate::suggestion::nearest(name, known.iter().map(String::as_str));
+    let message = format!("there is no plugin '{name}': {} is not a folder", scripts.join(name).display());
+    Err(LoadError {
+        hint: hint.map(|hint| format!("did you mean '{hint}'?")),
+        ..LoadError::new("[plugins] enabled", message)
+    })
 }

@@ -15,12 +15,11 @@ use poem::web::{Path, Query};
 use poem::{Body, FromRequest, Request, Response};
 use serde::Deserialize;
 
-use crate::api::error::ApiError;
-use crate::api::is_known;
-use crate::public_url::PublicUrl;
+use crate::http::error::ApiError;
+use crate::http::etag::is_known;
+use crate::http::public_url::PublicUrl;
+use crate::http::routes::DOWNLOADS;
 
-/// The path of the download endpoint.
-pub const DOWNLOADS: &str = "/files-dl";
 /// Characters that are not percent-encoded in a path, and in the extended form of a header's parameter (RFC 5987).
 const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 const IN_PARAMETER: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -12,11 +12,13 @@ use poem::http::{HeaderValue, StatusCode, Uri};
 use poem::{Endpoint, EndpointExt, IntoResponse, Request, Response, Route, get, post};
 use serde_json::json;
 
-use crate::api::error::ApiError;
-use crate::api::uploads::url_before_link;
-use crate::edge::{Methods, bodies};
-use crate::public_url::PublicUrl;
-use crate::{Config, auth};
+use crate::auth;
+use crate::config::Config;
+use crate::http::bearer::bearer;
+use crate::http::bodies;
+use crate::http::error::ApiError;
+use crate::http::public_url::PublicUrl;
+use crate::http::routes::{Methods, upload_url_prefix};
 
 /// The paths of the OAuth metadata of RFC 9728, for the MCP path and for the whole server.
 const METADATA: [&str; 2] = ["/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource"];
@@ -91,7 +93,7 @@ impl Resource {
         let scope = Some(format!("scope=\"{}\"", SCOPES[0]));
         let parts = match refusal.status {
             StatusCode::UNAUTHORIZED => {
-                let was_sent = auth::bearer(request).is_some();
+                let was_sent = bearer(request).is_some();
                 [metadata, scope, was_sent.then(|| "error=\"invalid_token\"".to_owned()), None]
             }
             StatusCode::FORBIDDEN if lacks_scope => {
@@ -118,7 +120,7 @@ impl Endpoint for Served {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        let upload_url = url_before_link(&PublicUrl::of(&self.resource.config).base(&request));
+        let upload_url = upload_url_prefix(&PublicUrl::of(&self.resource.config).base(&request));
         let access = auth::model_access(&request, upload_url)
             .await
             .map_err(|error| self.resource.challenged(&request, error))?;

@@ -9,10 +9,13 @@ use poem::http::StatusCode;
 use poem::http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH};
 use poem::{Body, Request, Response, RouteMethod};
 
-use crate::api::error::ApiError;
-use crate::edge::bodies;
-use crate::public_url::PublicUrl;
-use crate::{API, Config, api, auth};
+use crate::auth;
+use crate::config::Config;
+use crate::http::bodies;
+use crate::http::error::ApiError;
+use crate::http::etag::is_known;
+use crate::http::public_url::PublicUrl;
+use crate::http::routes::API;
 
 /// A path with its route and its methods.
 pub struct Mounted {
@@ -83,9 +86,7 @@ impl Served {
 fn sent(request: &Request, answer: mount::Answer) -> Response {
     let (mut head, mut body) = answer.into_parts();
     let tag = head.headers.get(ETAG).and_then(|tag| tag.to_str().ok());
-    if head.status == StatusCode::OK
-        && tag.is_some_and(|tag| api::is_known(request.header(IF_NONE_MATCH.as_str()), tag))
-    {
+    if head.status == StatusCode::OK && tag.is_some_and(|tag| is_known(request.header(IF_NONE_MATCH.as_str()), tag)) {
         head.status = StatusCode::NOT_MODIFIED;
         head.headers.remove(CONTENT_TYPE);
         body.clear();

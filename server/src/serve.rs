@@ -14,8 +14,10 @@ use foldwork_engine::clock::SystemClock;
 use foldwork_engine::{Engine, Plugins, Sizes, Store};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::edge::Shutdown;
-use crate::{Config, application, auth, config, embedding, telemetry};
+use crate::application::application;
+use crate::config::Config;
+use crate::http::shutdown::Shutdown;
+use crate::{auth, config, embedding, telemetry};
 
 /// The maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;

@@ -60,7 +60,7 @@ def transfer(*options):
     done = subprocess.run(["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{time_total}", *options], check=True,
                           stdout=subprocess.PIPE, text=True).stdout.split()
     if not done[0].startswith("2"):
-        sys.exit(f"{options} is answered {done[0]}")
+        sys.exit(f"{options} gets {done[0]}")
     return float(done[1])
 
 

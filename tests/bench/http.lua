@@ -1,4 +1,4 @@
--- One event a request, over streams of each thread's own; FOLDWORK_TOKEN is the bearer.
+-- Appends one event per request to streams that each thread has for itself; FOLDWORK_TOKEN is the bearer token.
 local threads = 0
 
 function setup(thread)

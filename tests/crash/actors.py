@@ -155,14 +155,14 @@ class Writer:
             path = f"/mailbox/{act.tasks[0]}/{PATHS.get(act.verb, act.verb)}"
         status, answer = client.call("POST", path, act.body, act.tag if act.verb in KEYED else None)
         if len(act.tasks) > 1:
-            check(status == 200 and len(answer["results"]) == len(act.tasks), f"{act} is answered {status}: {answer}")
+            check(status == 200 and len(answer["results"]) == len(act.tasks), f"{act} gets {status}: {answer}")
             for result in answer["results"]:
                 self.take(act, result["id"], result["status"], result.get("task") or result.get("error"))
         elif act.verb == "create":
-            check(status in (200, 201), f"{act} is answered {status}: {answer}")
+            check(status in (200, 201), f"{act} gets {status}: {answer}")
             self.take_made(act, answer)
         elif act.verb == "heartbeat":
-            check(status == 200 and answer["updated"] == [self.agent], f"a heartbeat is answered {status}: {answer}")
+            check(status == 200 and answer["updated"] == [self.agent], f"a heartbeat gets {status}: {answer}")
         else:
             self.take(act, act.tasks[0], status, answer)
         self.doubtful = None
@@ -181,7 +181,7 @@ class Writer:
             self.refusals += 1
             self.take_refusal(act, task, answer)
             return
-        check(status in (200, 201), f"{act} is answered {status}: {answer}")
+        check(status in (200, 201), f"{act} gets {status}: {answer}")
         self.acted.add(task)
         if act.verb in ("message", "artifact"):
             self.answers[task][act.tag] = Answer(act.verb, None, answer["id"])
@@ -211,7 +211,7 @@ class Writer:
         else:
             refused = act.verb in REFUSED.get(answer["code"], ())
             self.status[task] = answer.get("status", "pending")
-        check(refused, f"{act} is refused: {answer}")
+        check(refused, f"{act} is rejected: {answer}")
 
     def is_doubtful(self, task, done):
         """Returns whether an event of a task may be the result of the request in doubt."""

@@ -56,7 +56,7 @@ class Writer:
                 stream, event = self.in_doubt
                 status, answer = client.call("POST", f"/aggregates/{stream}/events", event)
                 if status not in (200, 201):
-                    self.refused = f"{event['event_id']} is refused with {status}: {str(answer)[:200]}"
+                    self.refused = f"{event['event_id']} is rejected with {status}: {str(answer)[:200]}"
                     return
                 self.answered[event["event_id"]] = (answer["aggregate_id"], answer["version"], answer["position"])
                 self.in_doubt = None
@@ -185,7 +185,7 @@ class Log:
         version = self.versions.get(stream, 0) + 1
         check(event["version"] == version, f"{stream} continues with version {event['version']}, expected {version}")
         self.versions[stream] = version
-        check(event_id not in self.positions, f"event {event_id} is there twice")
+        check(event_id not in self.positions, f"event {event_id} exists twice")
         self.positions[event_id] = position
         self.events.append((event_id, stream, version, event["event_type"], digest(event["payload"])))
         if stream in kept_streams:
@@ -230,7 +230,7 @@ class Verifier:
         doubtful = {writer.in_doubt[1]["event_id"] for writer in self.writers if writer.in_doubt}
         unknown = [event_id for event_id, stream, *_ in log.events
                    if stream.startswith("side-") and event_id not in answered and event_id not in doubtful]
-        check(not unknown, f"nobody sent {unknown[:3]}")
+        check(not unknown, f"unknown events in the log: {unknown[:3]}")
         repeat = self.chance.sample(sorted(answered), min(5, len(answered)))
         for event_id in repeat:
             number, count = (int(part) for part in event_id.rsplit("-", 2)[1:])
@@ -255,7 +255,7 @@ class Verifier:
             del row["_facts"], again["_facts"]
             check(row == again, f"{row['_id']} differs from its fold from the log")
         by_id = {row["_id"]: row for row in rows}
-        check(len(by_id) == len(rows), "a state is there twice")
+        check(len(by_id) == len(rows), "a state exists twice")
         for stream in sample:
             expected = fold(log.kept[stream])
             row = by_id.get(stream)
@@ -267,7 +267,8 @@ class Verifier:
                      if not name.startswith("_") and name not in ("aggregate_type", "project_id")}
             check(state == expected, f"{stream} is not what its events fold to")
             last = log.kept[stream][-1]
-            check((row["_version"], row["_position"]) == (last["version"], last["position"]), f"{stream} stands elsewhere")
+            check((row["_version"], row["_position"]) == (last["version"], last["position"]),
+                  f"{stream} is at another position")
 
 
 def fold(events):

@@ -243,7 +243,7 @@ def snapshot(client):
         check(not graph["truncated"], f"the graph around {stream} is too large to compare")
         found["labels"][stream] = graph["nodes"][0]["labels"]
         edges = [edge for edge in graph["edges"] if edge["from"] == row["_id"]]
-        check(edges == unique(edges), f"an edge from {stream} is there twice")
+        check(edges == unique(edges), f"an edge from {stream} exists twice")
         for edge in edges:
             key = f"{stream} {edge['kind']} {edge['to']} from {edge['valid_from']}"
             found["edges"].setdefault(key, []).append(edge)

@@ -119,7 +119,7 @@ class Sent:
                 versions[stream] = versions.get(stream, 0) + 1
                 check(event["version"] == versions[stream], f"{stream} continues with version {event['version']}")
                 event_id = event["event_id"]
-                check(event_id not in found, f"{event_id} is there twice")
+                check(event_id not in found, f"{event_id} exists twice")
                 found[event_id] = (stream, event["version"], event["position"])
                 if event_id in self.payloads:
                     check(digest(event["payload"]) == self.payloads[event_id], f"{event_id} is not what was sent")
@@ -232,8 +232,8 @@ class Rounds:
         until(HEALS_WITHIN_S, lambda: ready(self.server) == (200, None), "/readyz is not 200")
         check(self.append_one(client) in (200, 201), "an append after the start is rejected")
         print(f"round {number}: disk {', '.join(told)}; killed {'meanwhile' if in_fault else 'afterwards'}; "
-              f"{self.disk.failed() - before} calls failed; {count} events, {len(self.sent.answered)} answered, "
-              f"{sum(self.sent.refusals.values())} refused {self.sent.refusals}, {len(self.sent.gone)} gone: passed",
+              f"{self.disk.failed() - before} calls failed; {count} events, {len(self.sent.answered)} acknowledged, "
+              f"{sum(self.sent.refusals.values())} rejected {self.sent.refusals}, {len(self.sent.gone)} gone: passed",
               flush=True)
 
     def limited(self, kill):

@@ -77,7 +77,7 @@ class Writer:
         response = connection.getresponse()
         answer = response.read()
         if response.status not in expected:
-            self.refused = f"{method} {path} is refused with {response.status}: {answer[:200]}"
+            self.refused = f"{method} {path} is rejected with {response.status}: {answer[:200]}"
             raise ValueError(self.refused)
 
 
@@ -120,7 +120,7 @@ def verify(server, folder, writers):
         for path in writer.paths:
             found = files[path]["sha256"] if path in files else None
             allowed = [writer.known[path]] + [sha for doubtful, sha in [writer.doubtful or (None, None)] if doubtful == path]
-            check(found in allowed, f"{path} is {found}, answered was {allowed[0]}")
+            check(found in allowed, f"{path} is {found}, the acknowledged state was {allowed[0]}")
             writer.known[path] = found
         writer.doubtful = None
     check(set(files) <= {path for writer in writers for path in writer.paths}, "there are files that were never stored")

@@ -137,7 +137,7 @@ class Verifier:
             if done.verb in ("expire", "wake"):
                 continue
             key = key_of(done)
-            check(key not in seen, f"{fold.id}: {done.verb} {key} is there twice")
+            check(key not in seen, f"{fold.id}: {done.verb} {key} exists twice")
             seen.add(key)
             answer = answers.get(key)
             if answer is not None:
@@ -163,7 +163,8 @@ class Verifier:
             added = done.event["payload"].get(f"{done.verb}s", [])
             check(done.verb == "create" or answer.status == added[0]["id"], f"{fold.id}: {done.tag} has another id")
             return
-        check(done.version <= answer.version <= fold.version, f"{fold.id}: {done.tag} was answered in {answer.version}")
+        check(done.version <= answer.version <= fold.version,
+              f"{fold.id}: {done.tag} has version {answer.version} in the response")
         told = fold.done[answer.version - 1].status
         check(answer.status in (None, told),
               f"{fold.id} had the status {answer.status} in the response, and is {told} in that version")

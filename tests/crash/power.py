@@ -141,7 +141,7 @@ class Store:
         self.disk.lose_power(kind)
         segments = len(list((self.disk.store / "wal").glob("*.wal")))
         tables = len(list((self.disk.store / "sstables").glob("*.sst")))
-        print(f"round {number}: the disk holds {kind}; {count} events, {len(self.sent.answered)} answered, "
+        print(f"round {number}: the disk holds {kind}; {count} events, {len(self.sent.answered)} acknowledged, "
               f"{segments} segments, {tables} tables: passed", flush=True)
 
     def damages(self):

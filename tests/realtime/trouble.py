@@ -109,7 +109,7 @@ class Agent:
         await self.send("broadcast", {"type": "broadcast", "event": "ack", "payload": {"position": position}})
 
     def answered(self, reference, reply):
-        check(reply["status"] == "ok", f"{self.id} is refused: {reply}")
+        check(reply["status"] == "ok", f"{self.id} is rejected: {reply}")
         if reference == self.join:
             self.connections += 1
             self.joined.set()
@@ -246,7 +246,7 @@ async def verify(world, dispatches):
     """Checks that every acknowledged task was delivered, and that every delivered event is acknowledged and stays
     so."""
     try:
-        await world.until("all is told", lambda: not world.missing())
+        await world.until("every agent has received its work", lambda: not world.missing())
     except Failure as failure:
         missing = world.missing()
         raise Failure(f"{failure}; {len(missing)} of {dispatches} are missing: {missing[:5]}") from None

@@ -65,7 +65,7 @@ class Load:
         answer = response.read()
         self.counts.answered(self.kind, response.status, time.monotonic() - began)
         if response.status not in expected:
-            raise Refused(f"{method} {path} is answered {response.status}: {answer[:300]!r}")
+            raise Refused(f"{method} {path} gets {response.status}: {answer[:300]!r}")
         return response.status, json.loads(answer) if answer else None
 
     def one(self):

@@ -148,7 +148,9 @@ async fn a_request_in_progress_finishes_when_the_server_stops() {
     // The handler has begun to read the body.
     request.read_until("100 Continue\r\n\r\n").await;
     serving.stop.send(()).expect("the server runs");
-    timeout(TIMEOUT, async { while serving.client.connects().await {} }).await.expect("the server stops accepting connections");
+    timeout(TIMEOUT, async { while serving.client.connects().await {} })
+        .await
+        .expect("the server stops accepting connections");
     request.write(body).await.expect("the server still reads the body");
     let (status, answer) = request.answer().await;
     assert_eq!(status, 201, "{answer}");

@@ -116,7 +116,7 @@ async fn given(workspace: &Entered, head: &str) -> anyhow::Result<()> {
                         foldwork_engine::workspace::projects::NewProject { name: line.into(), ..Default::default() };
                     workspace.writer.create_project(new).await.with_context(what)?;
                 }
-                other => bail!("there is no section {other}"),
+                other => bail!("unknown section {other}"),
             }
         }
     }

@@ -147,7 +147,9 @@ impl Server {
             return Ok(());
         }
         self.clock.advance(ms);
-        tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed()).await.context("the passed deadlines are not handled in time")
+        tokio::time::timeout(TIMEOUT, self.engine.deadlines_passed())
+            .await
+            .context("the passed deadlines are not handled in time")
     }
 
     pub async fn call(&self, request: Request) -> Response {

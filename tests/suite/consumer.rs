@@ -334,7 +334,10 @@ async fn one_of_two_concurrent_rebuilds_wins_without_loss() {
         slow.set(Mode::Succeed);
         rebuild.await
     };
-    assert!(matches!(held, Err(Error::Conflict { code: "rebuild_overtaken", .. })), "the slower rebuild fails: {held:?}");
+    assert!(
+        matches!(held, Err(Error::Conflict { code: "rebuild_overtaken", .. })),
+        "the slower rebuild fails: {held:?}"
+    );
     drop((workspace, elsewhere));
     one.close().await;
     other.close().await;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use foldwork_engine::model::access::Scope;
-use foldwork_plugins::native;
+use foldwork_plugins::natives;
 use foldwork_server::Config;
 use foldwork_tests::expectation::{all_well, files};
 use foldwork_tests::scenario::exchanges;
@@ -22,7 +22,7 @@ const TAKEN: [&str; 4] = ["Client", "File", "Response", "Unset"];
 /// Returns the document of a server with every plugin enabled that mounts routes.
 fn document() -> Value {
     let mut config = Config::default();
-    config.plugins.enabled.extend(native().iter().map(|plugin| plugin.name().to_owned()));
+    config.plugins.enabled.extend(natives().iter().map(|plugin| plugin.name().to_owned()));
     foldwork_server::openapi(&config)
 }
 
@@ -48,7 +48,9 @@ fn every_operation_is_described_completely() {
     for (name, schema) in object(&document["components"]["schemas"]) {
         let own = |property: &&String| property.replace('_', "").eq_ignore_ascii_case(name);
         if object(&schema["properties"]).any(|(property, shown)| shown["type"] == "array" && own(&property)) {
-            failures.push(format!("{name} has a list field with its own name, which some client generators cannot express"));
+            failures.push(format!(
+                "{name} has a list field with its own name, which some client generators cannot express"
+            ));
         }
     }
     for name in TAKEN {
@@ -69,7 +71,7 @@ fn wrong_with(path: &str, operation: &Value) -> Vec<String> {
     };
     let words: Vec<&str> = operation["operationId"].as_str().unwrap_or_default().split('_').collect();
     let is_word = |word: &&str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
-    must(words.len() > 1 && words.iter().all(is_word), "its id is no <verb>_<resource>");
+    must(words.len() > 1 && words.iter().all(is_word), "its id is not <verb>_<resource>");
     let summary = operation["summary"].as_str().unwrap_or_default();
     must(!summary.is_empty() && summary.len() <= LONGEST_SUMMARY, "it has no summary of one line");
     // The last paragraph names the scope and is generated.

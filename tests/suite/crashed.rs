@@ -158,7 +158,7 @@ async fn a_commit_larger_than_a_memtable_is_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_larger_than_a_memtable_is_kept_when_memtables_become_smaller() {
+async fn a_large_log_is_kept_when_memtables_become_smaller() {
     let mut crashes = Crashes::new();
     let large = Writes { memtable_bytes: 64 * MEBIBYTE, commits: 48, bytes_each: 100_000 };
     let small = Writes { memtable_bytes: MEBIBYTE, commits: 1, bytes_each: 1_000 };

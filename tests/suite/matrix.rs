@@ -155,7 +155,7 @@ struct Cast {
 }
 
 async fn cast() -> anyhow::Result<Cast> {
-    // Users get no workspace of their own: a token opens the workspace that its user has joined.
+    // Users get no personal workspace: a token opens the workspace that its user has joined.
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let mut config = Config::default();
     config.plugins.enabled.clear();

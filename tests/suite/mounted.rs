@@ -1,13 +1,13 @@
 //! Paths that native plugins mount: each path belongs to one plugin and hides no operation of the server.
 
-use foldwork_plugins::{SHIPPED, native};
+use foldwork_plugins::{SHIPPED, natives};
 use foldwork_server::{API, Config};
 
 #[test]
 fn no_mounted_path_hides_an_operation() {
     let document = foldwork_server::openapi(&Config::default());
     let paths: Vec<&String> = document["paths"].as_object().expect("paths").keys().collect();
-    for plugin in native() {
+    for plugin in natives() {
         for endpoint in &plugin.endpoints {
             let path = format!("/plugins/{}/{}", plugin.name(), endpoint.path);
             let hidden = paths.iter().find(|known| known.replace("{name}", plugin.name()) == path);
@@ -18,7 +18,7 @@ fn no_mounted_path_hides_an_operation() {
 
 #[test]
 fn plugin_names_are_unique() {
-    let mut names: Vec<String> = native().iter().map(|plugin| plugin.name().to_owned()).collect();
+    let mut names: Vec<String> = natives().iter().map(|plugin| plugin.name().to_owned()).collect();
     names.extend(SHIPPED.iter().map(|(name, _)| (*name).to_owned()));
     let all = names.len();
     names.sort();

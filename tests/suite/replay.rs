@@ -111,7 +111,9 @@ async fn replayed(workspace: &Entered, line: &str) -> Result<(), String> {
     let (asked, wanted_text) = (json::text(&asked), json::text(&wanted));
     match (recorded.error_code, answer) {
         (Some(code), Err(Error::Pipeline(error))) if error.code == Code::Number(code) => Ok(()),
-        (Some(code), Err(error)) => Err(format!("should be rejected with {code}, but is rejected with {error:?}\n{asked}")),
+        (Some(code), Err(error)) => {
+            Err(format!("should be rejected with {code}, but is rejected with {error:?}\n{asked}"))
+        }
         (Some(code), Ok(answer)) => {
             Err(format!("should be rejected with {code}, but gives {}\n{asked}", json::text(&answer.rows)))
         }

@@ -8,7 +8,7 @@ use foldwork_engine::model::event::NewEvent;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_engine::workspace::query::Query;
 use foldwork_engine::{Engine, Plugins, Settings, Store};
-use foldwork_plugins::script::limits::Limits;
+use foldwork_plugins::limits::Limits;
 use foldwork_tests::entered::{Entered, enter};
 use foldwork_tests::expectation::root;
 use foldwork_tests::server::worked;

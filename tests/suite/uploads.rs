@@ -182,7 +182,7 @@ async fn an_upload_link_ends_with_its_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upload_link_ends_with_the_rights_of_its_user() {
-    // Users get no workspace of their own here: a token opens the workspace that its user has joined.
+    // Users get no personal workspace here: a token opens the workspace that its user has joined.
     let settings = AccessSettings { auto_provision: false, ..Provider::settings(&["ES256"]) };
     let mut config = Config::default();
     config.plugins.enabled = vec!["mcp".into()];

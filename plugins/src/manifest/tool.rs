@@ -9,8 +9,8 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::File;
+use crate::error::LoadError;
 use crate::mcp;
-use crate::registry::LoadError;
 
 /// The table as it is written.
 #[derive(Deserialize)]

@@ -10,9 +10,9 @@ use toml::Spanned;
 
 use self::given::Given;
 use super::{Script, located, result};
+use crate::error::LoadError;
 use crate::folder::{CASES, Folder};
 use crate::manifest::{line_and_column, refusal};
-use crate::registry::LoadError;
 
 /// The outcome of a case.
 #[derive(Debug)]

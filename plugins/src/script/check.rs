@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldwork_engine::hook::Hook;
 use rhai::{AST, ASTNode, Dynamic, Engine, Expr, FnCallExpr, Position, Scope, Stmt};
 
+use crate::error::LoadError;
 use crate::folder::{Folder, SCRIPT};
 use crate::manifest::{SCRIPTED, line_and_column};
-use crate::registry::LoadError;
 use crate::script::{Body, declaration};
 use crate::suggestion::nearest;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use rhai::Engine;
 use serde::Deserialize;
 
-use super::limits::Limits;
 use super::sandbox;
+use crate::limits::Limits;
 
 /// Functions by name and number of arguments, each with its signatures.
 pub(super) type Functions = BTreeMap<String, BTreeMap<usize, Vec<String>>>;

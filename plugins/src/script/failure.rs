@@ -6,7 +6,7 @@ use foldwork_engine::hook::{Failure, FailureKind};
 use rhai::{Dynamic, EvalAltResult, Position};
 
 use super::guard::Stop;
-use super::limits::Limits;
+use crate::limits::Limits;
 
 /// Maximum length of a message, in bytes.
 const LONGEST: usize = 2_000;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rhai::{Dynamic, EvalAltResult, Position};
 
-use super::limits::Limits;
+use crate::limits::Limits;
 use crate::memory::allocated;
 
 /// Number of lines that one call may log.

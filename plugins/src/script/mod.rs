@@ -11,7 +11,6 @@ mod failure;
 mod functions;
 mod guard;
 mod input;
-pub mod limits;
 mod replaced;
 mod result;
 mod sandbox;
@@ -27,10 +26,10 @@ use foldwork_engine::model::violation::Violation;
 use rhai::{AST, Dynamic, Engine, ImmutableString, Scope};
 
 use self::guard::Guard;
-use self::limits::Limits;
+use crate::error::LoadError;
 use crate::folder::{Folder, MANIFEST};
+use crate::limits::Limits;
 use crate::manifest::{Manifest, ToolSchemas, merged};
-use crate::registry::LoadError;
 
 /// Minimum stack of a call: nested values of a script are traversed and dropped recursively.
 const STACK_BYTES: usize = 64 << 20;

@@ -5,8 +5,8 @@ use rhai::module_resolvers::DummyModuleResolver;
 use rhai::packages::{Package, StandardPackage};
 use rhai::{Engine, OptimizationLevel};
 
-use super::limits::Limits;
 use super::{functions, guard, replaced, variables};
+use crate::limits::Limits;
 
 /// Returns an engine with the host functions and these limits.
 pub(super) fn engine(plugin: &str, limits: &Limits) -> Engine {

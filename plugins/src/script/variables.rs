@@ -9,7 +9,7 @@ use std::hash::{Hash, Hasher};
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Position};
 use rustc_hash::FxHasher;
 
-use super::limits::Limits;
+use crate::limits::Limits;
 
 /// Number of slots for variables. Variables that share a slot are measured more often than necessary.
 const PLACES: usize = 32;

@@ -1,54 +1,16 @@
 //! `/license/activations`: the devices of a user.
 
-use foldwork_engine::model::date::format_date;
-use foldwork_engine::model::license::Activation;
 use poem_openapi::param::Path;
 use poem_openapi::{ApiResponse, Object, OpenApi};
-use serde::Serialize;
 
 use super::Section;
-use super::body::Written;
-use super::error::{ApiResult, answer};
-use super::page::PageBody;
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::activation::ActivationBody;
+use crate::wire::body::Written;
+use crate::wire::page::PageBody;
 
 pub struct Api;
-
-/// An activated or revoked device.
-#[derive(Object, Serialize)]
-#[oai(rename = "Activation")]
-pub struct ActivationBody {
-    id: String,
-    /// The id that the device chose.
-    instance_id: String,
-    #[oai(nullable)]
-    name: Option<String>,
-    #[oai(nullable)]
-    platform: Option<String>,
-    #[oai(nullable)]
-    app_version: Option<String>,
-    created: String,
-    activated_at: String,
-    last_validated_at: String,
-    #[oai(nullable)]
-    revoked_at: Option<String>,
-}
-
-impl From<&Activation> for ActivationBody {
-    fn from(activation: &Activation) -> ActivationBody {
-        ActivationBody {
-            id: activation.id.to_string(),
-            instance_id: activation.instance_id.clone(),
-            name: activation.name.clone(),
-            platform: activation.platform.clone(),
-            app_version: activation.app_version.clone(),
-            created: format_date(activation.activated_at),
-            activated_at: format_date(activation.activated_at),
-            last_validated_at: format_date(activation.last_validated_at),
-            revoked_at: activation.revoked_at.map(format_date),
-        }
-    }
-}
 
 /// All devices of the caller.
 #[derive(Object)]

@@ -9,15 +9,16 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent};
-use super::json::AnyObject;
-use super::page::{PageBody, limit, read_cursor};
-use super::wire::text;
-use super::words::{AgentStatuses, AgentSwitch, Word};
-use super::{Section, etag, expected};
+use super::Section;
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::http::etag::{etag, expected};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, Word};
+use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::json::AnyObject;
+use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::state::text;
 
 pub struct Api;
 

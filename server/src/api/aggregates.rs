@@ -9,11 +9,13 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::json::{AnyObject, AnyValue, Stages};
-use super::{Section, etag, is_known, page};
+use super::Section;
 use crate::auth::ApiRead;
+use crate::http::error::{ApiResult, answer};
+use crate::http::etag::{etag, is_known};
+use crate::wire::body::{Body, Written};
+use crate::wire::json::{AnyObject, AnyValue, Stages};
+use crate::wire::page;
 
 pub struct Api;
 

@@ -7,14 +7,15 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Deserialize;
 
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent};
-use super::page::{PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
-use super::wire::ArticleBody;
-use super::words::{Publication, Word};
-use super::{Section, etag, expected, is_known};
+use super::Section;
 use crate::auth::{ApiWrite, ContentRead};
+use crate::http::error::{ApiResult, answer};
+use crate::http::etag::{etag, expected, is_known};
+use crate::wire::article::ArticleBody;
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{Publication, Word};
+use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::page::{PageBody, limit, named_cursor, not_of_this_list, read_named_cursor};
 
 pub struct Api;
 

@@ -13,19 +13,20 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
 use serde::{Deserialize, Serialize};
 
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
+use super::Section;
 use super::follow::{Log, Start, is_stream, stream_of};
-use super::idempotent::{Created, Outcome, idempotent};
-use super::json::{AnyObject, ExpectedVersion};
-use super::page::{PageBody, PageBytes, Whole, limit};
-use super::wire::EventBody;
-use super::words::{EventOrder, Word};
-use super::{Section, expected};
 use crate::auth::{ApiRead, ApiWrite};
-use crate::edge::Shutdown;
-use crate::edge::aside::aside;
-use crate::edge::streams::Streams;
+use crate::http::error::{ApiResult, answer};
+use crate::http::etag::expected;
+use crate::http::offloading::aside;
+use crate::http::shutdown::Shutdown;
+use crate::http::streams::Streams;
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{EventOrder, Word};
+use crate::wire::event::EventBody;
+use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::json::{AnyObject, ExpectedVersion};
+use crate::wire::page::{PageBody, PageBytes, Whole, limit};
 
 pub struct Api;
 
@@ -277,7 +278,8 @@ impl Api {
             return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
-        let after = answer(super::page::read_cursor(&list, cursor.as_deref()))?.or(after_version.0.map(u64::from));
+        let after =
+            answer(crate::wire::page::read_cursor(&list, cursor.as_deref()))?.or(after_version.0.map(u64::from));
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let page = answer(reader.stream(&aggregate_id, after, limit, direction).await)?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
@@ -322,7 +324,8 @@ impl Api {
             let permit = streams.enter(&access.0.record().id)?;
             return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, permit, shutdown.clone()));
         }
-        let after = answer(super::page::read_cursor(LIST, cursor.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
+        let after =
+            answer(crate::wire::page::read_cursor(LIST, cursor.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
         let limit = Limit { events: answer(limit(rows))?, bytes };
         let mut standing = access.0.standing();
@@ -336,7 +339,7 @@ impl Api {
         let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
         let page = aside(bytes, || LogPageBody {
             data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),
-            next_cursor: page.next.map(|next| super::page::cursor(LIST, next)),
+            next_cursor: page.next.map(|next| crate::wire::page::cursor(LIST, next)),
             position: page.position,
         });
         Ok(Log::Page(Written::large(&page, bytes)))

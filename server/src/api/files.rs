@@ -18,14 +18,14 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::idempotent::request_id;
-use super::page::{PageBody, limit, read_cursor};
-use super::raw_body::RawBody;
 use crate::auth::{ApiRead, ApiWrite, ContentRead};
 use crate::download;
-use crate::edge::aside::aside;
+use crate::http::error::{ApiResult, answer};
+use crate::http::offloading::aside;
+use crate::wire::body::{Body, Written};
+use crate::wire::idempotency::request_id;
+use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::raw_body::RawBody;
 
 pub struct Api;
 

@@ -18,11 +18,11 @@ use poem_openapi::registry::{MetaResponses, Registry};
 use poem_openapi::types::Type;
 use tokio::time::Instant;
 
-use super::body::Written;
-use super::wire::EventBody;
-use crate::edge::Shutdown;
-use crate::edge::aside::aside;
-use crate::edge::streams::StreamPermit;
+use crate::http::offloading::aside;
+use crate::http::shutdown::Shutdown;
+use crate::http::streams::StreamPermit;
+use crate::wire::body::Written;
+use crate::wire::event::EventBody;
 
 /// The number of events that a stream reads in one step.
 const PAGE: usize = 200;

@@ -11,11 +11,11 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::Section;
-use super::body::Written;
-use super::error::{ApiResult, answer};
-use super::json::AnyObject;
-use super::words::{EdgeDirection, Word};
 use crate::auth::ApiRead;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::Written;
+use crate::wire::closed_sets::{EdgeDirection, Word};
+use crate::wire::json::AnyObject;
 
 pub struct Api;
 

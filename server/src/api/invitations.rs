@@ -7,11 +7,11 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
 
 use super::Section;
-use super::body::Written;
-use super::error::{ApiResult, answer};
-use super::page::PageBody;
-use super::words::{Roles, Word};
 use crate::auth::Session;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::Written;
+use crate::wire::closed_sets::{Roles, Word};
+use crate::wire::page::PageBody;
 
 pub struct Api;
 

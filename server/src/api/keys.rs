@@ -13,13 +13,13 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent_kept, whole};
-use super::page::PageBody;
-use super::wire::KeyBody;
-use super::words::{Scopes, Word};
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{Scopes, Word};
+use crate::wire::idempotency::{Created, Outcome, idempotent_kept, whole};
+use crate::wire::key::KeyBody;
+use crate::wire::page::PageBody;
 
 pub struct Api;
 

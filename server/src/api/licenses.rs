@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use super::Section;
-use super::activations::ActivationBody;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::plans::LimitsBody;
-use super::words::{LicenseCodes, LicenseStates, PlanStates, Scopes, Word};
 use crate::auth::Unlock;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::activation::ActivationBody;
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{LicenseCodes, LicenseStates, PlanStates, Scopes, Word};
+use crate::wire::plan::LimitsBody;
 
 pub struct Api;
 

@@ -8,12 +8,12 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::page::PageBody;
-use super::plans::PlanBody;
-use super::words::{Memberships, Roles, Scopes, Word};
 use crate::auth::{ApiRead, OwnerWrite, ProfileRead};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{Memberships, Roles, Scopes, Word};
+use crate::wire::page::PageBody;
+use crate::wire::plan::PlanBody;
 
 pub struct Api;
 

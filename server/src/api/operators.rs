@@ -10,12 +10,12 @@ use poem_openapi::param::Query;
 use poem_openapi::{Object, OpenApi};
 
 use super::Section;
-use super::body::Written;
-use super::error::{ApiResult, answer};
-use super::json::{AnyObject, AnyValue};
-use super::wire::object;
-use super::words::{LanguageKinds, Word};
 use crate::auth::ApiRead;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::Written;
+use crate::wire::closed_sets::{LanguageKinds, Word};
+use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::state::object;
 
 pub struct Api;
 

@@ -1,70 +1,21 @@
 //! `/users/:user_id/plan`: setting the plan of a user.
 
 use foldwork_engine::Error;
-use foldwork_engine::model::date::{format_date, parse_date};
-use foldwork_engine::model::plan::{Limits, Plan, PlanStatus};
+use foldwork_engine::model::date::parse_date;
+use foldwork_engine::model::plan::{Limits, PlanStatus};
 use foldwork_engine::workspace::members::NewPlan;
 use poem_openapi::param::Path;
 use poem_openapi::{Object, OpenApi};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::words::{PlanStates, Word};
 use crate::auth::OperatorWrite;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{PlanStates, Word};
+use crate::wire::plan::{LimitsBody, PlanBody};
 
 pub struct Api;
-
-/// The limits of a plan. Null means no limit.
-#[derive(Object, Serialize, Deserialize, Default)]
-#[oai(rename = "Limits")]
-#[serde(default)]
-pub struct LimitsBody {
-    /// Bytes of files per workspace.
-    #[oai(nullable)]
-    storage_bytes: Option<u64>,
-    /// Projects per workspace.
-    #[oai(nullable)]
-    projects: Option<u64>,
-    /// Agents per workspace.
-    #[oai(nullable)]
-    agents: Option<u64>,
-    /// Devices per user.
-    #[oai(nullable)]
-    activations: Option<u64>,
-}
-
-impl From<Limits> for LimitsBody {
-    fn from(limits: Limits) -> LimitsBody {
-        let Limits { storage_bytes, projects, agents, activations } = limits;
-        LimitsBody { storage_bytes, projects, agents, activations }
-    }
-}
-
-/// The plan of a user.
-#[derive(Object, Serialize)]
-#[oai(rename = "Plan")]
-pub struct PlanBody {
-    id: String,
-    name: String,
-    status: Word<PlanStates>,
-    #[oai(nullable)]
-    trial_ends_at: Option<String>,
-    limits: LimitsBody,
-}
-
-impl From<&Plan> for PlanBody {
-    fn from(plan: &Plan) -> PlanBody {
-        PlanBody {
-            id: plan.id.clone(),
-            name: plan.name.clone(),
-            status: plan.status.name().into(),
-            trial_ends_at: plan.trial_ends_at.map(format_date),
-            limits: plan.limits.into(),
-        }
-    }
-}
 
 /// A plan to set. Fields that are absent get their values from the server's settings for that plan.
 #[derive(Object, Deserialize)]

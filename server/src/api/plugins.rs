@@ -6,10 +6,10 @@ use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::plugin_wire::{DryRunBody, DryRunResult, PluginBody, PluginList, ReplayBody, ReplayResult, ResumeResult};
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::plugin::{DryRunBody, DryRunResult, PluginBody, PluginList, ReplayBody, ReplayResult, ResumeResult};
 
 pub struct Api;
 

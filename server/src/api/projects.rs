@@ -7,12 +7,12 @@ use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::idempotent::{Created, Outcome, idempotent};
-use super::page::{PageBody, limit, read_cursor};
-use super::wire::ProjectBody;
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::project::ProjectBody;
 
 pub struct Api;
 

@@ -15,17 +15,17 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
 use super::follow::{Log, Start, is_stream, stream_of_feed};
-use super::json::AnyObject;
-use super::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
-use super::wire::text;
 use crate::auth::AgentListen;
-use crate::edge::Shutdown;
-use crate::edge::aside::aside;
-use crate::edge::streams::Streams;
-use crate::public_url::PublicUrl;
+use crate::http::error::{ApiResult, answer};
+use crate::http::offloading::aside;
+use crate::http::public_url::PublicUrl;
+use crate::http::shutdown::Shutdown;
+use crate::http::streams::Streams;
+use crate::wire::body::{Body, Written};
+use crate::wire::json::AnyObject;
+use crate::wire::page::{PageBytes, Whole, cursor as cursor_at, limit, read_cursor};
+use crate::wire::state::text;
 
 pub struct Api;
 
@@ -219,7 +219,7 @@ fn realtime_url(base: &str) -> String {
         Some(rest) => format!("ws{rest}"),
         None => base.to_owned(),
     };
-    format!("{base}{}", crate::realtime::PATH)
+    format!("{base}{}", crate::http::routes::REALTIME)
 }
 
 #[cfg(test)]

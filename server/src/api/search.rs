@@ -6,10 +6,10 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::words::{MatchKinds, Word};
 use crate::auth::ApiRead;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{MatchKinds, Word};
 
 pub struct Api;
 

@@ -5,9 +5,9 @@ use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
 use super::Section;
-use super::body::Written;
-use super::error::{ApiResult, answer};
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::Written;
 
 pub struct Api;
 

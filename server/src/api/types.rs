@@ -8,12 +8,12 @@ use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 
 use super::Section;
-use super::body::{Body, Written};
-use super::error::{ApiResult, answer};
-use super::json::{AnyObject, AnyValue};
-use super::wire::object;
-use super::words::{FieldFolds, FieldTypes, Word};
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{FieldFolds, FieldTypes, Word};
+use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::state::object;
 
 pub struct Api;
 
@@ -24,7 +24,7 @@ struct FieldDefinition {
     r#type: Word<FieldTypes>,
     #[oai(nullable)]
     required: Option<bool>,
-    #[oai(nullable)]
+    /// Any value. It has no type in the document, so it may be null without saying so.
     default: Option<AnyValue>,
     #[oai(nullable)]
     r#enum: Option<Vec<AnyValue>>,

@@ -8,17 +8,12 @@ use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
 
 use super::Section;
-use super::error::{ApiResult, answer};
 use super::files::{Stored, stored};
-use super::raw_body::RawBody;
-use crate::{API, download};
+use crate::download;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::raw_body::RawBody;
 
 pub struct Api;
-
-/// Returns the URL up to the link, which the caller appends.
-pub fn url_before_link(public_url: &str) -> String {
-    format!("{public_url}{API}/uploads?link=")
-}
 
 #[OpenApi(tag = "Section::Files")]
 impl Api {

@@ -3,9 +3,9 @@
 use poem_openapi::OpenApi;
 
 use super::Section;
-use super::body::Written;
-use super::wire::WorkspaceBody;
 use crate::auth::ProfileRead;
+use crate::wire::body::Written;
+use crate::wire::workspace::WorkspaceBody;
 
 pub struct Api;
 

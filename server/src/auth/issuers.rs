@@ -9,7 +9,7 @@ use foldwork_engine::model::plan::{Limits, OfferedPlan, PlanStatus};
 use foldwork_engine::{AccessSettings, Engine, FetchKeys, Fetched, IssuerSettings, Trust};
 use futures_util::StreamExt;
 
-use crate::Config;
+use crate::config::Config;
 use crate::config::{Issuer, OfferedPlan as PlanConfig};
 
 /// The time limit for fetching an issuer's keys.

@@ -17,12 +17,11 @@ use foldwork_engine::{
 };
 use foldwork_plugins::mcp;
 use poem::Request;
-use poem::http::header::AUTHORIZATION;
 use poem_openapi::SecurityScheme;
 use poem_openapi::auth::Bearer;
 
-use crate::api::error::ApiError;
-use crate::edge::rate::Verified;
+use crate::http::bearer::{Verified, bearer};
+use crate::http::error::ApiError;
 
 pub use issuers::decide;
 
@@ -131,11 +130,4 @@ fn mark_verified(request: &Request) {
     if let Some(verified) = request.data::<Verified>() {
         verified.mark();
     }
-}
-
-/// Returns the token in the `Authorization` header.
-pub fn bearer(request: &Request) -> Option<&str> {
-    let value = request.headers().get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim()).filter(|token| !token.is_empty())
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::output::{print, print_line};
 use super::table::Table;
-use crate::Config;
+use crate::config::Config;
 
 /// Lists plugins, and runs the test cases of scripted plugins.
 #[derive(clap::Args, Debug)]
@@ -87,7 +87,7 @@ fn list(config: &Config, folder: Option<&Path>) -> anyhow::Result<()> {
             Ok(script) => table.push(&row(config, script.about()).each_ref()),
         }
     }
-    for native in folder.map_or_else(foldwork_plugins::native, |_| Vec::new()) {
+    for native in folder.map_or_else(foldwork_plugins::natives, |_| Vec::new()) {
         table.push(&row(config, native.plugin.about()).each_ref());
     }
     print(&format!("{}{}", table.render(), refused.concat()))?;
@@ -113,7 +113,7 @@ fn row(config: &Config, about: &About) -> [Value; 6] {
 fn folders(config: &Config, folder: Option<&Path>) -> anyhow::Result<Vec<Result<Folder, foldwork_plugins::LoadError>>> {
     let Some(folder) = folder else {
         let scripts = Path::new(&config.plugins.folder);
-        return Ok(Folder::names(scripts).iter().map(|name| Folder::find(scripts, name)).collect());
+        return Ok(Folder::names(scripts).iter().filter_map(|name| Folder::find(scripts, name).transpose()).collect());
     };
     if folder.join("plugin.toml").is_file() {
         return Ok(vec![Folder::read(folder)]);

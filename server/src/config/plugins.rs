@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use foldwork_engine::model::value::Object;
-use foldwork_plugins::script::limits::Limits;
+use foldwork_plugins::limits::Limits;
 use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

@@ -9,8 +9,8 @@ use poem::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use tracing::Instrument;
 
-use super::Methods;
-use crate::api::error::ApiError;
+use crate::http::error::ApiError;
+use crate::http::routes::Methods;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The maximum length of a client's own request id.

@@ -7,7 +7,7 @@ use poem::http::StatusCode;
 use poem::web::{Data, Json};
 use poem::{IntoResponse, Response, handler};
 
-use super::Shutdown;
+use crate::http::shutdown::Shutdown;
 
 /// Returns 200 while the process can respond.
 #[handler]

@@ -4,8 +4,8 @@ use poem::Request;
 use poem::http::Uri;
 use poem::http::uri::PathAndQuery;
 
-use crate::API;
-use crate::download::DOWNLOADS;
+use crate::http::routes::API;
+use crate::http::routes::DOWNLOADS;
 
 /// Encodes the slashes after `/files/`, so that the router sees one segment. Clients may also encode the slashes
 /// themselves.

@@ -7,8 +7,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use governor::clock::{Clock, DefaultClock};
@@ -17,9 +16,9 @@ use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Endpoint, IntoResponse, Request, Response};
 use sha2::{Digest, Sha256};
 
-use crate::api::error::ApiError;
-use crate::auth::bearer;
 use crate::config::Http;
+use crate::http::bearer::{Verified, bearer};
+use crate::http::error::ApiError;
 
 /// The interval at which callers with a full allowance are removed.
 const SWEEP: Duration = Duration::from_secs(60);
@@ -27,17 +26,6 @@ const SWEEP: Duration = Duration::from_secs(60);
 const FORGET: Duration = Duration::from_secs(600);
 /// The maximum number of callers in memory. While this many are in memory, all requests are rejected.
 const MOST: usize = 100_000;
-
-/// Set by the code that finds a request's token valid.
-#[derive(Clone, Default)]
-pub struct Verified(Arc<AtomicBool>);
-
-impl Verified {
-    /// Marks the request's token as valid.
-    pub fn mark(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Calls the inner endpoint while the caller's allowance lasts.
 pub struct Limited<E> {
@@ -106,7 +94,7 @@ impl<E: Endpoint> Endpoint for Limited<E> {
             // A response that did not depend on the token does not show whether the token is valid.
             if is_refused {
                 self.found(token, false);
-            } else if verified.0.load(Ordering::Relaxed) && !self.is_valid(&token) {
+            } else if verified.is_marked() && !self.is_valid(&token) {
                 self.found(token, true);
                 // This first request counts as well. If it uses up the allowance, only the next request is rejected.
                 if let Some(keys) = &self.keys {

@@ -57,7 +57,7 @@ mod tests {
 
     #[cfg(not(feature = "local-model"))]
     #[test]
-    fn a_program_without_local_models_says_how_to_build_one_that_has_them() {
+    fn a_program_without_local_models_names_the_build_feature() {
         let refusal = refusal("nowhere");
         assert!(refusal.starts_with("search.embedding.kind: "), "{refusal}");
         assert!(refusal.contains("cargo build --release --features local-model"), "{refusal}");

@@ -11,7 +11,7 @@ use super::broadcast::Broadcast;
 use super::frame::{self, Head, Inbound, Version};
 use super::queue::{Outgoing, Queue};
 use super::session::Session;
-use crate::edge::Shutdown;
+use crate::http::shutdown::Shutdown;
 
 /// How long to wait for the peer's answer to a close frame.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -7,8 +7,8 @@ use poem::Request;
 use poem::http::{HeaderValue, StatusCode, header};
 
 use super::frame::Version;
-use crate::api::error::ApiError;
-use crate::auth::bearer;
+use crate::http::bearer::bearer;
+use crate::http::error::ApiError;
 
 /// The maximum length of a credential in bytes.
 const MAX_CREDENTIAL: usize = 16 << 10;

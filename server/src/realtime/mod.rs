@@ -28,15 +28,13 @@ use poem::{EndpointExt, FromRequest, IntoResponse, Request, Response, Route, get
 use queue::{Bound, Queue};
 use session::{Admitted, Session};
 
-use crate::api::error::ApiError;
 use crate::config;
-use crate::edge::Shutdown;
-use crate::edge::rate::Verified;
-use crate::edge::streams::Streams;
+use crate::http::bearer::Verified;
+use crate::http::error::ApiError;
+use crate::http::shutdown::Shutdown;
+use crate::http::streams::Streams;
 
-/// The path that clients connect to. They append `/websocket` themselves.
-pub const PATH: &str = "/realtime/v1";
-/// The paths below [`PATH`], each with its method.
+/// The paths below [`REALTIME`](crate::http::routes::REALTIME), each with its method.
 pub const METHODS: [(&str, &str); 4] =
     [("", "GET"), ("/websocket", "GET"), ("/api/broadcast", "POST"), ("/api/broadcast/{topic}/events/{event}", "POST")];
 /// The size of a socket's read and write buffers in bytes. Larger ones would dominate the memory of an idle socket.
@@ -62,7 +60,7 @@ impl Realtime {
         }
     }
 
-    /// Returns the routes below [`PATH`].
+    /// Returns the routes below [`REALTIME`](crate::http::routes::REALTIME).
     pub fn routes(&self) -> impl poem::Endpoint + use<> {
         Route::new()
             .at("/", get(open))

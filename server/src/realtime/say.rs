@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::Realtime;
 use super::broadcast::{Broadcast, Sender, is_reserved};
-use crate::api::error::ApiError;
-use crate::edge::bodies;
+use crate::http::bodies;
+use crate::http::error::ApiError;
 
 /// The maximum number of messages in one request.
 const MOST: usize = 100;

@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use super::socket::Socket;
 use crate::config::Http;
-use crate::edge::Shutdown;
+use crate::http::shutdown::Shutdown;
 
 /// The pause after a failed accept, so that a process without free file descriptors does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -119,26 +119,26 @@ void tell("hey-api", {
     const again = await api.approveTask({ client, path });
     refused(again.response?.status ?? 0, again.error, 409, "task_state_conflict");
   },
-  "refused with 400": async () => {
+  "rejected with 400": async () => {
     const { error, response } = await api.listArticles({ client, query: { cursor: "nonsense" } });
     refused(response?.status ?? 0, error, 400, "invalid_cursor");
   },
-  "refused with 401": async () => {
+  "rejected with 401": async () => {
     const { error, response } = await api.getWorkspace({ client: open() });
     refused(response?.status ?? 0, error, 401, "unauthenticated");
   },
-  "refused with 403": async () => {
+  "rejected with 403": async () => {
     const made = await api.createKey({ client, body: { name: "reader", scopes: ["api:read"] } });
     assert.ok(made.data?.key);
     const reader = open(made.data.key);
     const { error, response } = await api.createProject({ client: reader, body: { name: "Refused" } });
     refused(response?.status ?? 0, error, 403, "insufficient_scope");
   },
-  "refused with 404": async () => {
+  "rejected with 404": async () => {
     const { error, response } = await api.getArticle({ client, path: { aggregate_id: "not-there" } });
     refused(response?.status ?? 0, error, 404, "not_found");
   },
-  "refused with 409": async () => {
+  "rejected with 409": async () => {
     const { error, response } = await api.createProject({ client, body: { name: "Again", slug } });
     refused(response?.status ?? 0, error, 409, "slug_taken");
   },

@@ -120,27 +120,27 @@ void tell("openapi-fetch", {
     const again = await client.POST("/mailbox/{task_id}/approve", { params: { path } });
     refused(again.response.status, again.error, 409, "task_state_conflict");
   },
-  "refused with 400": async () => {
+  "rejected with 400": async () => {
     const { error, response } = await client.GET("/articles", { params: { query: { cursor: "nonsense" } } });
     refused(response.status, error, 400, "invalid_cursor");
   },
-  "refused with 401": async () => {
+  "rejected with 401": async () => {
     const { error, response } = await open().GET("/workspace");
     refused(response.status, error, 401, "unauthenticated");
   },
-  "refused with 403": async () => {
+  "rejected with 403": async () => {
     const made = await client.POST("/keys", { body: { name: "reader", scopes: ["api:read"] } });
     assert.ok(made.data?.key);
     const { error, response } = await open(made.data.key).POST("/projects", { body: { name: "Refused" } });
     refused(response.status, error, 403, "insufficient_scope");
   },
-  "refused with 404": async () => {
+  "rejected with 404": async () => {
     const { error, response } = await client.GET("/articles/{aggregate_id}", {
       params: { path: { aggregate_id: "not-there" } },
     });
     refused(response.status, error, 404, "not_found");
   },
-  "refused with 409": async () => {
+  "rejected with 409": async () => {
     const { error, response } = await client.POST("/projects", { body: { name: "Again", slug } });
     refused(response.status, error, 409, "slug_taken");
   },

@@ -119,14 +119,14 @@ void tell("typescript-fetch", {
     assert.ok(whole.timeline.some((entry) => entry.eventType === "task.approved"));
     await refuses(mailbox.approveTask({ taskId: made.id }), 409, "task_state_conflict");
   },
-  "refused with 400": () => refuses(articles.listArticles({ cursor: "nonsense" }), 400, "invalid_cursor"),
-  "refused with 401": () => refuses(new api.WorkspaceApi(open()).getWorkspace(), 401, "unauthenticated"),
-  "refused with 403": async () => {
+  "rejected with 400": () => refuses(articles.listArticles({ cursor: "nonsense" }), 400, "invalid_cursor"),
+  "rejected with 401": () => refuses(new api.WorkspaceApi(open()).getWorkspace(), 401, "unauthenticated"),
+  "rejected with 403": async () => {
     const made = await keys.createKey({ createKey: { name: "reader", scopes: ["api:read"] } });
     assert.ok(made.key);
     const reader = new api.WorkspaceApi(open(made.key));
     await refuses(reader.createProject({ createProject: { name: "Refused" } }), 403, "insufficient_scope");
   },
-  "refused with 404": () => refuses(articles.getArticle({ aggregateId: "not-there" }), 404, "not_found"),
-  "refused with 409": () => refuses(workspace.createProject({ createProject: { name: "Again", slug } }), 409, "slug_taken"),
+  "rejected with 404": () => refuses(articles.getArticle({ aggregateId: "not-there" }), 404, "not_found"),
+  "rejected with 409": () => refuses(workspace.createProject({ createProject: { name: "Again", slug } }), 409, "slug_taken"),
 });

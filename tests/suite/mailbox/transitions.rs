@@ -114,7 +114,7 @@ async fn actions_of_agents_match_the_table() {
 }
 
 /// Brings a task into the state of the row, does the action of the column, and compares the result.
-#[expect(clippy::too_many_arguments, reason = "a cell, and what it takes to try it")]
+#[expect(clippy::too_many_arguments, reason = "a cell of the table and everything needed to test it")]
 async fn check(
     server: &Server,
     row: &str,
@@ -252,7 +252,7 @@ fn slow(go: watch::Receiver<bool>) -> Plugins {
     let about = About {
         name: "slow".into(),
         version: "1.0.0".into(),
-        description: "Delivers when it is told to.".into(),
+        description: "Delivers when the test allows it.".into(),
         hooks: vec![Hook::Work],
         on: Subscription { events: Vec::new(), traits: Vec::new() },
         on_error: OnError::Park,

@@ -14,7 +14,7 @@ use foldwork_engine::model::value::{Object, Value};
 use rhai::Dynamic;
 
 use super::convert::Reader;
-use super::limits::Limits;
+use crate::limits::Limits;
 use crate::suggestion::nearest;
 
 /// Returns the result of a hook as a value.

@@ -16,7 +16,7 @@ use poem_openapi::OpenApiService;
 use serde_json::{Map, Value, json};
 
 use super::{Operations, licenses};
-use crate::Config;
+use crate::config::Config;
 pub use served::{json, language, page, yaml};
 
 /// Gives a type the schema of another one. Used for bodies that are parsed as raw JSON but documented field by field.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::page::{DEFAULT_LIMIT, MAX_LIMIT};
+use crate::wire::page::{DEFAULT_LIMIT, MAX_LIMIT};
 
 /// The location, the name and the description of each parameter.
 const KNOWN: [(&str, &str, &str); 17] = [

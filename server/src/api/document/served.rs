@@ -8,7 +8,8 @@ use poem_openapi::OpenApiService;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::api::{Operations, is_known, operators};
+use crate::api::{Operations, operators};
+use crate::http::etag::is_known;
 
 /// A response body that does not change while the server runs.
 #[derive(Clone)]

@@ -7,12 +7,12 @@ use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
 
 use super::command::{command, expected_version};
-use super::sent::Sent;
-use super::wire::{Acted, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, acted};
 use crate::api::Section;
-use crate::api::body::Body;
-use crate::api::error::{ApiResult, answer};
 use crate::auth::ApiWrite;
+use crate::http::error::{ApiResult, answer};
+use crate::wire::body::Body;
+use crate::wire::received::Received;
+use crate::wire::task::{Acted, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, acted};
 
 pub struct Api;
 
@@ -26,7 +26,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<ApproveTask>>,
+        body: Body<Received<ApproveTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Approve, &body.fields, if_match.as_deref()).await
@@ -40,7 +40,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<EditTask>>,
+        body: Body<Received<EditTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Edit, &body.fields, if_match.as_deref()).await
@@ -54,7 +54,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<RejectTask>>,
+        body: Body<Received<RejectTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Reject, &body.fields, if_match.as_deref()).await
@@ -69,7 +69,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<DeferTask>>,
+        body: Body<Received<DeferTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Defer, &body.fields, if_match.as_deref()).await
@@ -83,7 +83,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<AskTask>>,
+        body: Body<Received<AskTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Ask, &body.fields, if_match.as_deref()).await
@@ -97,7 +97,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<AssignTask>>,
+        body: Body<Received<AssignTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Assign, &body.fields, if_match.as_deref()).await
@@ -111,7 +111,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<MarkTask>>,
+        body: Body<Received<MarkTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Read, &body.fields, if_match.as_deref()).await
@@ -125,7 +125,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<MarkTask>>,
+        body: Body<Received<MarkTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         act(&access.0, &task_id, Action::Unread, &body.fields, if_match.as_deref()).await

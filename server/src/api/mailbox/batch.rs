@@ -8,12 +8,12 @@ use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Outcome, Which};
 use poem_openapi::OpenApi;
 
 use super::command::{command, filter, flag, integer, object, one_text};
-use super::sent::Sent;
-use super::wire::{ActOnTasks, ActedBody};
 use crate::api::Section;
-use crate::api::body::{Body, Written};
-use crate::api::error::{ApiError, ApiResult, answer};
 use crate::auth::ApiWrite;
+use crate::http::error::{ApiError, ApiResult, answer};
+use crate::wire::body::{Body, Written};
+use crate::wire::received::Received;
+use crate::wire::task::{ActOnTasks, ActedBody};
 
 pub struct Api;
 
@@ -25,7 +25,7 @@ impl Api {
     /// The tasks are given by id, or by a filter together with the number of tasks that it matches. The number keeps
     /// the action from reaching tasks that the caller has not seen.
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
-    async fn act_on_tasks(&self, access: ApiWrite, body: Body<Sent<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
+    async fn act_on_tasks(&self, access: ApiWrite, body: Body<Received<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
         let said = &body.fields;
         let named_action = answer(one_text(said, &["action"]))?;
         let action = named_action.as_deref().and_then(Action::parse).ok_or_else(|| {

@@ -14,8 +14,8 @@ use foldwork_engine::workspace::mailbox::tasks::{SOURCE_TYPES, TaskFilter};
 use foldwork_engine::workspace::mailbox::{TaskCommand, Worker};
 
 use crate::api::events::read_expected;
-use crate::api::expected;
-use crate::api::json::ExpectedVersion;
+use crate::http::etag::expected;
+use crate::wire::json::ExpectedVersion;
 
 /// The longest deferral in seconds, about three thousand years.
 const MAX_SECONDS: i64 = 100_000_000_000;

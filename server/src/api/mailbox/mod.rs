@@ -4,9 +4,7 @@
 mod actions;
 mod batch;
 mod command;
-mod sent;
 mod tasks;
-mod wire;
 mod work;
 
 /// Every operation on tasks.

@@ -9,15 +9,16 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, OpenApi};
 
 use super::command::{assignee, filter, object, one_text, priority, time};
-use super::sent::Sent;
-use super::wire::{CreateTask, TaskBody, TaskPage, WholeTaskBody};
-use crate::api::body::{Body, Written};
-use crate::api::error::{ApiResult, answer};
-use crate::api::idempotent::{Created, Outcome, idempotent};
-use crate::api::page::{PageBody, limit, read_cursor};
-use crate::api::words::{AssigneesOrNone, Sources, Word};
-use crate::api::{Section, etag, is_known};
+use crate::api::Section;
 use crate::auth::{ApiRead, ApiWrite};
+use crate::http::error::{ApiResult, answer};
+use crate::http::etag::{etag, is_known};
+use crate::wire::body::{Body, Written};
+use crate::wire::closed_sets::{AssigneesOrNone, Sources, Word};
+use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::page::{PageBody, limit, read_cursor};
+use crate::wire::received::Received;
+use crate::wire::task::{CreateTask, TaskBody, TaskPage, WholeTaskBody};
 
 pub struct Api;
 
@@ -87,10 +88,10 @@ impl Api {
     async fn create_task(
         &self,
         access: ApiWrite,
-        body: Body<Sent<CreateTask>>,
+        body: Body<Received<CreateTask>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<TaskBody>> {
-        let Body { value: Sent { fields, .. }, text } = body;
+        let Body { value: Received { fields, .. }, text } = body;
         let new = answer(new_task(&fields))?;
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;

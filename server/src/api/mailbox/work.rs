@@ -12,16 +12,17 @@ use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
 
 use super::command::{expected_version, flag, integer, one_text, required_message, worker};
-use super::sent::Sent;
-use super::wire::{
+use crate::api::Section;
+use crate::auth::ApiWrite;
+use crate::http::error::{ApiResult, answer};
+use crate::http::etag::etag;
+use crate::wire::body::{Body, Written};
+use crate::wire::idempotency::{Created, Outcome, idempotent};
+use crate::wire::received::Received;
+use crate::wire::task::{
     Acted, AddArtifact, AddMessage, ArtifactBody, CancelTask, ClaimTask, ClaimedBody, CompleteTask, FailTask,
     MessageBody, ReleaseTask, RequestInput, acted,
 };
-use crate::api::body::{Body, Written};
-use crate::api::error::{ApiResult, answer};
-use crate::api::idempotent::{Created, Outcome, idempotent};
-use crate::api::{Section, etag};
-use crate::auth::ApiWrite;
 
 pub struct Api;
 
@@ -43,7 +44,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<ClaimTask>>,
+        body: Body<Received<ClaimTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Claimed> {
         let said = &body.fields;
@@ -70,11 +71,11 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<AddMessage>>,
+        body: Body<Received<AddMessage>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<MessageBody>> {
-        let Body { value: Sent { fields: said, .. }, text } = body;
+        let Body { value: Received { fields: said, .. }, text } = body;
         let work = Work::Message { message: answer(required_message(&said, &["text", "message", "content"]))? };
         let call = answer(Call::new(&task_id, &said, if_match.as_deref()))?;
         let operation = format!("add_message/{}", call.id);
@@ -90,11 +91,11 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<AddArtifact>>,
+        body: Body<Received<AddArtifact>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<ArtifactBody>> {
-        let Body { value: Sent { fields: said, .. }, text } = body;
+        let Body { value: Received { fields: said, .. }, text } = body;
         let draft = answer(Draft::read(&said.clone().into(), "").map_err(Error::from))?;
         let work = Work::Artifact { drafts: vec![draft] };
         let call = answer(Call::new(&task_id, &said, if_match.as_deref()))?;
@@ -111,7 +112,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<CompleteTask>>,
+        body: Body<Received<CompleteTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
@@ -133,7 +134,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<RequestInput>>,
+        body: Body<Received<RequestInput>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
@@ -152,7 +153,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<FailTask>>,
+        body: Body<Received<FailTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
@@ -171,7 +172,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<ReleaseTask>>,
+        body: Body<Received<ReleaseTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
@@ -187,7 +188,7 @@ impl Api {
         &self,
         access: ApiWrite,
         task_id: Path<String>,
-        body: Body<Sent<CancelTask>>,
+        body: Body<Received<CancelTask>>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;

@@ -82,6 +82,15 @@ pub enum SSTableError {
 	ChecksumVerificationFailed {
 		block_offset: u64,
 	},
+	BlockOutsideFile {
+		block_offset: u64,
+		size: usize,
+	},
+	/// Any of the others, in the table of this number.
+	DamagedTable {
+		table_id: u64,
+		reason: Box<SSTableError>,
+	},
 
 	// BlockHandle decoding errors
 	FailedToDecodeBlockHandle {
@@ -257,6 +266,18 @@ impl fmt::Display for SSTableError {
 				block_offset,
 			} => {
 				write!(f, "checksum verification failed for block at {}", block_offset)
+			}
+			SSTableError::BlockOutsideFile {
+				block_offset,
+				size,
+			} => {
+				write!(f, "the block at {} has {} bytes, which end outside the file", block_offset, size)
+			}
+			SSTableError::DamagedTable {
+				table_id,
+				reason,
+			} => {
+				write!(f, "{:020}.sst is damaged: {}", table_id, reason)
 			}
 
 			// BlockHandle decoding errors

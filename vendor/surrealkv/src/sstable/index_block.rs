@@ -86,7 +86,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::sstable::block::{Block, BlockData, BlockHandle, BlockIterator, BlockWriter};
 use crate::sstable::error::SSTableError;
-use crate::sstable::table::{compress_block, read_table_block, write_block_at_offset};
+use crate::sstable::table::{
+	compress_block, in_table, read_table_block, write_block_at_offset,
+};
 use crate::vfs::File;
 use crate::{CompressionType, Options};
 
@@ -478,10 +480,13 @@ impl Index {
 		}
 
 		// Cache miss: read from disk
-		let block_data = read_table_block(
-			Arc::clone(&self.opts.internal_comparator),
-			Arc::clone(&self.file),
-			&block_handle.handle,
+		let block_data = in_table(
+			self.id,
+			read_table_block(
+				Arc::clone(&self.opts.internal_comparator),
+				Arc::clone(&self.file),
+				&block_handle.handle,
+			),
 		)?;
 		let block = Arc::new(block_data);
 

@@ -727,8 +727,32 @@ fn read_footer(f: Arc<dyn File>, file_size: usize) -> Result<Footer> {
 
 /// Reads raw bytes at a block handle's location.
 fn read_bytes(f: Arc<dyn File>, location: &BlockHandle) -> Result<Vec<u8>> {
+	// A damaged handle may name any size: no more is allocated than the file holds.
+	let end = location.offset().checked_add(location.size());
+	if location.size() > LARGE_BLOCK && end.is_none_or(|end| end as u64 > f.size().unwrap_or(0)) {
+		return Err(Error::from(SSTableError::BlockOutsideFile {
+			block_offset: location.offset() as u64,
+			size: location.size(),
+		}));
+	}
 	let mut buf = vec![0; location.size()];
 	f.read_at(location.offset() as u64, &mut buf).map(|_| buf)
+}
+
+/// Blocks of more bytes are compared with the size of the file before they are read.
+const LARGE_BLOCK: usize = 1 << 20;
+
+/// Adds the table's name to an error that its content caused.
+pub(crate) fn in_table<T>(table_id: u64, result: Result<T>) -> Result<T> {
+	result.map_err(|error| match error {
+		Error::SSTable(reason) if !matches!(reason, SSTableError::DamagedTable { .. }) => {
+			Error::SSTable(SSTableError::DamagedTable {
+				table_id,
+				reason: Box::new(reason),
+			})
+		}
+		other => other,
+	})
 }
 
 /// Calculates CRC32 checksum for a block.
@@ -748,7 +772,8 @@ pub(crate) fn read_filter_block(
 	if location.size() == 0 {
 		return Err(Error::FilterBlockEmpty);
 	}
-	let buf = read_bytes(src, location)?;
+	// A changed bit would hide keys that the table holds.
+	let (buf, _) = read_verified(&src, location)?;
 	Ok(FilterBlockReader::new(buf, policy))
 }
 
@@ -772,18 +797,28 @@ pub(crate) fn read_table_block(
 	f: Arc<dyn File>,
 	location: &BlockHandle,
 ) -> Result<Block> {
+	let (buf, compress) = read_verified(&f, location)?;
+
+	// Decompress
+	let block = decompress_block(&buf, CompressionType::try_from(compress)?)?;
+
+	Ok(Block::new(block, comparator))
+}
+
+/// Reads the bytes of a block and its compression type, and verifies their checksum.
+fn read_verified(f: &Arc<dyn File>, location: &BlockHandle) -> Result<(Vec<u8>, u8)> {
 	// Read block data
-	let buf = read_bytes(Arc::clone(&f), location)?;
+	let buf = read_bytes(Arc::clone(f), location)?;
 
 	// Read compression type (1 byte after block data)
 	let compress = read_bytes(
-		Arc::clone(&f),
+		Arc::clone(f),
 		&BlockHandle::new(location.offset() + location.size(), BLOCK_COMPRESS_LEN),
 	)?;
 
 	// Read checksum (4 bytes after compression type)
 	let cksum = read_bytes(
-		Arc::clone(&f),
+		Arc::clone(f),
 		&BlockHandle::new(
 			location.offset() + location.size() + BLOCK_COMPRESS_LEN,
 			BLOCK_CKSUM_LEN,
@@ -796,11 +831,7 @@ pub(crate) fn read_table_block(
 			block_offset: location.offset() as u64,
 		}));
 	}
-
-	// Decompress
-	let block = decompress_block(&buf, CompressionType::try_from(compress[0])?)?;
-
-	Ok(Block::new(block, comparator))
+	Ok((buf, compress[0]))
 }
 
 /// Verifies a block's checksum.
@@ -866,6 +897,10 @@ impl Table {
 		file: Arc<dyn File>,
 		file_size: u64,
 	) -> Result<Table> {
+		in_table(id, Table::open(id, opts, file, file_size))
+	}
+
+	fn open(id: u64, opts: Arc<Options>, file: Arc<dyn File>, file_size: u64) -> Result<Table> {
 		// Step 1: Read footer
 		let footer = read_footer(Arc::clone(&file), file_size as usize)?;
 
@@ -952,10 +987,13 @@ impl Table {
 		}
 
 		// Cache miss: read from disk
-		let b = read_table_block(
-			Arc::clone(&self.opts.internal_comparator),
-			Arc::clone(&self.file),
-			location,
+		let b = in_table(
+			self.id,
+			read_table_block(
+				Arc::clone(&self.opts.internal_comparator),
+				Arc::clone(&self.file),
+				location,
+			),
 		)?;
 		let b = Arc::new(b);
 
@@ -982,7 +1020,8 @@ impl Table {
 		}
 
 		// Cache miss: read from disk
-		let b = read_table_block(comparator, Arc::clone(&self.file), location)?;
+		let b =
+			in_table(self.id, read_table_block(comparator, Arc::clone(&self.file), location))?;
 		let b = Arc::new(b);
 
 		// Insert into history cache

@@ -5,12 +5,12 @@ use foldwork_engine::model::aggregate::Aggregate;
 use foldwork_engine::model::task::shown;
 use poem_openapi::{ApiResponse, Object};
 
-use crate::api::body::Written;
-use crate::api::etag;
-use crate::api::json::{AnyObject, AnyValue};
-use crate::api::words::{
+use super::body::Written;
+use super::closed_sets::{
     Assignees, AssigneesOrNone, Priorities, Sources, Speakers, TaskActions, TaskStatuses, WaitedFor, Word,
 };
+use super::json::{AnyObject, AnyValue};
+use crate::http::etag::etag;
 
 /// A task.
 #[derive(Object)]

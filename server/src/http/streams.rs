@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use poem::http::{HeaderValue, StatusCode, header};
 
-use crate::api::error::ApiError;
+use super::error::ApiError;
 
 /// The time after which a rejected client may retry, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");

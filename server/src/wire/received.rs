@@ -10,18 +10,18 @@ use poem_openapi::types::Type;
 use serde::{Deserialize, Deserializer};
 
 /// A request body as it was sent. `T` is the schema that the document shows.
-pub struct Sent<T> {
+pub struct Received<T> {
     pub fields: Object,
     shown: PhantomData<fn() -> T>,
 }
 
-impl<'de, T> Deserialize<'de> for Sent<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sent<T>, D::Error> {
-        Ok(Sent { fields: Object::deserialize(deserializer)?, shown: PhantomData })
+impl<'de, T> Deserialize<'de> for Received<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Received<T>, D::Error> {
+        Ok(Received { fields: Object::deserialize(deserializer)?, shown: PhantomData })
     }
 }
 
-impl<T: Type> Type for Sent<T> {
+impl<T: Type> Type for Received<T> {
     const IS_REQUIRED: bool = true;
     type RawValueType = Self;
     type RawElementValueType = Self;

@@ -13,9 +13,9 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOpti
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::ApiError;
-use crate::edge::aside::aside;
-use crate::edge::bodies;
+use crate::http::bodies;
+use crate::http::error::ApiError;
+use crate::http::offloading::aside;
 
 const CONTENT_TYPE: &str = "application/json";
 

@@ -14,9 +14,10 @@ use futures_util::stream::{self, BoxStream};
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{Body, Endpoint, IntoResponse, Request, Response};
 
+use super::error::ApiError;
 use super::pace::Pace;
-use crate::api::error::ApiError;
-use crate::{API, Config};
+use crate::config::Config;
+use crate::http::routes::API;
 
 /// The limits for the body of a request.
 #[derive(Clone)]

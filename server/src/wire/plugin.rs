@@ -9,9 +9,9 @@ use foldwork_engine::workspace::plugins::{HookResult, PluginStatus, Trial};
 use poem_openapi::Object;
 use serde::{Deserialize, Serialize};
 
+use super::closed_sets::{FailurePolicies, Hooks, PluginStates, Word};
 use super::json::{AnyObject, AnyValue};
 use super::page::Whole;
-use super::words::{FailurePolicies, Hooks, PluginStates, Word};
 
 /// All enabled plugins.
 #[derive(Object, Serialize)]

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::body::Written;
-use super::error::{ApiResult, answer};
+use crate::http::error::{ApiResult, answer};
 
 /// The response to a request that creates something.
 #[derive(ApiResponse)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use poem::Request;
 
-use crate::Config;
+use crate::config::Config;
 
 /// The server's public URL, available to handlers as request data.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
-use crate::edge::bodies::Upload;
+use crate::http::bodies::Upload;
 
 /// The raw bytes of a request body.
 pub struct RawBody {

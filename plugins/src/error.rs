@@ -1,0 +1,33 @@
+//! The error that rejects a plugin at the start, with its place in the plugin's files.
+
+use std::fmt;
+
+/// Why a plugin was rejected, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// The file or the setting.
+    pub location: String,
+    pub line: Option<usize>,
+    pub column: Option<usize>,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl LoadError {
+    pub(crate) fn new(location: impl Into<String>, message: impl Into<String>) -> LoadError {
+        LoadError { location: location.into(), line: None, column: None, message: message.into(), hint: None }
+    }
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.location)?;
+        for number in [self.line, self.column].into_iter().flatten() {
+            write!(f, ":{number}")?;
+        }
+        write!(f, ": {}", self.message)?;
+        self.hint.as_ref().map_or(Ok(()), |hint| write!(f, "; {hint}"))
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -1,0 +1,53 @@
+//! The list of plugins written in Rust, and what they mount.
+
+use std::sync::Arc;
+
+use crate::mount::Endpoint;
+use crate::native::{Native, Protocol};
+use crate::{feed, mcp};
+
+/// Returns the plugins written in Rust.
+pub fn natives() -> Vec<Native> {
+    vec![feed::plugin(), mcp::plugin()]
+}
+
+/// Returns the endpoints of the enabled plugins, each with the name of its plugin.
+pub fn endpoints(enabled: &[String]) -> impl Iterator<Item = (Arc<str>, Endpoint)> {
+    let native = natives().into_iter().filter(|native| enabled.iter().any(|name| name == native.name()));
+    native.flat_map(|native| {
+        let name = native.plugin.about().name.clone();
+        native.endpoints.into_iter().map(move |endpoint| (name.clone(), endpoint))
+    })
+}
+
+/// Returns whether one of the enabled plugins serves a protocol.
+pub fn speaks(enabled: &[String], protocol: Protocol) -> bool {
+    natives().iter().any(|native| native.protocol == Some(protocol) && enabled.iter().any(|name| name == native.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use foldwork_engine::hook::Hook;
+
+    use super::*;
+
+    #[test]
+    fn plugins_with_endpoints_declare_the_mount_hook() {
+        for native in natives() {
+            let mounts = native.plugin.about().hooks.contains(&Hook::Mount);
+            let answers = !native.endpoints.is_empty() || native.protocol.is_some();
+            assert_eq!(mounts, answers, "{}", native.name());
+            for endpoint in &native.endpoints {
+                assert!(!endpoint.path.starts_with('/'), "{} {}", native.name(), endpoint.path);
+            }
+        }
+    }
+
+    #[test]
+    fn disabled_plugins_mount_nothing() {
+        assert_eq!(endpoints(&[]).count(), 0);
+        assert!(!speaks(&["feed".to_owned()], Protocol::Mcp));
+        assert!(speaks(&["mcp".to_owned()], Protocol::Mcp));
+        assert_eq!(endpoints(&["feed".to_owned(), "linker".to_owned()]).count(), 1);
+    }
+}

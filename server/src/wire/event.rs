@@ -1,0 +1,48 @@
+//! An event, as responses show it.
+
+use foldwork_engine::model::date::format_date;
+use foldwork_engine::model::event::Event;
+use poem_openapi::Object;
+use serde::Serialize;
+
+use super::json::AnyObject;
+
+/// An event of the log.
+#[derive(Object, Serialize)]
+#[oai(rename = "Event")]
+pub struct EventBody {
+    pub event_id: String,
+    pub aggregate_id: String,
+    pub aggregate_type: String,
+    pub event_type: String,
+    #[oai(nullable)]
+    pub project_id: Option<String>,
+    /// The event's number in its stream, from 1.
+    pub version: u64,
+    /// The event's number in the workspace's log, from 1.
+    pub position: u64,
+    pub payload: AnyObject,
+    pub metadata: AnyObject,
+    pub actor: String,
+    pub occurred_at: String,
+    pub recorded_at: String,
+}
+
+impl From<&Event> for EventBody {
+    fn from(event: &Event) -> EventBody {
+        EventBody {
+            event_id: event.event_id.to_string(),
+            aggregate_id: event.aggregate_id.to_string(),
+            aggregate_type: event.aggregate_type.to_string(),
+            event_type: event.event_type.to_string(),
+            project_id: event.project_id.as_deref().map(str::to_owned),
+            version: event.version,
+            position: event.position,
+            payload: AnyObject((*event.payload).clone()),
+            metadata: AnyObject((*event.metadata).clone()),
+            actor: event.actor.to_string(),
+            occurred_at: format_date(event.occurred_at),
+            recorded_at: format_date(event.recorded_at),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What requests and responses hold: bodies, pages, closed sets of texts, and one file for each resource that several
+//! operations show.
+
+pub mod activation;
+pub mod article;
+pub mod body;
+pub mod closed_sets;
+pub mod event;
+pub mod idempotency;
+pub mod json;
+pub mod key;
+pub mod page;
+pub mod plan;
+pub mod plugin;
+pub mod project;
+pub mod raw_body;
+pub mod received;
+pub mod state;
+pub mod task;
+pub mod workspace;
