@@ -21,3 +21,4 @@ mod wire;
 
 pub use application::{application, openapi};
 pub use config::Config;
+pub use http::routes::{API, FUNCTIONS};

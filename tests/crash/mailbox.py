@@ -12,7 +12,7 @@ import time
 
 from actors import BOARDS, BROKEN, KEYED, LONGEST_S, Answer, Shared, Writer
 from server import Failure, Server, check
-from tasks import Fold
+from tasks import Fold, counts
 
 WRITERS = 5
 COMES_BACK_WITHIN_S = 60
@@ -74,7 +74,7 @@ class Verifier:
         self.agents = {writer.agent for writer in writers}
         self.doubts, self.happened, self.late = collections.Counter(), collections.Counter(), collections.Counter()
 
-    def verify(self, server, stopped, started):
+    def verify(self, server, stopped, started, launched):
         """Returns how many leases and deferrals ended between these times, while no server ran, and were handled."""
         client = server.client()
         for writer in self.writers:
@@ -94,7 +94,10 @@ class Verifier:
             for done in fold.done:
                 if done.event["position"] > before and done.verb in ("expire", "wake"):
                     self.verify_time(fold, done)
-                    late[done.verb] += stopped <= self.ended(fold, done) < started
+                    is_late = stopped <= self.ended(fold, done) < started
+                    late[done.verb] += is_late
+                    if done.verb == "expire":
+                        self.verify_attempt(fold, done, is_late, stopped, started, launched)
         self.verify_nothing_lost(client)
         self.verify_effects(client)
         self.verify_feeds(client, before)
@@ -127,6 +130,17 @@ class Verifier:
     def verify_time(self, fold, done):
         moment = self.ended(fold, done)
         check(done.event["occurred_at"] >= moment, f"{fold.id}: {done.verb} comes before {moment}")
+
+    def verify_attempt(self, fold, done, is_late, stopped, started, launched):
+        """A lease that ended while no server ran does not count as an attempt. Every other one does."""
+        if counts(done.event):
+            # A server that was launched in between may have run when the lease ended, and a heartbeat without a response may
+            # have extended it.
+            extended = any(writer.doubtful and writer.doubtful.verb == "heartbeat" for writer in self.writers)
+            check(launched or extended or not is_late, f"{fold.id}: the lease ended while no server ran, and counts as an attempt")
+        else:
+            handled = stopped <= done.event["occurred_at"] and self.ended(fold, done) < started
+            check(handled, f"{fold.id}: the lease ended while a server ran, and does not count as an attempt")
 
     def verify_acts(self, fold):
         answers = {}
@@ -245,7 +259,7 @@ class Verifier:
     def verify_all(self, server):
         """Reads everything again from the beginning."""
         read, self.history = self.history.tasks, History()
-        self.verify(server, "", "")
+        self.verify(server, "", now(), True)
         check(all(self.history.tasks[task][:len(events)] == events for task, events in read.items()),
               "events read after an earlier start have changed")
 
@@ -277,7 +291,8 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
         thread.join()
     doubtful = collections.Counter(writer.doubtful.verb for writer in writers if writer.doubtful)
     wait_until(over)
-    if chance.random() < 0.3:
+    launched = chance.random() < 0.3
+    if launched:
         # Killing a server while it handles passed deadlines must lose nothing either.
         server.launch()
         time.sleep(chance.uniform(0, 1.5))
@@ -285,7 +300,7 @@ def play_round(number, server, writers, planter, verifier, chance, longest):
         server.process.stdout.close()
     started = now()
     server.start()
-    late = verifier.verify(server, stopped, started)
+    late = verifier.verify(server, stopped, started, launched)
     check(late["expire"] and late["wake"],
           f"of the leases and deferrals that ended without a server, these came back: {dict(late)}")
     history = verifier.history

@@ -38,6 +38,11 @@ def transitions():
     return cells
 
 
+def counts(event):
+    """Returns whether an event that ends an attempt counts it. A lease that ended while no server ran does not count."""
+    return event["event_type"] == "task.failed" or "attempt" in event["payload"]
+
+
 class Fold:
     """A task, folded event by event."""
 
@@ -83,6 +88,8 @@ class Fold:
         payload, name, said = event["payload"], event["event_type"], event["payload"].get("messages", [])
         if name == "task.expired" or name == "task.failed" and "error" not in event["metadata"]:
             check(self.status == "in_progress", f"{self.id}: a lease ends while it is {self.status}")
+            if not counts(event):
+                return "expire", self.claim, None, self.taken_from
             check((name == "task.failed") == (self.attempt >= MAX_ATTEMPTS), f"{self.id}: {name} in attempt {self.attempt}")
             return "expire", self.claim, None, self.again()
         if name == "task.resumed":
@@ -131,8 +138,9 @@ class Fold:
             self.agent = self.agent or self.claimed_by
         elif payload["status"] != "in_progress":
             self.claimed_by = None
-        if verb in ("expire", "fail*") and payload["status"] != "failed":
+        if verb in ("expire", "fail*") and payload["status"] != "failed" and counts(event):
             self.attempt += 1
+            check(payload["attempt"] == self.attempt, f"{self.id}: attempt {payload['attempt']} follows {self.attempt - 1}")
         if verb == "defer*":
             self.taken_from = self.taken_from if self.status == "deferred" else self.status
             self.deferred_until = payload["deferred_until"]

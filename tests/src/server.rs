@@ -9,7 +9,8 @@ use foldwork_engine::model::access::Scope;
 use foldwork_engine::workspace::keys::NewKey;
 use foldwork_engine::{AccessSettings, Engine, FetchKeys, Plugins, Store};
 use foldwork_server::serve::load_plugins;
-use foldwork_server::{Config, application, edge::Shutdown};
+use foldwork_server::http::shutdown::Shutdown;
+use foldwork_server::{Config, application};
 use poem::endpoint::BoxEndpoint;
 use poem::{Endpoint, Request, Response};
 

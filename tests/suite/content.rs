@@ -11,7 +11,8 @@ use foldwork_engine::model::facts::{Facts, Product};
 use foldwork_engine::model::id::AggregateId;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_plugins::Folder;
-use foldwork_plugins::script::{Script, limits::Limits};
+use foldwork_plugins::limits::Limits;
+use foldwork_plugins::script::{Script};
 
 /// Loads a shipped script under the usual limits of a call, except for the deadline: a debug build on a busy machine is
 /// slow.

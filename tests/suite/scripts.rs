@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use foldwork_plugins::script::{Script, case, declaration, limits::Limits};
+use foldwork_plugins::limits::Limits;
+use foldwork_plugins::script::{Script, case, declaration};
 use foldwork_plugins::{Folder, SHIPPED, load};
 use foldwork_server::Config;
 use foldwork_tests::expectation::{all_well, compare, folders, read, root};

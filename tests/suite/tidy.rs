@@ -3,6 +3,7 @@
 mod circles;
 mod imports;
 mod rooms;
+mod tables;
 
 use std::path::{Path, PathBuf};
 

@@ -13,6 +13,7 @@ use super::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::{ApiResult, answer};
 use crate::http::etag::{etag, expected};
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{AgentStatuses, AgentSwitch, Word};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
@@ -241,7 +242,7 @@ impl Api {
         let change = AgentChange { description, subscribed_traits, capabilities, ..AgentChange::default() };
         let make = async move |writer: Writer, request| {
             let (view, repeated) = writer.create_agent(NewAgent { name, change, request }).await?;
-            let location = format!("{}/agents/{}", crate::API, view.agent.id);
+            let location = format!("{}/agents/{}", API, view.agent.id);
             Ok(Outcome { body: AgentBody::from(&view), location, repeated })
         };
         idempotent(&access.0, key.0, "create_agent", &text, make).await

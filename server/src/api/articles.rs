@@ -11,6 +11,7 @@ use super::Section;
 use crate::auth::{ApiWrite, ContentRead};
 use crate::http::error::{ApiResult, answer};
 use crate::http::etag::{etag, expected, is_known};
+use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{Publication, Word};
@@ -142,7 +143,7 @@ impl Api {
         let make = async move |writer: Writer, request| {
             let new = NewArticle { project: project_id, title, body, slug, tags, request };
             let (article, repeated) = writer.create_article(new).await?;
-            let location = format!("{}/articles/{}", crate::API, article.id);
+            let location = format!("{}/articles/{}", API, article.id);
             Ok(Outcome { body: ArticleBody::from(&*article), location, repeated })
         };
         idempotent(&access.0, key.0, "create_article", &text, make).await

@@ -19,6 +19,7 @@ use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::{ApiResult, answer};
 use crate::http::etag::expected;
 use crate::http::offloading::aside;
+use crate::http::routes::API;
 use crate::http::shutdown::Shutdown;
 use crate::http::streams::Streams;
 use crate::wire::body::{Body, Written};
@@ -202,7 +203,7 @@ impl Api {
         let operation = format!("append_event/{}", *aggregate_id);
         let make = async move |writer: Writer, request: Option<RequestId>| {
             let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
-            let location = format!("{}/aggregates/{}/events", crate::API, *aggregate_id);
+            let location = format!("{}/aggregates/{}/events", API, *aggregate_id);
             let repeated = appended.is_repeat();
             let body = match appended.events.first().filter(|_| !many) {
                 Some(event) => AppendAnswer::One(Box::new(EventBody::from(&**event))),
@@ -234,11 +235,7 @@ impl Api {
         let make = async move |writer: Writer, request: Option<RequestId>| {
             let appended = in_place(writer.append_requested(new, request.as_ref()).await, list_of_one)?;
             let repeated = appended.is_repeat();
-            Ok(Outcome {
-                body: appended_body(&appended, with_events),
-                location: format!("{}/events", crate::API),
-                repeated,
-            })
+            Ok(Outcome { body: appended_body(&appended, with_events), location: format!("{}/events", API), repeated })
         };
         idempotent(&access.0, key.0, "append_events", &text, make).await
     }

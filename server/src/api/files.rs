@@ -22,6 +22,7 @@ use crate::auth::{ApiRead, ApiWrite, ContentRead};
 use crate::download;
 use crate::http::error::{ApiResult, answer};
 use crate::http::offloading::aside;
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::idempotency::request_id;
 use crate::wire::page::{PageBody, limit, read_cursor};
@@ -299,7 +300,7 @@ fn new_at(writer: &Writer, path: String, mime_type: Option<&str>, size: Option<u
 
 pub(super) fn stored(uploaded: &Uploaded) -> Stored {
     let body = FileBody::from(&*uploaded.file);
-    let location = format!("{}/files/{}", crate::API, download::encoded(&body.path));
+    let location = format!("{}/files/{}", API, download::encoded(&body.path));
     let body = Written::new(&body);
     match uploaded {
         Uploaded { repeated: true, .. } => Stored::Known(body, location, Some("true".into())),

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::{ApiResult, answer};
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{Scopes, Word};
 use crate::wire::idempotency::{Created, Outcome, idempotent_kept, whole};
@@ -188,7 +189,7 @@ impl Api {
         let new = answer(new_key(&body))?;
         let make = async move |writer: Writer, request: Option<RequestId>| {
             let made = writer.create_key(new, request.as_ref()).await?;
-            let location = format!("{}/keys/{}", crate::API, made.record.id);
+            let location = format!("{}/keys/{}", API, made.record.id);
             let repeated = made.secret.is_none();
             Ok(Outcome { body: CreatedKey::new(KeyBody::from(&made.record), made.secret), location, repeated })
         };
@@ -227,7 +228,7 @@ impl Api {
             return answer(Err(Error::invalid_at("/name", "expected at most 200 characters")));
         }
         let made = answer(engine.exchange_sign_in_code(&body.code, name).await)?;
-        let location = format!("{}/keys/{}", crate::API, made.record.id);
+        let location = format!("{}/keys/{}", API, made.record.id);
         Ok(Exchanged::Done(Written::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
     }
 

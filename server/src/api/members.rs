@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::Section;
 use crate::auth::{ApiRead, OwnerWrite, ProfileRead};
 use crate::http::error::{ApiResult, answer};
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{Memberships, Roles, Scopes, Word};
 use crate::wire::page::PageBody;
@@ -149,7 +150,7 @@ impl Api {
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
         let role = answer(body.role.as_deref().map_or(Ok(Role::Editor), read_role))?;
         let invitation = answer(access.0.invite(&body.email, role).await)?;
-        let location = format!("{}/members/{}", crate::API, invitation.id);
+        let location = format!("{}/members/{}", API, invitation.id);
         Ok(Invited::Done(Written::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
 

@@ -56,7 +56,7 @@ pub enum Section {
     Plugins,
 }
 
-/// The handlers of every operation under [`crate::API`].
+/// The handlers of every operation under [`API`].
 pub type Operations = (
     workspace::Api,
     projects::Api,

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use super::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::{ApiResult, answer};
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::page::{PageBody, limit, read_cursor};
@@ -70,7 +71,7 @@ impl Api {
         let Body { value: CreateProject { name, slug, description }, text } = body;
         let make = async move |writer: Writer, request| {
             let (project, repeated) = writer.create_project(NewProject { name, slug, description, request }).await?;
-            let location = format!("{}/projects/{}", crate::API, project.id);
+            let location = format!("{}/projects/{}", API, project.id);
             Ok(Outcome { body: ProjectBody::from(&*project), location, repeated })
         };
         idempotent(&access.0, key.0, "create_project", &text, make).await

@@ -10,6 +10,7 @@ use poem_openapi::{ApiResponse, Object, OpenApi};
 use super::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::{ApiResult, answer};
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, Word};
 use crate::wire::json::{AnyObject, AnyValue};
@@ -139,7 +140,7 @@ impl Api {
         let defined = answer(access.0.define_type(&body.0.0, force.unwrap_or(false)).await)?;
         Ok(match defined {
             Defined::Created(definition) => {
-                let location = format!("{}/aggregate-types/{}/schema", crate::API, definition.type_name);
+                let location = format!("{}/aggregate-types/{}/schema", API, definition.type_name);
                 DefinedType::Created(Written::new(&type_body(&definition)), location)
             }
             Defined::Changed(definition) | Defined::Unchanged(definition) => {

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Operations, licenses};
 use crate::config::Config;
+use crate::http::routes::API;
 pub use served::{json, language, page, yaml};
 
 /// Gives a type the schema of another one. Used for bodies that are parsed as raw JSON but documented field by field.
@@ -116,7 +117,7 @@ fn add(document: &mut Value, mut other: Value) {
 
 /// Returns the path that the operations of a path item are served under.
 pub fn base(item: &Value) -> &str {
-    let Some(url) = item["servers"][0]["url"].as_str() else { return crate::API };
+    let Some(url) = item["servers"][0]["url"].as_str() else { return API };
     // The URL of a server entry may include a scheme and a host.
     url.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or(url)
 }

@@ -13,6 +13,7 @@ use crate::api::Section;
 use crate::auth::{ApiRead, ApiWrite};
 use crate::http::error::{ApiResult, answer};
 use crate::http::etag::{etag, is_known};
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{AssigneesOrNone, Sources, Word};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
@@ -95,7 +96,7 @@ impl Api {
         let new = answer(new_task(&fields))?;
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
-            let location = format!("{}/mailbox/{}", crate::API, task.id);
+            let location = format!("{}/mailbox/{}", API, task.id);
             Ok(Outcome { body: shown::shown(&task), location, repeated })
         };
         idempotent(&access.0, key.0, "create_task", &text, make).await

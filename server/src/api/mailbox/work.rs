@@ -16,6 +16,7 @@ use crate::api::Section;
 use crate::auth::ApiWrite;
 use crate::http::error::{ApiResult, answer};
 use crate::http::etag::etag;
+use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
 use crate::wire::received::Received;
@@ -233,7 +234,7 @@ impl Call {
         let Call { id, who, expected } = self;
         let worked = writer.work_on_task(&id, who, work, expected, request).await?;
         let added = worked.event.as_ref().and_then(|event| event.payload.get(name)?.as_array()?.first().cloned());
-        let location = format!("{}/mailbox/{id}", crate::API);
+        let location = format!("{}/mailbox/{id}", API);
         Ok(Outcome { body: added.unwrap_or_default(), location, repeated: worked.repeated })
     }
 }
