@@ -11,9 +11,9 @@ use foldwork_engine::model::builtin;
 use foldwork_engine::model::event::Event;
 use foldwork_engine::model::id::AggregateId;
 use foldwork_plugins::Folder;
-use foldwork_plugins::memory::Counting;
 use foldwork_plugins::limits::Limits;
-use foldwork_plugins::script::{Script};
+use foldwork_plugins::memory::Counting;
+use foldwork_plugins::script::Script;
 
 #[global_allocator]
 static ALLOCATOR: Counting<tikv_jemallocator::Jemalloc> = Counting(tikv_jemallocator::Jemalloc);

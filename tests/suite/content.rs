@@ -12,7 +12,7 @@ use foldwork_engine::model::id::AggregateId;
 use foldwork_engine::model::value::{Object, Value};
 use foldwork_plugins::Folder;
 use foldwork_plugins::limits::Limits;
-use foldwork_plugins::script::{Script};
+use foldwork_plugins::script::Script;
 
 /// Loads a shipped script under the usual limits of a call, except for the deadline: a debug build on a busy machine is
 /// slow.

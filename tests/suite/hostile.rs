@@ -14,9 +14,9 @@ use foldwork_engine::model::event::Event;
 use foldwork_engine::model::id::AggregateId;
 use foldwork_engine::model::value::Value;
 use foldwork_plugins::Folder;
-use foldwork_plugins::memory::peak_of;
 use foldwork_plugins::limits::Limits;
-use foldwork_plugins::script::{Script};
+use foldwork_plugins::memory::peak_of;
+use foldwork_plugins::script::Script;
 use foldwork_tests::expectation::{all_well, files, read};
 
 const MANIFEST: &str = "name = \"hostile\"\nversion = \"1.0.0\"\ndescription = \"Hostile.\"\nhooks = [\"enrich\"]\n";

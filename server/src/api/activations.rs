@@ -3,9 +3,9 @@
 use poem_openapi::param::Path;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::Written;
 use crate::wire::page::PageBody;
@@ -34,7 +34,7 @@ impl Api {
     /// Only active devices count towards the plan's limit.
     #[oai(path = "/license/activations", method = "get", operation_id = "list_activations")]
     async fn list_activations(&self, access: ApiRead) -> ApiResult<Written<ActivationPage>> {
-        let activations = answer(access.0.list_activations().await)?;
+        let activations = access.0.list_activations().await?;
         let data: Vec<ActivationBody> = activations.iter().map(ActivationBody::from).collect();
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
@@ -45,7 +45,7 @@ impl Api {
     /// The device stays revoked, whatever key it uses, until it is activated under another id.
     #[oai(path = "/license/activations/:activation_id", method = "delete", operation_id = "revoke_activation")]
     async fn revoke_activation(&self, access: ApiWrite, activation_id: Path<String>) -> ApiResult<Revoked> {
-        answer(access.0.revoke_activation(&activation_id).await)?;
+        access.0.revoke_activation(&activation_id).await?;
         Ok(Revoked::Done)
     }
 }

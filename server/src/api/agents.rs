@@ -9,9 +9,9 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected};
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
@@ -219,10 +219,10 @@ impl Api {
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<AgentPage>> {
-        let status = answer(status.as_deref().map(read_status).transpose())?;
+        let status = status.as_deref().map(read_status).transpose()?;
         let list = format!("{LIST}/{}", status.map_or("", AgentStatus::name));
-        let before = answer(read_cursor(&list, cursor.as_deref()))?;
-        let page = answer(access.0.list_agents(status, before, answer(limit(rows))?).await)?;
+        let before = read_cursor(&list, cursor.as_deref())?;
+        let page = access.0.list_agents(status, before, limit(rows)?).await?;
         Ok(Written::new(&PageBody::new(page, &list, |view| AgentBody::from(&view))))
     }
 
@@ -254,7 +254,7 @@ impl Api {
     /// of the oldest pending task.
     #[oai(path = "/agents/roster", method = "get", operation_id = "get_roster")]
     async fn get_roster(&self, access: ApiRead) -> ApiResult<Written<RosterBody>> {
-        let roster = answer(access.0.roster().await)?;
+        let roster = access.0.roster().await?;
         let data = roster.into_iter().map(|(agent, workload)| WorkloadBody {
             agent_id: agent.id.to_string(),
             name: text(&agent, "name").unwrap_or_default(),
@@ -272,7 +272,7 @@ impl Api {
     /// The response includes the current status and the time at which the agent was last heard from.
     #[oai(path = "/agents/:agent_id", method = "get", operation_id = "get_agent")]
     async fn get_agent(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Changed> {
-        Ok(shown(&answer(access.0.agent(&agent_id).await)?))
+        Ok(shown(&access.0.agent(&agent_id).await?))
     }
 
     /// Returns the card of an agent: what a caller needs to know before it gives the agent work.
@@ -280,7 +280,7 @@ impl Api {
     /// The card has one skill for each trait that the agent subscribes to.
     #[oai(path = "/agents/:agent_id/card", method = "get", operation_id = "get_agent_card")]
     async fn get_agent_card(&self, access: ApiRead, agent_id: Path<String>) -> ApiResult<Written<CardBody>> {
-        Ok(Written::new(&CardBody::from(&answer(access.0.agent(&agent_id).await)?)))
+        Ok(Written::new(&CardBody::from(&access.0.agent(&agent_id).await?)))
     }
 
     /// Changes an agent. If a plugin does the agent's work, only the status can be changed.
@@ -295,11 +295,11 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
         let ChangeAgent { name, description, subscribed_traits, capabilities, status } = body.value;
-        let is_disabled = answer(status.as_deref().map(read_whether_disabled).transpose())?;
+        let is_disabled = status.as_deref().map(read_whether_disabled).transpose()?;
         let capabilities = capabilities.map(|capabilities| capabilities.0);
         let change = AgentChange { name, description, subscribed_traits, capabilities, is_disabled };
-        let expected = answer(expected(if_match.as_deref()))?;
-        Ok(shown(&answer(access.0.change_agent(&agent_id, change, expected).await)?))
+        let expected = expected(if_match.as_deref())?;
+        Ok(shown(&access.0.change_agent(&agent_id, change, expected).await?))
     }
 
     /// Deletes an agent. Its tasks stay as they are.
@@ -312,8 +312,8 @@ impl Api {
         agent_id: Path<String>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Deleted> {
-        let expected = answer(expected(if_match.as_deref()))?;
-        answer(access.0.delete_agent(&agent_id, expected).await)?;
+        let expected = expected(if_match.as_deref())?;
+        access.0.delete_agent(&agent_id, expected).await?;
         Ok(Deleted::Done)
     }
 }

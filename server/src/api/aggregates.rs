@@ -9,9 +9,9 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::ApiRead;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
 use crate::wire::body::{Body, Written};
 use crate::wire::json::{AnyObject, AnyValue, Stages};
@@ -88,9 +88,9 @@ impl Api {
         let mut asked = PipelineQuery::new(body.pipeline.0.clone());
         asked.explain = body.explain.unwrap_or(false);
         asked.dry_run = body.dry_run.unwrap_or(false);
-        asked.page = answer(page::paging(body.limit, body.cursor.as_deref()))?;
+        asked.page = page::paging(body.limit, body.cursor.as_deref())?;
         let paged = asked.page.is_some() && !asked.dry_run;
-        let found = answer(access.0.query(asked).await)?;
+        let found = access.0.query(asked).await?;
         let bytes = found.rows.iter().map(Value::size_bytes).sum();
         let result = QueryResult {
             count: found.rows.len() as u64,
@@ -118,8 +118,8 @@ impl Api {
         at: Query<Option<String>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<State> {
-        let moment = answer(moment(version.0.map(u64::from), at.0.as_deref()))?;
-        let (aggregate, definition) = answer(access.0.aggregate(&aggregate_id, moment).await)?;
+        let moment = moment(version.0.map(u64::from), at.0.as_deref())?;
+        let (aggregate, definition) = access.0.aggregate(&aggregate_id, moment).await?;
         let tag = etag(aggregate.version);
         if is_known(if_none_match.as_deref(), &tag) {
             return Ok(State::Known(tag));

@@ -7,9 +7,9 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Deserialize;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiWrite, ContentRead};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::etag::{etag, expected, is_known};
 use crate::http::routes::API;
 use crate::wire::article::ArticleBody;
@@ -109,20 +109,20 @@ impl Api {
         /// The revision to return; the default is `draft`.
         perspective: Query<Option<Word<Publication>>>,
     ) -> ApiResult<Written<ArticlePage>> {
-        let perspective = answer(read_perspective(perspective.as_deref()))?;
+        let perspective = read_perspective(perspective.as_deref())?;
         let published = match status.as_deref() {
             None => None,
             Some("published") => Some(true),
             Some("draft") => Some(false),
-            Some(_) => return answer(Err(Error::invalid("status must be draft or published"))),
+            Some(_) => return Err(Error::invalid("status must be draft or published").into()),
         };
         let filter = ArticleFilter { project: project_id.0, slug: slug.0, tag: tag.0, published };
-        let limit = answer(limit(rows))?;
-        let before = match answer(read_named_cursor(LIST, cursor.as_deref()))? {
+        let limit = limit(rows)?;
+        let before = match read_named_cursor(LIST, cursor.as_deref())? {
             None => None,
-            Some(last) => Some(answer(answer(access.0.place_of(&last).await)?.ok_or_else(not_of_this_list))?),
+            Some(last) => Some(access.0.place_of(&last).await?.ok_or_else(not_of_this_list)?),
         };
-        let page = answer(access.0.list_articles(&filter, perspective, before, limit).await)?;
+        let page = access.0.list_articles(&filter, perspective, before, limit).await?;
         let next_cursor = page.next.and(page.items.last()).map(|last| named_cursor(LIST, last.id.as_str()));
         let data: Vec<ArticleBody> = page.items.iter().map(|article| ArticleBody::from(&**article)).collect();
         Ok(Written::new(&PageBody { data, next_cursor }))
@@ -161,8 +161,8 @@ impl Api {
         perspective: Query<Option<Word<Publication>>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
-        let perspective = answer(read_perspective(perspective.as_deref()))?;
-        let article = answer(access.0.article(&aggregate_id, perspective).await)?;
+        let perspective = read_perspective(perspective.as_deref())?;
+        let article = access.0.article(&aggregate_id, perspective).await?;
         let tag = etag(article.version);
         Ok(match is_known(if_none_match.as_deref(), &tag) {
             true => Shown::Known(tag),
@@ -183,8 +183,8 @@ impl Api {
     ) -> ApiResult<Changed> {
         let ChangeArticle { title, body, slug, tags } = body.value;
         let change = ArticleChange { title, body, slug, tags };
-        let expected = answer(expected(if_match.as_deref()))?;
-        Ok(changed(&*answer(access.0.change_article(&aggregate_id, change, expected).await)?))
+        let expected = expected(if_match.as_deref())?;
+        Ok(changed(&*access.0.change_article(&aggregate_id, change, expected).await?))
     }
 
     /// Publishes an article in its current state.
@@ -198,8 +198,8 @@ impl Api {
         aggregate_id: Path<String>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let expected = answer(expected(if_match.as_deref()))?;
-        Ok(changed(&*answer(access.0.publish_article(&aggregate_id, expected).await)?))
+        let expected = expected(if_match.as_deref())?;
+        Ok(changed(&*access.0.publish_article(&aggregate_id, expected).await?))
     }
 
     /// Unpublishes an article, which becomes a draft again.
@@ -212,8 +212,8 @@ impl Api {
         aggregate_id: Path<String>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Changed> {
-        let expected = answer(expected(if_match.as_deref()))?;
-        Ok(changed(&*answer(access.0.unpublish_article(&aggregate_id, expected).await)?))
+        let expected = expected(if_match.as_deref())?;
+        Ok(changed(&*access.0.unpublish_article(&aggregate_id, expected).await?))
     }
 
     /// Deletes an article. Its history stays in the log.
@@ -226,8 +226,8 @@ impl Api {
         aggregate_id: Path<String>,
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Deleted> {
-        let expected = answer(expected(if_match.as_deref()))?;
-        answer(access.0.delete_article(&aggregate_id, expected).await)?;
+        let expected = expected(if_match.as_deref())?;
+        access.0.delete_article(&aggregate_id, expected).await?;
         Ok(Deleted::Done)
     }
 }

@@ -13,10 +13,10 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi, Union};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
 use super::follow::{Log, Start, is_stream, stream_of};
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::etag::expected;
 use crate::http::offloading::aside;
 use crate::http::routes::API;
@@ -195,9 +195,9 @@ impl Api {
     ) -> ApiResult<Created<AppendAnswer>> {
         let Body { value, text } = body;
         let (wanted, many) = value.into_events();
-        let mut new = answer(new_events(wanted, Some(&aggregate_id), many))?;
+        let mut new = new_events(wanted, Some(&aggregate_id), many)?;
         if let Some(first) = new.first_mut().filter(|first| first.expected == Expected::Any) {
-            first.expected = answer(expected(if_match.as_deref()))?;
+            first.expected = expected(if_match.as_deref())?;
         }
         let list_of_one = many && new.len() == 1;
         let operation = format!("append_event/{}", *aggregate_id);
@@ -229,7 +229,7 @@ impl Api {
         prefer: Header<Option<String>>,
     ) -> ApiResult<Created<AppendedBody>> {
         let Body { value: BatchBody { events }, text } = body;
-        let new = answer(new_events(events, None, true))?;
+        let new = new_events(events, None, true)?;
         let list_of_one = new.len() == 1;
         let with_events = !prefer.as_deref().is_some_and(|prefer| prefer.contains("return=minimal"));
         let make = async move |writer: Writer, request: Option<RequestId>| {
@@ -265,20 +265,19 @@ impl Api {
         page_bytes: Data<&PageBytes>,
     ) -> ApiResult<Log<EventPage>> {
         let (reader, bytes) = (access.0, page_bytes.0.0);
-        let direction = answer(read_direction(direction.as_deref()))?;
+        let direction = read_direction(direction.as_deref())?;
         if is_stream(accept.as_deref()) {
             let permit = streams.enter(&reader.record().id)?;
-            let after = answer(Start::position(last_event_id.as_deref()))?;
+            let after = Start::position(last_event_id.as_deref())?;
             // A missing stream is reported before the response starts to stream.
             let start = Start::of_aggregate(&reader, &aggregate_id, after_version.0.map(u64::from), after);
-            let start = answer(start.await)?;
+            let start = start.await?;
             return Ok(stream_of(reader, start, bytes, permit, shutdown.clone()));
         }
         let list = format!("events/{}/{direction:?}", *aggregate_id);
-        let after =
-            answer(crate::wire::page::read_cursor(&list, cursor.as_deref()))?.or(after_version.0.map(u64::from));
-        let limit = Limit { events: answer(limit(rows))?, bytes };
-        let page = answer(reader.stream(&aggregate_id, after, limit, direction).await)?;
+        let after = crate::wire::page::read_cursor(&list, cursor.as_deref())?.or(after_version.0.map(u64::from));
+        let limit = Limit { events: limit(rows)?, bytes };
+        let page = reader.stream(&aggregate_id, after, limit, direction).await?;
         let bytes = page.items.iter().map(Event::size_bytes).sum();
         let page = aside(bytes, || PageBody::new(page, &list, |event| EventBody::from(&event)));
         Ok(Log::Page(Written::large(&page, bytes)))
@@ -317,14 +316,13 @@ impl Api {
         let filter =
             LogFilter { event_types: event_types.map(str::to_owned).collect(), aggregate_type: aggregate_type.0 };
         if is_stream(accept.as_deref()) {
-            let after = answer(Start::position(last_event_id.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
+            let after = Start::position(last_event_id.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
             let permit = streams.enter(&access.0.record().id)?;
             return Ok(stream_of(access.0, Start::Log { after, filter }, bytes, permit, shutdown.clone()));
         }
-        let after =
-            answer(crate::wire::page::read_cursor(LIST, cursor.as_deref()))?.or(after.0.map(u64::from)).unwrap_or(0);
+        let after = crate::wire::page::read_cursor(LIST, cursor.as_deref())?.or(after.0.map(u64::from)).unwrap_or(0);
         let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
-        let limit = Limit { events: answer(limit(rows))?, bytes };
+        let limit = Limit { events: limit(rows)?, bytes };
         let mut standing = access.0.standing();
         let page = tokio::select! {
             page = access.0.log(after, limit, &filter, wait) => page,
@@ -332,7 +330,7 @@ impl Api {
             // A shutdown ends the wait.
             () = shutdown.clone().begun() => access.0.log(after, limit, &filter, Duration::ZERO).await,
         };
-        let page = answer(page)?;
+        let page = page?;
         let bytes = page.items.iter().map(|event| event.size_bytes()).sum();
         let page = aside(bytes, || LogPageBody {
             data: page.items.iter().map(|event| EventBody::from(&**event)).collect(),

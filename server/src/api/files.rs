@@ -17,10 +17,10 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite, ContentRead};
 use crate::download;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::offloading::aside;
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
@@ -176,8 +176,8 @@ impl Api {
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<FilePage>> {
-        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
-        let page = answer(access.0.list_files(prefix.as_deref(), before, answer(limit(rows))?).await)?;
+        let before = read_cursor(LIST, cursor.as_deref())?;
+        let page = access.0.list_files(prefix.as_deref(), before, limit(rows)?).await?;
         Ok(Written::new(&PageBody::new(page, LIST, |found| FileBody::from(&*found))))
     }
 
@@ -195,11 +195,11 @@ impl Api {
         let Body { value: UploadFile { filename, data, mime_type, aggregate_id, aggregate_type, project_id }, text } =
             body;
         let request = key.0.map(|key| request_id(access.0.caller().user_id(), &key, "create_file", &text)).transpose();
-        let request = answer(request)?;
+        let request = request?;
         drop(text);
         let decoded = aside(data.len(), || BASE64.decode(data));
-        let bytes = answer(decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}"))))?;
-        let mime_type = answer(self::mime_type(mime_type.as_deref(), &filename))?;
+        let bytes = decoded.map_err(|error| Error::invalid_at("/data", format!("expected base64: {error}")))?;
+        let mime_type = self::mime_type(mime_type.as_deref(), &filename)?;
         let new = NewFile {
             content_disposition: download::attachment(&filename),
             filename,
@@ -209,7 +209,7 @@ impl Api {
             request,
             ..NewFile::default()
         };
-        Ok(stored(&answer(access.0.upload_file(new, blocks(bytes)).await)?))
+        Ok(stored(&access.0.upload_file(new, blocks(bytes)).await?))
     }
 
     /// Returns a link to the file's bytes that is valid for an hour and needs no token.
@@ -224,7 +224,7 @@ impl Api {
         /// `workspace/project/type/aggregate/filename`, with slashes as they are or as `%2F`.
         path: Path<String>,
     ) -> ApiResult<Written<LinkBody>> {
-        Ok(Written::new(&match answer(access.0.file_link(&path).await)? {
+        Ok(Written::new(&match access.0.file_link(&path).await? {
             FileLink::Stored { url, expires_at } => LinkBody { url, expires_at: format_date(expires_at) },
             FileLink::Signed(link) => {
                 let expires_at = format_date(link.expires_s.saturating_mul(1_000));
@@ -248,7 +248,7 @@ impl Api {
         let RawBody { upload, content_type } = body;
         let announced = upload.announced;
         let (bytes, failure) = upload.blocks()?;
-        let new = answer(new_at(&access.0, path.0, content_type.as_deref(), announced))?;
+        let new = new_at(&access.0, path.0, content_type.as_deref(), announced)?;
         match access.0.upload_file(new, bytes).await {
             Ok(uploaded) => Ok(stored(&uploaded)),
             Err(error) => Err(failure.or(error).into()),
@@ -260,7 +260,7 @@ impl Api {
     /// The file's bytes no longer count towards the quota, and its history stays in the log.
     #[oai(path = "/files/delete", method = "post", operation_id = "delete_file")]
     async fn delete_file(&self, access: ApiWrite, body: Body<DeleteFile>) -> ApiResult<Deleted> {
-        answer(access.0.delete_file(&body.path).await)?;
+        access.0.delete_file(&body.path).await?;
         Ok(Deleted::Done)
     }
 
@@ -269,7 +269,7 @@ impl Api {
     /// Unfinished uploads count as well, because they must not exceed the quota either.
     #[oai(path = "/system/storage", method = "get", operation_id = "get_storage")]
     async fn get_storage(&self, access: ApiRead) -> ApiResult<Written<UsageBody>> {
-        let usage = answer(access.0.storage_usage().await)?;
+        let usage = access.0.storage_usage().await?;
         Ok(Written::new(&UsageBody {
             used_bytes: usage.used_bytes,
             quota_bytes: usage.quota_bytes,

@@ -10,9 +10,9 @@ use poem_openapi::param::{Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::ApiRead;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::Written;
 use crate::wire::closed_sets::{EdgeDirection, Word};
 use crate::wire::json::AnyObject;
@@ -94,12 +94,12 @@ impl Api {
         /// Adds closed edges that start at the aggregate.
         closed: Query<Option<bool>>,
     ) -> ApiResult<Written<GraphBody>> {
-        let direction = answer(read_direction(direction.0.as_deref()))?;
+        let direction = read_direction(direction.0.as_deref())?;
         let kinds = kinds.0.iter().flat_map(|kinds| kinds.split(',')).map(str::trim).filter(|kind| !kind.is_empty());
         let kinds: Vec<Arc<str>> = kinds.map(Arc::from).collect();
         let closed = closed.0.unwrap_or(false);
         let around = access.0.graph(&aggregate_id, depth.0.unwrap_or(1), kinds, direction, closed).await;
-        let around = answer(around)?;
+        let around = around?;
         Ok(Written::new(&GraphBody {
             nodes: around.nodes.iter().map(NodeBody::from).collect(),
             edges: around.edges.iter().map(|edge| EdgeBody::from(&**edge)).collect(),

@@ -6,9 +6,9 @@ use poem_openapi::param::Path;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::Serialize;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::Session;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::Written;
 use crate::wire::closed_sets::{Roles, Word};
 use crate::wire::page::PageBody;
@@ -88,7 +88,7 @@ impl Api {
     /// page. The user need not be a member of any workspace.
     #[oai(path = "/invitations", method = "get", operation_id = "list_invitations")]
     async fn list_invitations(&self, session: Session) -> ApiResult<Written<InvitationPage>> {
-        let invitations = answer(session.0.invitations().await)?;
+        let invitations = session.0.invitations().await?;
         let data: Vec<InvitationBody> = invitations.iter().map(InvitationBody::new).collect();
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
@@ -103,7 +103,7 @@ impl Api {
         session: Session,
         invitation_id: Path<String>,
     ) -> ApiResult<Written<MembershipBody>> {
-        Ok(Written::new(&MembershipBody::new(&answer(session.0.accept(&invitation_id).await)?)))
+        Ok(Written::new(&MembershipBody::new(&session.0.accept(&invitation_id).await?)))
     }
 
     /// Declines an invitation and deletes it.
@@ -111,7 +111,7 @@ impl Api {
     /// The owners of the workspace may invite the same address again.
     #[oai(path = "/invitations/:invitation_id/decline", method = "post", operation_id = "decline_invitation")]
     async fn decline_invitation(&self, session: Session, invitation_id: Path<String>) -> ApiResult<Declined> {
-        answer(session.0.decline(&invitation_id).await)?;
+        session.0.decline(&invitation_id).await?;
         Ok(Declined::Done)
     }
 }

@@ -12,9 +12,9 @@ use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{Scopes, Word};
@@ -168,7 +168,7 @@ impl Api {
     /// All keys are on one page, because a workspace has few. `display`, such as `sk_ab12…9f`, tells the keys apart.
     #[oai(path = "/keys", method = "get", operation_id = "list_keys")]
     async fn list_keys(&self, access: ApiRead) -> ApiResult<Written<KeyPage>> {
-        let keys = answer(access.0.list_keys().await)?;
+        let keys = access.0.list_keys().await?;
         let data: Vec<KeyBody> = keys.iter().map(KeyBody::from).collect();
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
@@ -186,7 +186,7 @@ impl Api {
         body: Body<CreateKey>,
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<CreatedKey>> {
-        let new = answer(new_key(&body))?;
+        let new = new_key(&body)?;
         let make = async move |writer: Writer, request: Option<RequestId>| {
             let made = writer.create_key(new, request.as_ref()).await?;
             let location = format!("{}/keys/{}", API, made.record.id);
@@ -205,12 +205,12 @@ impl Api {
         let lives_s = body.expires_in_seconds.unwrap_or(CODE_LIVES_S);
         if !(1..=LONGEST_CODE_S).contains(&lives_s) {
             let message = format!("expected 1 to {LONGEST_CODE_S}");
-            return answer(Err(Error::invalid_at("/expires_in_seconds", message)));
+            return Err(Error::invalid_at("/expires_in_seconds", message).into());
         }
-        let scopes = answer(read_scopes(&body.scopes))?;
-        let expires_at = answer(read_time(body.expires_at.as_deref()))?;
+        let scopes = read_scopes(&body.scopes)?;
+        let expires_at = read_time(body.expires_at.as_deref())?;
         let new = NewKey { name: body.name.clone(), scopes, expires_at, opens_all: false };
-        let made = answer(access.0.create_sign_in_code(new, i64::from(lives_s) * 1_000).await)?;
+        let made = access.0.create_sign_in_code(new, i64::from(lives_s) * 1_000).await?;
         Ok(CodeMade::Done(Written::new(&CreatedCode { code: made.code, expires_at: format_date(made.expires_at) })))
     }
 
@@ -225,9 +225,9 @@ impl Api {
     ) -> ApiResult<Exchanged> {
         let name = body.name.clone().filter(|name| !name.trim().is_empty());
         if name.as_ref().is_some_and(|name| name.chars().count() > 200) {
-            return answer(Err(Error::invalid_at("/name", "expected at most 200 characters")));
+            return Err(Error::invalid_at("/name", "expected at most 200 characters").into());
         }
-        let made = answer(engine.exchange_sign_in_code(&body.code, name).await)?;
+        let made = engine.exchange_sign_in_code(&body.code, name).await?;
         let location = format!("{}/keys/{}", API, made.record.id);
         Ok(Exchanged::Done(Written::new(&CreatedKey::new(KeyBody::from(&made.record), made.secret)), location))
     }
@@ -237,7 +237,7 @@ impl Api {
     /// The response tells a program which scopes it has and when its key expires.
     #[oai(path = "/keys/self", method = "get", operation_id = "get_own_key")]
     async fn get_own_key(&self, access: ApiRead) -> ApiResult<Written<KeyBody>> {
-        let key = answer(access.0.own_key().await)?;
+        let key = access.0.own_key().await?;
         Ok(Written::new(&KeyBody::from(&key)))
     }
 
@@ -248,7 +248,7 @@ impl Api {
     /// it was derived from takes that key's place. Callers who are not owners can revoke only their own keys.
     #[oai(path = "/keys/:key_id", method = "delete", operation_id = "revoke_key")]
     async fn revoke_key(&self, access: ApiWrite, key_id: Path<String>) -> ApiResult<Revoked> {
-        answer(access.0.revoke_key(&key_id).await)?;
+        access.0.revoke_key(&key_id).await?;
         Ok(Revoked::Done)
     }
 }

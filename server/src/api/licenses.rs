@@ -11,9 +11,9 @@ use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::Unlock;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::activation::ActivationBody;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{LicenseCodes, LicenseStates, PlanStates, Scopes, Word};
@@ -148,12 +148,12 @@ impl Api {
         let ValidateLicense { instance_id, name, platform, app_version, nonce } = body.value;
         if nonce.as_ref().is_some_and(|nonce| nonce.chars().count() > LONGEST_NONCE) {
             let message = format!("expected at most {LONGEST_NONCE} characters");
-            return answer(Err(Error::invalid_at("/nonce", message)));
+            return Err(Error::invalid_at("/nonce", message).into());
         }
         let device = Device { instance_id, name, platform, app_version };
-        let (validation, usage) = answer(access.0.validate_device(device).await)?;
+        let (validation, usage) = access.0.validate_device(device).await?;
         let license = License::new(&access.0, &validation, usage, nonce);
-        Ok(Written::new(&answer(signed(&access.0, license).await)?))
+        Ok(Written::new(&signed(&access.0, license).await?))
     }
 
     /// Deactivates a device, which frees its place in the plan. A revoked device stays revoked.
@@ -166,7 +166,7 @@ impl Api {
         body: Body<DeactivateLicense>,
     ) -> ApiResult<Written<Deactivated>> {
         let device = Device { instance_id: body.value.instance_id, ..Device::default() };
-        let activation = answer(access.0.deactivate_device(device).await)?;
+        let activation = access.0.deactivate_device(device).await?;
         Ok(Written::new(&Deactivated { deactivated: true, activation: ActivationBody::from(&activation) }))
     }
 
@@ -175,7 +175,7 @@ impl Api {
     /// The key is an Ed25519 key, and the same for all workspaces of the server.
     #[oai(path = "/license-key", method = "get", operation_id = "get_license_key")]
     async fn get_license_key(&self, engine: Data<&Arc<Engine>>) -> ApiResult<Written<LicenseKey>> {
-        let key = answer(engine.license_key().await)?;
+        let key = engine.license_key().await?;
         Ok(Written::new(&LicenseKey {
             algorithm: "Ed25519".into(),
             public_key: STANDARD.encode(&key),

@@ -7,9 +7,9 @@ use poem_openapi::param::Path;
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, OwnerWrite, ProfileRead};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{Memberships, Roles, Scopes, Word};
@@ -116,7 +116,7 @@ impl Api {
     /// The e-mail address is included only for keys with the scope `email:read`.
     #[oai(path = "/profile", method = "get", operation_id = "get_profile")]
     async fn get_profile(&self, access: ProfileRead) -> ApiResult<Written<Profile>> {
-        let user = answer(access.0.profile().await)?;
+        let user = access.0.profile().await?;
         let caller = access.0.caller();
         Ok(Written::new(&Profile {
             id: user.id.to_string(),
@@ -135,7 +135,7 @@ impl Api {
     #[oai(path = "/members", method = "get", operation_id = "list_members")]
     async fn list_members(&self, access: ApiRead) -> ApiResult<Written<MemberPage>> {
         let shows_email = access.0.caller().holds(Scope::EmailRead);
-        let members = answer(access.0.list_members().await)?;
+        let members = access.0.list_members().await?;
         let data: Vec<MemberBody> = members.iter().map(|member| MemberBody::new(member, shows_email)).collect();
         Ok(Written::new(&PageBody { data, next_cursor: None }))
     }
@@ -148,8 +148,8 @@ impl Api {
     /// letters.
     #[oai(path = "/members", method = "post", operation_id = "invite_member")]
     async fn invite_member(&self, access: OwnerWrite, body: Body<InviteMember>) -> ApiResult<Invited> {
-        let role = answer(body.role.as_deref().map_or(Ok(Role::Editor), read_role))?;
-        let invitation = answer(access.0.invite(&body.email, role).await)?;
+        let role = body.role.as_deref().map_or(Ok(Role::Editor), read_role)?;
+        let invitation = access.0.invite(&body.email, role).await?;
         let location = format!("{}/members/{}", API, invitation.id);
         Ok(Invited::Done(Written::new(&MemberBody::new(&Member::Invited(invitation), true)), location))
     }
@@ -165,9 +165,9 @@ impl Api {
         member_id: Path<String>,
         body: Body<ChangeMember>,
     ) -> ApiResult<Written<MemberBody>> {
-        let role = answer(read_role(&body.role))?;
+        let role = read_role(&body.role)?;
         let shows_email = access.0.caller().holds(Scope::EmailRead);
-        let member = answer(access.0.change_role(&member_id, role).await)?;
+        let member = access.0.change_role(&member_id, role).await?;
         Ok(Written::new(&MemberBody::new(&member, shows_email)))
     }
 
@@ -176,7 +176,7 @@ impl Api {
     /// Content that the member created stays in the workspace.
     #[oai(path = "/members/:member_id", method = "delete", operation_id = "remove_member")]
     async fn remove_member(&self, access: OwnerWrite, member_id: Path<String>) -> ApiResult<Removed> {
-        answer(access.0.remove_member(&member_id).await)?;
+        access.0.remove_member(&member_id).await?;
         Ok(Removed::Done)
     }
 }

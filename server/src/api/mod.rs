@@ -21,40 +21,16 @@ mod plugins;
 mod projects;
 pub mod relay;
 mod search;
+mod section;
 mod system;
 mod types;
 pub mod uploads;
 mod workspace;
 
-use poem_openapi::{OpenApiService, Tags};
+use poem_openapi::OpenApiService;
 
 use crate::config::Config;
 use crate::http::routes::{API, FUNCTIONS};
-
-/// The sections of the OpenAPI document.
-#[derive(Tags)]
-pub enum Section {
-    /// The workspace and its projects.
-    Workspace,
-    /// API keys of the workspace, and sign-in codes.
-    Keys,
-    /// Members of the workspace, their invitations and their plans.
-    Members,
-    /// Apps on devices: whether a device may work, and until when.
-    License,
-    /// Aggregate types, events, folded states and pipelines.
-    Aggregates,
-    /// Articles: drafts and published revisions.
-    Articles,
-    /// Agents: their registration, presence and feeds.
-    Agents,
-    /// Tasks for people and agents. Agents do the work, and a person decides on the result.
-    Mailbox,
-    /// Files. The bytes are stored next to the log, and the history is stored in the log.
-    Files,
-    /// Plugins, their parked steps, and the consumers of the log.
-    Plugins,
-}
 
 /// The handlers of every operation under [`API`].
 pub type Operations = (

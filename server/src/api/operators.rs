@@ -9,9 +9,9 @@ use foldwork_engine::pipeline::catalogue::{Entry, Kind, catalogue};
 use poem_openapi::param::Query;
 use poem_openapi::{Object, OpenApi};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::ApiRead;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::Written;
 use crate::wire::closed_sets::{LanguageKinds, Word};
 use crate::wire::json::{AnyObject, AnyValue};
@@ -79,7 +79,7 @@ impl Api {
         /// Only the entry with this name, with or without the leading `$`.
         name: Query<Option<String>>,
     ) -> ApiResult<Written<OperatorPage>> {
-        let kind = answer(kind.0.as_deref().map(read_kind).transpose())?;
+        let kind = kind.0.as_deref().map(read_kind).transpose()?;
         let bare = |name: &str| name.trim_start_matches('$').to_owned();
         let name = name.0.as_deref().map(bare);
         let asked = catalogue().filter(|entry| {

@@ -7,9 +7,9 @@ use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{Hooks, Word};
 use crate::wire::page::limit;
@@ -92,9 +92,9 @@ impl Api {
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<ParkedPage>> {
-        let rows = answer(limit(rows))?;
-        let after = answer(cursor.0.as_deref().map(read_cursor).transpose())?;
-        let mut steps = answer(access.0.list_parked(plugin.0.as_deref(), after.as_ref(), rows + 1).await)?;
+        let rows = limit(rows)?;
+        let after = cursor.0.as_deref().map(read_cursor).transpose()?;
+        let mut steps = access.0.list_parked(plugin.0.as_deref(), after.as_ref(), rows + 1).await?;
         let more = steps.len() > rows;
         steps.truncate(rows);
         let next_cursor = steps.last().filter(|_| more).map(|last| hex::encode(last.id.text()));
@@ -106,7 +106,7 @@ impl Api {
     /// If the step succeeds, it is removed from the list. If it fails again, the response has its new reason.
     #[oai(path = "/parked/:step_id/replay", method = "post", operation_id = "replay_parked_step")]
     async fn replay_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Written<ReplayedBody>> {
-        Ok(Written::new(&ReplayedBody::from(answer(access.0.replay_parked(&step_id).await)?)))
+        Ok(Written::new(&ReplayedBody::from(access.0.replay_parked(&step_id).await?)))
     }
 
     /// Replays the parked steps of one plugin or of all plugins, oldest first.
@@ -114,7 +114,7 @@ impl Api {
     /// One request replays at most 1,000 steps, and `more` is true if others are left.
     #[oai(path = "/parked/replay", method = "post", operation_id = "replay_parked")]
     async fn replay_parked(&self, access: ApiWrite, body: Body<ReplayParked>) -> ApiResult<Written<ReplayedBody>> {
-        let replayed = answer(access.0.replay_all_parked(body.plugin.as_deref()).await)?;
+        let replayed = access.0.replay_all_parked(body.plugin.as_deref()).await?;
         Ok(Written::new(&ReplayedBody::from(replayed)))
     }
 
@@ -123,7 +123,7 @@ impl Api {
     /// The facts that the plugin would have found in the event stay unknown until the plugin is replayed over the log.
     #[oai(path = "/parked/:step_id", method = "delete", operation_id = "delete_parked_step")]
     async fn delete_parked_step(&self, access: ApiWrite, step_id: Path<String>) -> ApiResult<Deleted> {
-        answer(access.0.delete_parked(&step_id).await)?;
+        access.0.delete_parked(&step_id).await?;
         Ok(Deleted::Done)
     }
 }

@@ -8,9 +8,9 @@ use poem_openapi::param::Path;
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::OperatorWrite;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{PlanStates, Word};
 use crate::wire::plan::{LimitsBody, PlanBody};
@@ -44,8 +44,8 @@ impl Api {
         user_id: Path<String>,
         body: Body<SetPlan>,
     ) -> ApiResult<Written<PlanBody>> {
-        let new = answer(new_plan(&body))?;
-        let plan = answer(access.0.set_plan(&user_id, new).await)?;
+        let new = new_plan(&body)?;
+        let plan = access.0.set_plan(&user_id, new).await?;
         Ok(Written::new(&PlanBody::from(&plan)))
     }
 }

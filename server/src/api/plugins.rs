@@ -5,9 +5,9 @@ use foldwork_engine::workspace::plugins::{DryRunInput, MAX_TRIALS, Tally};
 use poem_openapi::OpenApi;
 use poem_openapi::param::Path;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::{Body, Written};
 use crate::wire::plugin::{DryRunBody, DryRunResult, PluginBody, PluginList, ReplayBody, ReplayResult, ResumeResult};
 
@@ -20,7 +20,7 @@ impl Api {
     /// The measures are those of this workspace since the server started.
     #[oai(path = "/plugins", method = "get", operation_id = "list_plugins")]
     async fn list_plugins(&self, access: ApiRead) -> ApiResult<Written<PluginList>> {
-        let data = answer(access.0.plugins().await)?.into_iter().map(PluginBody::from).collect();
+        let data = access.0.plugins().await?.into_iter().map(PluginBody::from).collect();
         Ok(Written::new(&PluginList { data }))
     }
 
@@ -29,7 +29,7 @@ impl Api {
     /// The response has the plugin's settings, its measures in this workspace, and its last failure.
     #[oai(path = "/plugins/:name", method = "get", operation_id = "get_plugin")]
     async fn get_plugin(&self, access: ApiRead, name: Path<String>) -> ApiResult<Written<PluginBody>> {
-        Ok(Written::new(&PluginBody::from(answer(access.0.plugin(&name).await)?)))
+        Ok(Written::new(&PluginBody::from(access.0.plugin(&name).await?)))
     }
 
     /// Tries a plugin on events and returns what it would produce. Nothing is written.
@@ -43,8 +43,8 @@ impl Api {
         name: Path<String>,
         body: Body<DryRunBody>,
     ) -> ApiResult<Written<DryRunResult>> {
-        let input = answer(dry_run_input(body.value))?;
-        let trials = answer(access.0.dry_run(&name, input).await)?;
+        let input = dry_run_input(body.value)?;
+        let trials = access.0.dry_run(&name, input).await?;
         Ok(Written::new(&DryRunResult { results: trials.into_iter().map(Into::into).collect() }))
     }
 
@@ -60,8 +60,7 @@ impl Api {
         body: Body<ReplayBody>,
     ) -> ApiResult<Written<ReplayResult>> {
         let from = body.from_position.map_or(1, u64::from).saturating_sub(1);
-        let Tally { events, failed, changed, edges_opened, edges_closed } =
-            answer(access.0.replay_plugin(&name, from).await)?;
+        let Tally { events, failed, changed, edges_opened, edges_closed } = access.0.replay_plugin(&name, from).await?;
         Ok(Written::new(&ReplayResult { events, failed, changed, edges_opened, edges_closed }))
     }
 
@@ -71,7 +70,7 @@ impl Api {
     /// stopped.
     #[oai(path = "/plugins/:name/resume", method = "post", operation_id = "resume_plugin")]
     async fn resume_plugin(&self, access: ApiWrite, name: Path<String>) -> ApiResult<Written<ResumeResult>> {
-        Ok(Written::new(&ResumeResult { resumed: answer(access.0.resume_plugin(&name).await)? }))
+        Ok(Written::new(&ResumeResult { resumed: access.0.resume_plugin(&name).await? }))
     }
 }
 

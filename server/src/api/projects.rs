@@ -6,9 +6,9 @@ use poem_openapi::param::{Header, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::Deserialize;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::idempotency::{Created, Outcome, idempotent};
@@ -53,8 +53,8 @@ impl Api {
         /// The `next_cursor` of the previous page.
         cursor: Query<Option<String>>,
     ) -> ApiResult<Written<ProjectPage>> {
-        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
-        let page = answer(access.0.list_projects(before, answer(limit(rows))?).await)?;
+        let before = read_cursor(LIST, cursor.as_deref())?;
+        let page = access.0.list_projects(before, limit(rows)?).await?;
         Ok(Written::new(&PageBody::new(page, LIST, |project| ProjectBody::from(&*project))))
     }
 
@@ -87,7 +87,7 @@ impl Api {
         access: ApiRead,
         project_id: poem_openapi::param::Path<String>,
     ) -> ApiResult<Written<ProjectBody>> {
-        let project = answer(access.0.project(&project_id).await)?;
+        let project = access.0.project(&project_id).await?;
         Ok(Written::new(&ProjectBody::from(&*project)))
     }
 }

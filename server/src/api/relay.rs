@@ -14,10 +14,10 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
 use super::follow::{Log, Start, is_stream, stream_of_feed};
+use super::section::Section;
 use crate::auth::AgentListen;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::offloading::aside;
 use crate::http::public_url::PublicUrl;
 use crate::http::shutdown::Shutdown;
@@ -114,7 +114,7 @@ impl Api {
         request: &Request,
         public_url: Data<&PublicUrl>,
     ) -> ApiResult<Written<Connection>> {
-        let connected = answer(access.0.connect(body.value.agent_ids).await)?;
+        let connected = access.0.connect(body.value.agent_ids).await?;
         let channels = connected.agents.iter().map(|agent| ChannelBody {
             agent_id: agent.id.to_string(),
             name: text(agent, "name").unwrap_or_default(),
@@ -135,7 +135,7 @@ impl Api {
     /// other agents can claim the tasks that it held.
     #[oai(path = "/agents/heartbeat", method = "post", operation_id = "send_heartbeat")]
     async fn send_heartbeat(&self, access: AgentListen, body: Body<HeartbeatBody>) -> ApiResult<Written<Heartbeat>> {
-        let heard = answer(access.0.heartbeat(body.value.agent_ids).await)?;
+        let heard = access.0.heartbeat(body.value.agent_ids).await?;
         let pending = heard.updated.iter().map(|(agent, pending)| (agent.clone(), *pending as i64));
         Ok(Written::new(&Heartbeat {
             pending: AnyObject(pending.collect()),
@@ -168,15 +168,15 @@ impl Api {
         page_bytes: Data<&PageBytes>,
     ) -> ApiResult<Log<FeedPage>> {
         let (listener, bytes) = (access.0, page_bytes.0.0);
-        let agent = answer(listener.agent(&agent_id).await)?;
+        let agent = listener.agent(&agent_id).await?;
         let list = format!("agents/{}/events", agent.id);
         let asked = match is_stream(accept.as_deref()) {
-            true => answer(Start::position(last_event_id.as_deref()))?,
-            false => answer(read_cursor(&list, cursor.as_deref()))?,
+            true => Start::position(last_event_id.as_deref())?,
+            false => read_cursor(&list, cursor.as_deref())?,
         };
         let after = match asked.or(after.0.map(u64::from)) {
             Some(after) => after,
-            None => answer(listener.cursor(&agent).await)?,
+            None => listener.cursor(&agent).await?,
         };
         let mut feed = listener.feed(&agent, after);
         if is_stream(accept.as_deref()) {
@@ -184,7 +184,7 @@ impl Api {
             return Ok(stream_of_feed(&listener, feed, bytes, permit, shutdown.clone()));
         }
         let wait = Duration::from_millis(wait_ms.0.map_or(0, u64::from).min(MAX_WAIT_MS));
-        let limit = Limit { events: answer(limit(rows))?, bytes };
+        let limit = Limit { events: limit(rows)?, bytes };
         let mut standing = listener.standing();
         let page = tokio::select! {
             page = feed.wait(limit, wait) => page,
@@ -192,7 +192,7 @@ impl Api {
             // A shutdown ends the wait.
             () = shutdown.clone().begun() => listener.feed(&agent, after).next(limit).await,
         };
-        let page = answer(page)?;
+        let page = page?;
         let bytes = page.items.iter().map(Item::size_bytes).sum();
         let body = aside(bytes, || FeedPage {
             data: page.items.into_iter().filter_map(delivered).collect(),

@@ -5,9 +5,9 @@ use foldwork_engine::workspace::search::{Hit, Search as LabelSearch};
 use poem_openapi::{Object, OpenApi};
 use serde::{Deserialize, Serialize};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::ApiRead;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{MatchKinds, Word};
 
@@ -114,7 +114,7 @@ impl Api {
             project: body.project_id.clone(),
             limit: body.limit,
         };
-        let found = answer(access.0.search(asked).await)?;
+        let found = access.0.search(asked).await?;
         Ok(Written::new(&SearchResult {
             results: found.results.into_iter().map(SearchHit::from).collect(),
             took_ms: found.took_us as f64 / 1e3,

@@ -4,9 +4,9 @@ use foldwork_engine::workspace::system::{Follower, Rebuilt};
 use poem_openapi::{Object, OpenApi};
 use serde::Serialize;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::Written;
 
 pub struct Api;
@@ -54,7 +54,7 @@ impl Api {
     /// `lag` is the number of events in the log that a consumer has not applied yet.
     #[oai(path = "/system/consumers", method = "get", operation_id = "list_consumers")]
     async fn list_consumers(&self, access: ApiRead) -> ApiResult<Written<Consumers>> {
-        let followers = answer(access.0.followers().await)?;
+        let followers = access.0.followers().await?;
         let consumers = followers.into_iter().map(ConsumerBody::from).collect();
         Ok(Written::new(&Consumers { head: access.0.position(), consumers }))
     }
@@ -64,7 +64,7 @@ impl Api {
     /// The enabled plugins enrich the whole log again. The response is sent when the rebuild is complete.
     #[oai(path = "/system/rebuild-graph", method = "post", operation_id = "rebuild_graph")]
     async fn rebuild_graph(&self, access: ApiWrite) -> ApiResult<Written<RebuildResult>> {
-        let Rebuilt { events, nodes, edges, parked } = answer(access.0.rebuild_graph().await)?;
+        let Rebuilt { events, nodes, edges, parked } = access.0.rebuild_graph().await?;
         Ok(Written::new(&RebuildResult { events, nodes, edges, parked }))
     }
 }

@@ -7,13 +7,14 @@ use foldwork_engine::workspace::types::{Defined, Schema};
 use poem_openapi::param::{Path, Query};
 use poem_openapi::{ApiResponse, Object, OpenApi};
 
-use super::Section;
+use super::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
 use crate::wire::closed_sets::{FieldFolds, FieldTypes, Word};
 use crate::wire::json::{AnyObject, AnyValue};
+use crate::wire::received::Received;
 use crate::wire::state::object;
 
 pub struct Api;
@@ -116,13 +117,6 @@ enum DefinedType {
     Present(Written<AggregateType>),
 }
 
-/// The raw body, which the engine parses.
-#[derive(serde::Deserialize)]
-#[serde(transparent)]
-struct Definitions(AnyValue);
-
-super::document::shown_as!(Definitions, TypeDefinition);
-
 #[OpenApi(tag = "Section::Aggregates")]
 impl Api {
     /// Defines an aggregate type, or extends an existing one.
@@ -133,11 +127,11 @@ impl Api {
     async fn define_type(
         &self,
         access: ApiWrite,
-        body: Body<Definitions>,
+        body: Body<Received<TypeDefinition>>,
         /// Applies the change even if it is incompatible with the existing definition.
         force: Query<Option<bool>>,
     ) -> ApiResult<DefinedType> {
-        let defined = answer(access.0.define_type(&body.0.0, force.unwrap_or(false)).await)?;
+        let defined = access.0.define_type(&body.value.fields.into(), force.unwrap_or(false)).await?;
         Ok(match defined {
             Defined::Created(definition) => {
                 let location = format!("{}/aggregate-types/{}/schema", API, definition.type_name);
@@ -167,7 +161,7 @@ impl Api {
         access: ApiRead,
         type_name: Path<String>,
     ) -> ApiResult<Written<AggregateTypeSchema>> {
-        let schema = answer(access.0.schema(&type_name).await)?;
+        let schema = access.0.schema(&type_name).await?;
         Ok(Written::new(&schema_body(&schema)))
     }
 }

@@ -7,10 +7,10 @@ use poem::web::Data;
 use poem_openapi::OpenApi;
 use poem_openapi::param::Query;
 
-use super::Section;
 use super::files::{Stored, stored};
+use super::section::Section;
 use crate::download;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::raw_body::RawBody;
 
 pub struct Api;
@@ -32,7 +32,7 @@ impl Api {
         link: Query<String>,
         body: RawBody,
     ) -> ApiResult<Stored> {
-        let linked = answer(engine.linked_upload(&link).await)?;
+        let linked = engine.linked_upload(&link).await?;
         let upload = body.upload.at_most(linked.max_bytes());
         let announced = upload.announced;
         let (bytes, failure) = upload.blocks()?;

@@ -2,7 +2,7 @@
 
 use poem_openapi::OpenApi;
 
-use super::Section;
+use super::section::Section;
 use crate::auth::ProfileRead;
 use crate::wire::body::Written;
 use crate::wire::workspace::WorkspaceBody;

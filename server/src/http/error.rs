@@ -6,6 +6,8 @@ use foldwork_engine::pipeline::error::Code;
 use poem::error::ResponseError;
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
+use poem_openapi::ApiResponse;
+use poem_openapi::registry::{MetaResponses, Registry};
 
 /// An error response.
 #[derive(Debug)]
@@ -142,10 +144,14 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// The result of a handler.
-pub type ApiResult<T> = Result<T, poem::Error>;
+impl ApiResponse for ApiError {
+    /// The document lists errors by operation, see `api/document/answers.rs`.
+    fn meta() -> MetaResponses {
+        MetaResponses { responses: Vec::new() }
+    }
 
-/// Converts an engine result into a handler's result.
-pub fn answer<T>(result: foldwork_engine::Result<T>) -> ApiResult<T> {
-    result.map_err(|error| ApiError::from(error).into())
+    fn register(_: &mut Registry) {}
 }
+
+/// The result of a handler.
+pub type ApiResult<T> = Result<T, ApiError>;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::body::Written;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 
 /// The response to a request that creates something.
 #[derive(ApiResponse)]
@@ -46,8 +46,8 @@ where
     F: Future<Output = Result<Outcome<B>, Error>>,
 {
     let user_id = handle.entered().caller().user_id();
-    let request = answer(key.map(|key| request_id(user_id, &key, operation, text)).transpose())?;
-    Ok(Created::of(answer(make(handle.clone(), request).await)?))
+    let request = key.map(|key| request_id(user_id, &key, operation, text)).transpose()?;
+    Ok(Created::of(make(handle.clone(), request).await?))
 }
 
 /// Returns the identity of a user's request under a key.
@@ -76,9 +76,9 @@ where
     F: Future<Output = Result<Outcome<B>, Error>> + Send + 'static,
 {
     let Some(key) = key else {
-        return Ok(Created::of(answer(make(handle.clone(), None).await)?));
+        return Ok(Created::of(make(handle.clone(), None).await?));
     };
-    let request = answer(request_id(handle.entered().caller().user_id(), &key, operation, text))?;
+    let request = request_id(handle.entered().caller().user_id(), &key, operation, text)?;
     let (maker, id) = (handle.clone(), request.clone());
     let make = move || async move {
         let outcome = make(maker, Some(id)).await?;
@@ -86,7 +86,7 @@ where
         let kept = KeptAnswer { body, location: outcome.location.clone() };
         Ok((outcome, kept))
     };
-    Ok(match answer(answers::idempotent(handle, request, make).await)? {
+    Ok(match answers::idempotent(handle, request, make).await? {
         Idempotent::First(outcome) => Created::of(outcome),
         Idempotent::Repeated(first) => Created::Repeated(Written::from_text(first.body), first.location, "true".into()),
     })

@@ -4,7 +4,7 @@ use foldwork_engine::model::json;
 use foldwork_engine::model::value::Value;
 use rhai::{Dynamic, Engine, ImmutableString, NativeCallContext};
 
-use super::{Refused, function, thrown, too_large};
+use super::registration::{Refused, function, thrown, too_large};
 use crate::script::convert::{Reader, to_dynamic};
 
 pub(super) fn register(engine: &mut Engine) {

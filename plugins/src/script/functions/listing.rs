@@ -2,7 +2,7 @@
 
 use rhai::{Array, Dynamic, INT, Map, NativeCallContext};
 
-use super::{Refused, thrown, too_large};
+use super::registration::{Refused, thrown, too_large};
 
 /// Number of entries of the map around a list: `items` and `more`.
 const AROUND: usize = 2;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rhai::Engine;
 
-use super::{Refused, function, thrown};
+use super::registration::{Refused, function, thrown};
 use crate::script::guard::may_log;
 
 /// Maximum length of a line, in characters.

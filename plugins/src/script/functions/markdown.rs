@@ -4,7 +4,7 @@ use pulldown_cmark::{Event, LinkType, Options, Parser, Tag, TagEnd};
 use rhai::{Dynamic, Engine, INT, ImmutableString, Map, NativeCallContext};
 
 use super::listing::Listing;
-use super::{Refused, function};
+use super::registration::{Refused, function};
 use crate::script::guard::checkpoint;
 
 /// Entries that a link or a heading takes in a list: the map itself, and its two fields.

@@ -2,7 +2,7 @@
 
 use rhai::{Dynamic, Engine};
 
-use super::function;
+use super::registration::function;
 
 pub(super) fn register(engine: &mut Engine) {
     function(

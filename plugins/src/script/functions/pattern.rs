@@ -15,7 +15,7 @@ use regex_automata::{Anchored, Input, Match, MatchError, MatchErrorKind};
 use rhai::{Dynamic, Engine, INT, ImmutableString, NativeCallContext};
 
 use super::listing::Listing;
-use super::{Refused, function, thrown, too_large};
+use super::registration::{Refused, function, thrown, too_large};
 use crate::script::convert::text_to_dynamic;
 use crate::script::guard::checkpoint;
 

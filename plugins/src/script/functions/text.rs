@@ -3,7 +3,8 @@
 use rhai::{Dynamic, Engine, INT, ImmutableString};
 use sha2::{Digest, Sha256};
 
-use super::{function, language};
+use super::language;
+use super::registration::function;
 
 /// Longest text that is compared for similarity, in characters. The time is quadratic.
 const COMPARED: usize = 2_000;

@@ -7,7 +7,7 @@ use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use rhai::{Dynamic, Engine, INT, ImmutableString};
 
-use super::{Refused, function, thrown, too_large};
+use super::registration::{Refused, function, thrown, too_large};
 use crate::script::guard::now_ms;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;

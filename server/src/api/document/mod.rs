@@ -12,45 +12,12 @@ mod schemas;
 mod served;
 
 use foldwork_engine::model::access::Scope;
-use poem_openapi::OpenApiService;
+use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::{Map, Value, json};
 
-use super::{Operations, licenses};
 use crate::config::Config;
 use crate::http::routes::API;
 pub use served::{json, language, page, yaml};
-
-/// Gives a type the schema of another one. Used for bodies that are parsed as raw JSON but documented field by field.
-macro_rules! shown_as {
-    ($type:ident, $shown:ident) => {
-        impl poem_openapi::types::Type for $type {
-            const IS_REQUIRED: bool = true;
-            type RawValueType = Self;
-            type RawElementValueType = Self;
-
-            fn name() -> std::borrow::Cow<'static, str> {
-                <$shown as poem_openapi::types::Type>::name()
-            }
-
-            fn schema_ref() -> poem_openapi::registry::MetaSchemaRef {
-                <$shown as poem_openapi::types::Type>::schema_ref()
-            }
-
-            fn register(registry: &mut poem_openapi::registry::Registry) {
-                <$shown as poem_openapi::types::Type>::register(registry);
-            }
-
-            fn as_raw_value(&self) -> Option<&Self> {
-                Some(self)
-            }
-
-            fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self> + 'a> {
-                Box::new(std::iter::empty())
-            }
-        }
-    };
-}
-pub(super) use shown_as;
 
 /// The name of the only security scheme, a bearer token. The required scopes are listed with each operation.
 const SCHEME: &str = "bearer";
@@ -71,8 +38,8 @@ const ABOUT: &str = "An event-sourced content and task service with a fold pipel
 /// Returns the document of both services and of the endpoints of the enabled plugins. The paths of `functions` have a
 /// server entry of their own.
 pub fn finished(
-    service: &OpenApiService<Operations, ()>,
-    functions: &OpenApiService<licenses::Api, ()>,
+    service: &OpenApiService<impl OpenApi, ()>,
+    functions: &OpenApiService<impl OpenApi, ()>,
     config: &Config,
 ) -> Value {
     let mut document = described(&service.spec());

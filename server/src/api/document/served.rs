@@ -4,11 +4,11 @@ use bytes::Bytes;
 use poem::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
 use poem::http::{HeaderMap, StatusCode};
 use poem::{Endpoint, Response};
-use poem_openapi::OpenApiService;
+use poem_openapi::{OpenApi, OpenApiService};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::api::{Operations, operators};
+use crate::api::operators;
 use crate::http::etag::is_known;
 
 /// A response body that does not change while the server runs.
@@ -59,7 +59,7 @@ pub fn language() -> impl Endpoint {
 }
 
 /// Serves an interactive page that shows the document and sends requests.
-pub fn page(service: &OpenApiService<Operations, ()>, document: &Value) -> impl Endpoint + use<> {
+pub fn page<A: OpenApi>(service: &OpenApiService<A, ()>, document: &Value) -> impl Endpoint + use<A> {
     // The page embeds the document in a script element. A `</` in a text would end the element, so it is escaped.
     let shown = document.to_string().replace("</", "<\\/");
     Text::new("text/html; charset=utf-8", service.swagger_ui_html().replace(&service.spec(), &shown))

@@ -7,9 +7,9 @@ use poem_openapi::OpenApi;
 use poem_openapi::param::{Header, Path};
 
 use super::command::{command, expected_version};
-use crate::api::Section;
+use crate::api::section::Section;
 use crate::auth::ApiWrite;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::wire::body::Body;
 use crate::wire::received::Received;
 use crate::wire::task::{Acted, ApproveTask, AskTask, AssignTask, DeferTask, EditTask, MarkTask, RejectTask, acted};
@@ -133,7 +133,7 @@ impl Api {
 }
 
 async fn act(writer: &Writer, id: &str, action: Action, said: &Object, if_match: Option<&str>) -> ApiResult<Acted> {
-    let expected = answer(expected_version(said, if_match))?;
-    let command = answer(command(action, said, writer.now_ms()))?;
-    Ok(acted(&*answer(writer.act_on_task(id, command, expected).await)?))
+    let expected = expected_version(said, if_match)?;
+    let command = command(action, said, writer.now_ms())?;
+    Ok(acted(&*writer.act_on_task(id, command, expected).await?))
 }

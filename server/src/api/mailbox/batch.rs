@@ -8,9 +8,9 @@ use foldwork_engine::workspace::mailbox::batch::{MAX_TASKS, Outcome, Which};
 use poem_openapi::OpenApi;
 
 use super::command::{command, filter, flag, integer, object, one_text};
-use crate::api::Section;
+use crate::api::section::Section;
 use crate::auth::ApiWrite;
-use crate::http::error::{ApiError, ApiResult, answer};
+use crate::http::error::{ApiError, ApiResult};
 use crate::wire::body::{Body, Written};
 use crate::wire::received::Received;
 use crate::wire::task::{ActOnTasks, ActedBody};
@@ -27,13 +27,13 @@ impl Api {
     #[oai(path = "/mailbox/actions", method = "post", operation_id = "act_on_tasks")]
     async fn act_on_tasks(&self, access: ApiWrite, body: Body<Received<ActOnTasks>>) -> ApiResult<Written<ActedBody>> {
         let said = &body.fields;
-        let named_action = answer(one_text(said, &["action"]))?;
+        let named_action = one_text(said, &["action"])?;
         let action = named_action.as_deref().and_then(Action::parse).ok_or_else(|| {
             let allowed = Action::ALL.map(Action::name).join(", ");
             Error::invalid_at("/action", format!("expected one of {allowed}"))
         });
-        let command = answer(command(answer(action)?, said, access.0.now_ms()))?;
-        let outcomes = answer(access.0.act_on_tasks(answer(which(said))?, command).await)?;
+        let command = command(action?, said, access.0.now_ms())?;
+        let outcomes = access.0.act_on_tasks(which(said)?, command).await?;
         let succeeded = outcomes.iter().filter(|outcome| outcome.result.is_ok()).count();
         let failed = outcomes.len() - succeeded;
         let results: Vec<Value> = outcomes.into_iter().map(result).collect();

@@ -9,9 +9,9 @@ use poem_openapi::param::{Header, Path, Query};
 use poem_openapi::{ApiResponse, OpenApi};
 
 use super::command::{assignee, filter, object, one_text, priority, time};
-use crate::api::Section;
+use crate::api::section::Section;
 use crate::auth::{ApiRead, ApiWrite};
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::ApiResult;
 use crate::http::etag::{etag, is_known};
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
@@ -75,9 +75,9 @@ impl Api {
                 _ => priority.0.clone(),
             })
         };
-        let filter = answer(filter(text, unread.0))?;
-        let before = answer(read_cursor(LIST, cursor.as_deref()))?;
-        let page = answer(access.0.list_tasks(&filter, before, answer(limit(rows))?).await)?;
+        let filter = filter(text, unread.0)?;
+        let before = read_cursor(LIST, cursor.as_deref())?;
+        let page = access.0.list_tasks(&filter, before, limit(rows)?).await?;
         Ok(Written::new(&PageBody::new(page, LIST, |task| shown::shown(&task))))
     }
 
@@ -93,7 +93,7 @@ impl Api {
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<TaskBody>> {
         let Body { value: Received { fields, .. }, text } = body;
-        let new = answer(new_task(&fields))?;
+        let new = new_task(&fields)?;
         let make = async move |writer: Writer, request| {
             let (task, repeated) = writer.create_task(NewTask { request, ..new }).await?;
             let location = format!("{}/mailbox/{}", API, task.id);
@@ -114,12 +114,12 @@ impl Api {
         timeline: Query<Option<u64>>,
         #[oai(name = "If-None-Match")] if_none_match: Header<Option<String>>,
     ) -> ApiResult<Shown> {
-        let task = answer(access.0.task(&task_id).await)?;
+        let task = access.0.task(&task_id).await?;
         let tag = etag(task.version);
         if is_known(if_none_match.as_deref(), &tag) {
             return Ok(Shown::Known(tag));
         }
-        let whole = answer(access.0.whole_task(&task, timeline.0).await)?;
+        let whole = access.0.whole_task(&task, timeline.0).await?;
         Ok(Shown::Found(Written::large(&whole, whole.size_bytes()), tag))
     }
 }

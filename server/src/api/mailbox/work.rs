@@ -12,9 +12,9 @@ use poem_openapi::param::{Header, Path};
 use poem_openapi::{ApiResponse, OpenApi};
 
 use super::command::{expected_version, flag, integer, one_text, required_message, worker};
-use crate::api::Section;
+use crate::api::section::Section;
 use crate::auth::ApiWrite;
-use crate::http::error::{ApiResult, answer};
+use crate::http::error::{ApiError, ApiResult};
 use crate::http::etag::etag;
 use crate::http::routes::API;
 use crate::wire::body::{Body, Written};
@@ -49,9 +49,9 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Claimed> {
         let said = &body.fields;
-        let mut who = answer(worker(said))?;
-        who.agent_id = Some(answer(who.agent_id.ok_or_else(|| Error::invalid_at("/agent_id", "required string")))?);
-        let seconds = answer(integer(said, "lease_seconds"))?.unwrap_or(LEASE_S);
+        let mut who = worker(said)?;
+        who.agent_id = Some(who.agent_id.ok_or_else(|| Error::invalid_at("/agent_id", "required string"))?);
+        let seconds = integer(said, "lease_seconds")?.unwrap_or(LEASE_S);
         let worked = work(&access.0, &task_id, who, Work::Claim { seconds }, said, if_match.as_deref()).await?;
         let (task, record) = (&worked.task, Task::new(&worked.task));
         let mut claimed = shown::shown(task);
@@ -77,8 +77,8 @@ impl Api {
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<MessageBody>> {
         let Body { value: Received { fields: said, .. }, text } = body;
-        let work = Work::Message { message: answer(required_message(&said, &["text", "message", "content"]))? };
-        let call = answer(Call::new(&task_id, &said, if_match.as_deref()))?;
+        let work = Work::Message { message: required_message(&said, &["text", "message", "content"])? };
+        let call = Call::new(&task_id, &said, if_match.as_deref())?;
         let operation = format!("add_message/{}", call.id);
         let make = async move |writer: Writer, request| call.add(&writer, work, request, field::MESSAGES).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -97,9 +97,9 @@ impl Api {
         #[oai(name = "Idempotency-Key")] key: Header<Option<String>>,
     ) -> ApiResult<Created<ArtifactBody>> {
         let Body { value: Received { fields: said, .. }, text } = body;
-        let draft = answer(Draft::read(&said.clone().into(), "").map_err(Error::from))?;
+        let draft = Draft::read(&said.clone().into(), "").map_err(Error::from)?;
         let work = Work::Artifact { drafts: vec![draft] };
-        let call = answer(Call::new(&task_id, &said, if_match.as_deref()))?;
+        let call = Call::new(&task_id, &said, if_match.as_deref())?;
         let operation = format!("add_artifact/{}", call.id);
         let make = async move |writer: Writer, request| call.add(&writer, work, request, field::ARTIFACTS).await;
         idempotent(&access.0, key.0, &operation, &text, make).await
@@ -118,11 +118,11 @@ impl Api {
     ) -> ApiResult<Acted> {
         let said = &body.fields;
         let wanted = Work::Complete {
-            drafts: answer(drafts(said).map_err(Error::from))?,
-            message: answer(Message::read(said, &["message", "text"]).map_err(Error::from))?,
-            unreviewed: answer(flag(said, "review"))? == Some(false),
+            drafts: drafts(said).map_err(Error::from)?,
+            message: Message::read(said, &["message", "text"]).map_err(Error::from)?,
+            unreviewed: flag(said, "review")? == Some(false),
         };
-        let worked = work(&access.0, &task_id, answer(worker(said))?, wanted, said, if_match.as_deref()).await?;
+        let worked = work(&access.0, &task_id, worker(said)?, wanted, said, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -139,9 +139,9 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
-        let message = answer(required_message(said, &["message", "question", "text"]))?;
+        let message = required_message(said, &["message", "question", "text"])?;
         let wanted = Work::RequestInput { message, schema: named(said, "schema").cloned() };
-        let worked = work(&access.0, &task_id, answer(worker(said))?, wanted, said, if_match.as_deref()).await?;
+        let worked = work(&access.0, &task_id, worker(said)?, wanted, said, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -158,10 +158,10 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
-        let error = answer(one_text(said, &["error", "message", "reason"]))?;
-        let error = answer(error.ok_or_else(|| Error::invalid_at("/error", "required string")))?;
-        let wanted = Work::Fail { error, retryable: answer(flag(said, "retryable"))?.unwrap_or(false) };
-        let worked = work(&access.0, &task_id, answer(worker(said))?, wanted, said, if_match.as_deref()).await?;
+        let error = one_text(said, &["error", "message", "reason"])?;
+        let error = error.ok_or_else(|| Error::invalid_at("/error", "required string"))?;
+        let wanted = Work::Fail { error, retryable: flag(said, "retryable")?.unwrap_or(false) };
+        let worked = work(&access.0, &task_id, worker(said)?, wanted, said, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -177,7 +177,7 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
-        let worked = work(&access.0, &task_id, answer(worker(said))?, Work::Release, said, if_match.as_deref()).await?;
+        let worked = work(&access.0, &task_id, worker(said)?, Work::Release, said, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
 
@@ -193,7 +193,7 @@ impl Api {
         #[oai(name = "If-Match")] if_match: Header<Option<String>>,
     ) -> ApiResult<Acted> {
         let said = &body.fields;
-        let wanted = Work::Cancel { reason: answer(one_text(said, &["reason", "message", "comment"]))? };
+        let wanted = Work::Cancel { reason: one_text(said, &["reason", "message", "comment"])? };
         let worked = work(&access.0, &task_id, Worker::default(), wanted, said, if_match.as_deref()).await?;
         Ok(acted(&worked.task))
     }
@@ -207,8 +207,8 @@ async fn work(
     said: &Object,
     if_match: Option<&str>,
 ) -> ApiResult<Worked> {
-    let expected = answer(expected_version(said, if_match))?;
-    answer(writer.work_on_task(id, who, wanted, expected, None).await)
+    let expected = expected_version(said, if_match)?;
+    writer.work_on_task(id, who, wanted, expected, None).await.map_err(ApiError::from)
 }
 
 /// A request that adds a message or an artifact to a task.
